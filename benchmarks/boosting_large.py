@@ -58,7 +58,7 @@ def predictions(model: Any, peer: Any, X: np.ndarray) -> str:
     ratio = ours / model.n_iter_ / (theirs / booster.num_trees())
     one = X[:1]
     whole = least_seconds(lambda: [model.predict(one) for _ in range(200)]) / 200
-    checks = least_seconds(lambda: [model._new_rows(one) for _ in range(200)]) / 200
+    checks = least_seconds(lambda: [model._encode_new_rows(one) for _ in range(200)]) / 200
     return (
         f"a tree {ratio:.2f} of LightGBM's, one row {1e6 * (whole - checks):.0f} us beyond checks"
     )

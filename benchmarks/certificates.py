@@ -62,11 +62,11 @@ def halves(model: CertifiedTreeClassifier, pruned: PrunedTreeClassifier) -> floa
     pruning = cost_complexity(held.tree, held.grown, pruned.best_params_["alpha"])
     before = ModelSelection(held, pruning, DELTA, model.model_selection_.voting)
     label = Voting("mean").ballots(held.tree, held.grown).cast(held.tree, pruning).label
-    errors = round(held.error_of(label) * held.n)
+    errors = round(held.compute_error(label) * held.n)
     lowest = hold_out(errors, held.n, DELTA, 0.5).bound
     for candidate in before.candidates():
         label = candidate.ballot.label
-        risk = held.error_of(label)
+        risk = held.compute_error(label)
         if bounds.occam_holds(lowest, risk, held.n, 0.0, math.log(DELTA / 2)):
             voted = occam_vote(held, label, before.structure, DELTA, 0.5)
             lowest = min(lowest, voted.bound)
@@ -90,9 +90,9 @@ def judged(data: Data, size: int, seed: int) -> dict[str, float]:
     for share in SHARES:
         sides = train_calibration_split(size, share, np.random.RandomState(seed))
         pruned = PrunedTreeClassifier(rule="cost-complexity", cv=3, **options)
-        pruned.fit(X[sides.grow], y[sides.grow])
-        errors = int(np.sum(pruned.predict(X[sides.weigh]) != y[sides.weigh]))
-        found[f"hold-out {share}"] = hold_out(errors, len(sides.weigh), DELTA).bound
+        pruned.fit(X[sides.train], y[sides.train])
+        errors = int(np.sum(pruned.predict(X[sides.calibration]) != y[sides.calibration]))
+        found[f"hold-out {share}"] = hold_out(errors, len(sides.calibration), DELTA).bound
         if share == advised:
             fixed = CertifiedTreeClassifier(
                 delta=DELTA, train_size=share, duplicates="genuine", **options

@@ -69,7 +69,7 @@ def compared(name: str, X: np.ndarray, y: np.ndarray, share: float, repeats: int
         np.sort(part).astype(np.int32) for part in np.split(order, [int(share * len(X))])
     )
     bins: list[Bins] = []
-    own_bins = cpu(lambda: bins.append(Bins.of(X)))
+    own_bins = cpu(lambda: bins.append(Bins.from_table(X)))
     settings = {"max_bin": 255, "min_data_in_bin": 1, "verbose": -1, "num_threads": 1}
     data = lightgbm.Dataset(X[rows], y[rows], params=settings)
     peer_bins = cpu(data.construct)

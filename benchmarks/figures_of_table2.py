@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.results_on_pages import decimals, lines_of, short, table, the_line
 from certree.paper.protocol import EXPANDED, PRUNING
-from certree.paper.table2 import PAPER_COLUMN, Line, Mean, find_distant_ratios, mean_ratios
+from certree.paper.table2 import PAPER_COLUMN, Line, Mean, compute_mean_ratios, find_distant_ratios
 
 RATIOS = {
     "SN-pruning": "SN-pruning",
@@ -55,14 +55,14 @@ def table2(grower: str, title: str) -> str:
         ]
         for line in of
     ]
-    means = mean_ratios(of)[grower]
+    means = compute_mean_ratios(of)[grower]
     lines.append(["mean", "", *(decimals(means[m]) for m in RATIOS)])
     return table([title, "error of pruning", *RATIOS.values()], lines)
 
 
 def table2_means() -> str:
     """Mean ratios over the data sets, by grower."""
-    found = mean_ratios(_lines())
+    found = compute_mean_ratios(_lines())
     lines = [[grower, *(decimals(means[m]) for m in RATIOS)] for grower, means in found.items()]
     return table(["grower", *RATIOS], lines)
 

@@ -58,7 +58,9 @@ def error(said: np.ndarray, y: np.ndarray) -> float:
 def fitted(X: np.ndarray, y: np.ndarray, n_trees: int, options: dict[str, Any]) -> Trees:
     """Our forest; classes are whole."""
     options = dict(options)
-    bins = Bins.of(X, options.pop("categorical", None), fine_ends=options.pop("fine_ends", True))
+    bins = Bins.from_table(
+        X, options.pop("categorical", None), fine_ends=options.pop("fine_ends", True)
+    )
     p = X.shape[1]
     options = {"bootstrap": True, "order": "depth", **options}
     if y.dtype.kind == "f":

@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.defaults import REGRESSION, Data, tables
 from benchmarks.timing import Row, report
 from certree import CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesTreeClassifier
-from certree.certificates.parts import place_to_cover
+from certree.certificates.subsets import place_to_cover
 from certree.rows.split import train_calibration_split
 
 COVERAGE, DELTA = 0.9, 0.05
@@ -53,7 +53,7 @@ def measured(name: str, data: Data, mapie: Any) -> Iterator[Row]:
 
 def _bands(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tuple[str, Any, Any]]:
     y = data.y.astype(np.float64)
-    calibrate = fit[train_calibration_split(ROWS, 0.5, np.random.RandomState(draw)).weigh]
+    calibrate = fit[train_calibration_split(ROWS, 0.5, np.random.RandomState(draw)).calibration]
     for widths in ("one", "scaled"):
         model = CertifiedTreeRegressor(
             duplicates="genuine",
@@ -85,7 +85,7 @@ def _sets(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tup
     found = model.predict_set(data.X[new], COVERAGE, DELTA)
     yield "ours", found[rows, place], found.sum(axis=1)
     sides = train_calibration_split(ROWS, 0.5, np.random.RandomState(draw))
-    grow, calibrate = fit[sides.grow], fit[sides.weigh]
+    grow, calibrate = fit[sides.train], fit[sides.calibration]
     alone = PACBayesTreeClassifier(**switches).fit(data.X[grow], data.y[grow])
     for score in ("lac", "aps") if len(alone.classes_) > 2 else ("lac",):
         peer = mapie.classification.SplitConformalClassifier(

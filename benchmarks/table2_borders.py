@@ -15,7 +15,7 @@ from benchmarks.records import RESULTS, store
 from certree import count, vote
 from certree.estimators.tune import GrownFold, Objective, tune
 from certree.files.tables import DATA_VARIABLE, load
-from certree.grow.growing import TrainingSamples
+from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64
 from certree.paper.protocol import (
     EXPANDED,
@@ -45,11 +45,11 @@ def pruned(sample: Sample, repeat: int, nudge: Float64) -> float:
     summarise = partial(count_by_leaf, n_classes=sample.n_classes)
     folds = []
     for fold in content_folds(sample.X, sample.y, 2, np.random.RandomState(repeat)):
-        tree = cells.grow(rows.part(fold.grow, fold.grow_weight))
+        tree = cells.grow(rows.part(fold.train, fold.grow_weight))
         leaf = tree.apply(X).copy()
-        leaf[fold.judge] = tree.apply(X[fold.judge] + nudge)
-        folds.append(GrownFold.of(fold, tree, summarise, leaf, sample.y))
-    alpha = tune(Objective.of(folds, candidate, "error"), [None], "joint")
+        leaf[fold.validation] = tree.apply(X[fold.validation] + nudge)
+        folds.append(GrownFold.from_rows(fold, tree, summarise, leaf, sample.y))
+    alpha = tune(Objective.for_candidate(folds, candidate, "error"), [None], "joint")
     tree = cells.grow(rows)
     stats = count(tree, X, sample.y, sample.n_classes)
     outcome = vote(tree, stats, candidate.family(tree, stats).solve(*alpha), candidate.voting)

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.records import RESULTS, store
 from certree import count, vote
 from certree.files.tables import DATA_VARIABLE, load
-from certree.grow.growing import TrainingSamples
+from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64
 from certree.paper.protocol import (
     EXPERIMENT_METHODS,

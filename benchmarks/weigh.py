@@ -103,7 +103,7 @@ def per_pair(fold: GrownFold, repeats: int) -> list[Row]:
     rows = []
     for name, n_threads in (("1 thread", 1), ("2 threads", 2)):
         objective = _objective(fold, n_threads)
-        time = median(partial(objective.losses, pairs(n_pairs)), repeats)
+        time = median(partial(objective.compute_losses, pairs(n_pairs)), repeats)
         figure = 1e9 * time / (fold.tree.n_nodes * n_pairs)
         case = f"{n_pairs} pairs, {fold.tree.n_nodes} nodes, {name}"
         rows.append(Row(case, time, target=NANOSECONDS, figure=figure, unit="ns per node and pair"))
@@ -119,7 +119,7 @@ def slopes(largest: int, repeats: int) -> list[Row]:
         runs = repeats * max(1, 300_000 // n_nodes)
         sizes.append(fold.tree.n_nodes)
         times["Family.at"].append(median(partial(family.at, LAMBDA_ERROR, LAMBDA_PENALTY), runs))
-        times["4 pairs"].append(median(partial(_objective(fold).losses, pairs(4)), runs))
+        times["4 pairs"].append(median(partial(_objective(fold).compute_losses, pairs(4)), runs))
     rows = []
     for name, values in times.items():
         slope = float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
@@ -132,7 +132,9 @@ def slopes(largest: int, repeats: int) -> list[Row]:
 
 
 def _objective(fold: GrownFold, n_threads: int = 1) -> Objective:
-    return Objective.of([fold], Candidate(pac_bayes_family, Voting("majority")), "error", n_threads)
+    return Objective.for_candidate(
+        [fold], Candidate(pac_bayes_family, Voting("majority")), "error", n_threads
+    )
 
 
 def main() -> None:

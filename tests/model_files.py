@@ -14,44 +14,44 @@ import certree
 from certree import Voting
 
 
-def same_bits(a, b):
+def expect_same_bits(a, b):
     assert a.dtype == b.dtype
     assert a.shape == b.shape
     assert a.tobytes() == b.tobytes()
 
 
-def through_file(model, path):
+def save_and_load(model, path):
     certree.save(model, path)
     return certree.load(path)
 
 
-def arrays_of(path):
+def read_arrays(path):
     with np.load(path) as archive:
         return dict(archive)
 
 
-def header_of(path):
-    return json.loads(arrays_of(path)["header"].tobytes())
+def read_header(path):
+    return json.loads(read_arrays(path)["header"].tobytes())
 
 
-def as_header(content):
+def encode_header(content):
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
     return np.frombuffer(text, dtype=np.uint8)
 
 
-def npy(values):
+def encode_npy(values):
     file = io.BytesIO()
     np.lib.format.write_array(file, np.asarray(values))
     return file.getvalue()
 
 
-def raw_npy(header):
+def encode_npy_header(header):
     """A .npy file of any header, without data."""
     text = header.encode()
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
-def write_archive_of(path, members):
+def write_members(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(f"{name}.npy", content)
@@ -59,30 +59,30 @@ def write_archive_of(path, members):
 
 def rewrite(path, changed=None, without=(), **header):
     """Write a model file again with other arrays, or other entries of the header."""
-    arrays = {**arrays_of(path), **(changed or {})}
+    arrays = {**read_arrays(path), **(changed or {})}
     if header:
-        arrays["header"] = as_header({**header_of(path), **header})
+        arrays["header"] = encode_header({**read_header(path), **header})
     members = {
-        name: values if isinstance(values, bytes) else npy(values)
+        name: values if isinstance(values, bytes) else encode_npy(values)
         for name, values in arrays.items()
         if name not in without
     }
-    write_archive_of(path, members)
+    write_members(path, members)
 
 
-def form_of(path, name):
+def read_parameter(path, name):
     """A parameter as it stands in the header of a file."""
-    return header_of(path)["parameters"][name]
+    return read_header(path)["parameters"][name]
 
 
-def renamed(form, old, new):
+def replace_string(form, old, new):
     """The same JSON with another string in one place."""
     text, quoted = json.dumps(form), json.dumps(old)
     assert text.count(quoted) == 1
     return json.loads(text.replace(quoted, json.dumps(new)))
 
 
-def damaged(form):
+def iterate_damages(form):
     """The JSON of an object without each of its entries, and with something else in each of them."""
     for key in form:
         yield {name: value for name, value in form.items() if name != key}
@@ -90,20 +90,20 @@ def damaged(form):
             yield {**form, key: other}
 
 
-def plain(value):
+def make_comparable(value):
     """A parameter as what can be compared: objects by their class and their own parameters."""
     if isinstance(value, Voting):
         slopes = None if value.slopes is None else (value.slopes.dtype, value.slopes.tolist())
         return Voting, value.kind, value.smoothing, slopes
     if isinstance(value, BaseEstimator):
         own = value.get_params(deep=False)
-        return type(value), {name: plain(inner) for name, inner in own.items()}
+        return type(value), {name: make_comparable(inner) for name, inner in own.items()}
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.tolist()
     return list(value) if isinstance(value, tuple) else value
 
 
-def refuses(path, match=None):
+def expect_refusal(path, match=None):
     """Check that loading raises ValueError, as such and not as a warning, and names the file."""
     with pytest.raises(ValueError, match=match) as error:
         certree.load(path)
@@ -111,7 +111,7 @@ def refuses(path, match=None):
     assert path.name in str(error.value)
 
 
-def changed(values, place, value):
+def replace_value(values, place, value):
     values = values.copy()
     values[place] = value
     return values
@@ -130,7 +130,7 @@ SHAPES_AND_TYPES = {
 }
 
 
-def misshapen(names, but=()):
+def list_wrong_shapes(names, but=()):
     """Every array with every wrong shape or type, apart from those that say the same."""
     same = {("header", "2-d or 3-d"), *but}
     return [
@@ -157,7 +157,7 @@ _OF_WEIGHTS = ("weight_unit", "squared_weight", "n_rows", "effective_sample_size
 
 def make_earlier(path):
     """Take out of a model file what those of earlier versions do not hold."""
-    new = [name for name in arrays_of(path) if name.rpartition(".")[2] in _OF_WEIGHTS]
-    header = header_of(path)
+    new = [name for name in read_arrays(path) if name.rpartition(".")[2] in _OF_WEIGHTS]
+    header = read_header(path)
     header = {k: held for k, held in header.items() if k.rpartition(".")[2] not in _OF_WEIGHTS}
-    rewrite(path, {"header": as_header(header)}, without=new)
+    rewrite(path, {"header": encode_header(header)}, without=new)

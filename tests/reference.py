@@ -50,7 +50,7 @@ def goes_left(tree, v, x):
     return bool(value <= tree.threshold[v])
 
 
-def path(tree, leaf):
+def find_path(tree, leaf):
     """Nodes from the root to a leaf."""
     nodes = [leaf]
     while nodes[-1] != 0:
@@ -61,39 +61,41 @@ def path(tree, leaf):
     return nodes[::-1]
 
 
-def depth_of(tree, v):
-    return sum(int(tree.chain[u]) for u in path(tree, v)[:-1])
+def compute_depth(tree, v):
+    return sum(int(tree.chain[u]) for u in find_path(tree, v)[:-1])
 
 
-def largest_cells_alike(tree, label, v=0):
+def find_largest_nodes_of_one_label(tree, label, v=0):
     """The largest cells all of whose leaves have one label, by recursion."""
-    inside = [u for u in range(tree.n_nodes) if tree.is_leaf[u] and v in path(tree, u)]
+    inside = [u for u in range(tree.n_nodes) if tree.is_leaf[u] and v in find_path(tree, u)]
     if len({label[u] for u in inside}) == 1:
         return [v]
     left = int(tree.left[v])
-    return [u for child in (left, left + 1) for u in largest_cells_alike(tree, label, child)]
+    return [
+        u for child in (left, left + 1) for u in find_largest_nodes_of_one_label(tree, label, child)
+    ]
 
 
-def counts(tree, X, y, n_classes, weight=None):
+def count_classes(tree, X, y, n_classes, weight=None):
     table = np.zeros((len(tree.left), n_classes))
     for i, leaf in enumerate(apply(tree, X)):
-        for v in path(tree, leaf):
+        for v in find_path(tree, leaf):
             table[v, y[i]] += 1.0 if weight is None else weight[i]
     return table
 
 
-def majority(tree, table):
+def label_nodes(tree, table):
     labels = []
     for v in range(len(table)):
         u = v
         while u != 0 and table[u].sum() == 0:
-            u = path(tree, u)[-2]
+            u = find_path(tree, u)[-2]
         # Sums that differ by rounding are tied.
         labels.append(int(np.argmax(table[u] >= table[u].max() * (1 - 1e-12))))
     return np.array(labels)
 
 
-def rows_not_among(known, given):
+def count_unknown_rows(known, given):
     """How many given rows, with target and weight, are not among known ones, or not so often."""
     left = [*zip(*known, strict=True)]
     n_unknown = 0
@@ -107,7 +109,7 @@ def rows_not_among(known, given):
     return n_unknown
 
 
-def row_hash(row, rounded=False):
+def hash_row(row, rounded=False):
     """Splitmix64 of the bits of each number in turn, from whole numbers without end.
 
     256 zeros in a row, or more, are one word: what is left of 2^64 - 1 without their number.
@@ -130,14 +132,14 @@ def row_hash(row, rounded=False):
     return h
 
 
-def mixed_word(word):
+def mix_word(word):
     """Stafford's thirteenth mix of a word of 64 bits."""
     word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
     return word ^ (word >> 31)
 
 
-def word_of_target(targets):
+def hash_target(targets):
     """Of classes, or of sign and digits of numbers, whose power of two means nothing."""
     words = []
     for y in targets:
@@ -146,21 +148,21 @@ def word_of_target(targets):
         else:
             digits = 0.0 if y == 0 else math.copysign(2 * abs(math.frexp(y)[0]), y)
             bits = struct.unpack("<Q", struct.pack("<d", digits))[0]
-        words.append(mixed_word((bits + 1) % 2**64))
+        words.append(mix_word((bits + 1) % 2**64))
     return max(words)
 
 
-def column_sums(X, y, n_categories):
+def sum_columns(X, y, n_categories):
     """Of each column of numbers a sum of products, of others rows and sums by category and None."""
     numbers, by_category = [0] * len(n_categories), [{} for _ in n_categories]
     for row, targets in zip(X, y, strict=True):
         words = []
         for value in row:
             known = math.nan if math.isnan(value) else float(value) + 0.0
-            words.append(mixed_word(struct.unpack("<Q", struct.pack("<d", known))[0]))
+            words.append(mix_word(struct.unpack("<Q", struct.pack("<d", known))[0]))
         told = zip(words, n_categories, strict=True)
-        total = sum(word for word, n in told if n is None) + word_of_target(targets)
-        of_row = mixed_word(total % 2**64)
+        total = sum(word for word, n in told if n is None) + hash_target(targets)
+        of_row = mix_word(total % 2**64)
         for j, n in enumerate(n_categories):
             if n is None:
                 numbers[j] = (numbers[j] + words[j] * of_row) % 2**64
@@ -171,30 +173,33 @@ def column_sums(X, y, n_categories):
     return numbers, by_category
 
 
-def order_of_columns(numbers, by_category):
+def order_columns(numbers, by_category):
     """Columns by their sums, or by what categories have whatever these are called."""
     keys = []
     for number, known in zip(numbers, by_category, strict=True):
         key = number
         for category, (n_rows, words) in known.items():
-            mark = mixed_word(2 * n_rows + (category is None))
-            key += mixed_word((words + mark) % 2**64)
+            mark = mix_word(2 * n_rows + (category is None))
+            key += mix_word((words + mark) % 2**64)
         keys.append(key % 2**64)
     return sorted(range(len(keys)), key=lambda j: keys[j])
 
 
-def numbers_of_categories(known, n):
+def number_categories(known, n):
     """The number of each of n categories: those that most rows have come first."""
     told = [known.get(category, (0, 0)) for category in range(n)]
     order = sorted(range(n), key=lambda category: (-told[category][0], told[category][1]))
     return [order.index(category) for category in range(n)]
 
 
-def first_alike(rows, y):
+def find_first_copies(rows, y):
     """The first row that is a copy of each, by itself or by another copy, target included."""
     n = len(rows)
     linked = [
-        [are_copies(rows[i], rows[j]) and _target(y[i]) == _target(y[j]) for j in range(n)]
+        [
+            are_copies(rows[i], rows[j]) and _round_target(y[i]) == _round_target(y[j])
+            for j in range(n)
+        ]
         for i in range(n)
     ]
     first = [*range(n)]
@@ -203,7 +208,7 @@ def first_alike(rows, y):
     return first
 
 
-def _target(value):
+def _round_target(value):
     """A target, as float32 holds it if it is no integer."""
     return float(np.float32(value)) if _is_fraction(value) else value
 
@@ -235,7 +240,7 @@ def _as_float32(value):
         return float(np.float32(value))
 
 
-def identifiers(columns):
+def find_identifiers(columns):
     """Columns of text or integers without equal or missing values, and whether each is a key."""
     found = {}
     for j, column in enumerate(columns):
@@ -249,7 +254,7 @@ def identifiers(columns):
     return found
 
 
-def halved_at_gaps(values, bins):
+def halve_at_gaps(values, bins):
     """Ranks at which bins of ascending values start, each halved at the widest gap near its middle."""
 
     def gap(rank):
@@ -267,7 +272,7 @@ def halved_at_gaps(values, bins):
     return starts
 
 
-def near_copies(
+def find_near_copies(
     columns, beside, train, calibration, groups=None, keys=None, all_rows=8192, some=4096
 ):
     """Number of judges, bins, share of judges with neighbours, and share that finer bins keep of these.
@@ -285,7 +290,7 @@ def near_copies(
     if n > all_rows:
         first, fewest, m = 64, 12, len(ranked)
         widest = max(chosen, key=lambda j: n_values[j])
-        starts = halved_at_gaps(ordered[widest], first)
+        starts = halve_at_gaps(ordered[widest], first)
         picked, n_picked = set(), max(3, round(some * first / n))
         for i in range(n_picked):
             middle = (2 * i + 1) * m // (2 * n_picked)
@@ -306,7 +311,7 @@ def near_copies(
 
     @cache
     def codes(bins):
-        starts = {j: halved_at_gaps(ordered[j], bins) for j in chosen}
+        starts = {j: halve_at_gaps(ordered[j], bins) for j in chosen}
         return [
             [beside[i], *(sum(start <= rank[j][i] for start in starts[j]) for j in chosen)]
             for i in range(n)
@@ -332,24 +337,24 @@ def near_copies(
     return n_judges, *(max(found, key=lambda one: one[0])[1] if found else start)
 
 
-def moments(tree, X, y, weight=None):
+def compute_moments(tree, X, y, weight=None):
     """Rows, mean and sum of squared distances from it, of the rows of every node."""
     weight = np.ones(len(X)) if weight is None else weight
     inside = [[] for _ in range(len(tree.left))]
     for i, leaf in enumerate(apply(tree, X)):
-        for v in path(tree, leaf):
+        for v in find_path(tree, leaf):
             inside[v].append(i)
     rows = [weight[i].sum() for i in inside]
     table = []
     for v in range(len(inside)):
-        u = next((u for u in reversed(path(tree, v)) if rows[u] > 0), None)
+        u = next((u for u in reversed(find_path(tree, v)) if rows[u] > 0), None)
         # Shares first, as weighed numbers may be too large.
         mean = 0.0 if u is None else (y[inside[u]] * (weight[inside[u]] / rows[u])).sum()
         table.append((rows[v], mean, (weight[inside[v]] * (y[inside[v]] - mean) ** 2).sum()))
     return np.array(table).T
 
 
-def mean_loss(tree, X, targets, weight=None, units=None):
+def compute_mean_loss(tree, X, targets, weight=None, units=None):
     """What every node pays as a leaf if rows have several targets: the mean of what each costs.
 
     Errors of codes of classes, and beside them log losses (nats); of numbers sums of squares over the
@@ -358,10 +363,10 @@ def mean_loss(tree, X, targets, weight=None, units=None):
     losses, nats = [], []
     for k, y in enumerate(targets.T):
         if y.dtype == np.float64:
-            losses.append(moments(tree, X, y, weight)[2] / units[k])
+            losses.append(compute_moments(tree, X, y, weight)[2] / units[k])
             continue
-        table = counts(tree, X, y, y.max() + 1, weight)
-        label = majority(tree, table)
+        table = count_classes(tree, X, y, y.max() + 1, weight)
+        label = label_nodes(tree, table)
         losses.append([row.sum() - row[k] for row, k in zip(table, label, strict=True)])
         nats.append([-sum(c * math.log(c / row.sum()) for c in row if c > 0) for row in table])
     return np.mean(losses, axis=0), np.mean(nats, axis=0) if nats else None
@@ -370,26 +375,28 @@ def mean_loss(tree, X, targets, weight=None, units=None):
 # -- prunings --------------------------------------------------------------------------------------
 
 
-def prunings(tree, v=0) -> Iterator[tuple[tuple[int, int], ...]]:
+def enumerate_prunings(tree, v=0) -> Iterator[tuple[tuple[int, int], ...]]:
     """All prunings of the subtree at v: stop at one of the cells of its chain, or go on below."""
     for j in range(int(tree.chain[v])):
         yield ((v, j),)
     if tree.left[v] != LEAF:
         left = int(tree.left[v])
-        for below_left, below_right in product(prunings(tree, left), prunings(tree, left + 1)):
+        for below_left, below_right in product(
+            enumerate_prunings(tree, left), enumerate_prunings(tree, left + 1)
+        ):
             yield below_left + below_right
 
 
-def internal_cells(tree, pruning):
+def find_split_regions(tree, pruning):
     """The cells that a pruning splits."""
     cells = set()
     for v, j in pruning:
         cells.update((v, i) for i in range(j))
-        cells.update((u, i) for u in path(tree, v)[:-1] for i in range(int(tree.chain[u])))
+        cells.update((u, i) for u in find_path(tree, v)[:-1] for i in range(int(tree.chain[u])))
     return cells
 
 
-def posterior(tree, log_weight):
+def compute_posterior(tree, log_weight):
     """Probabilities of all prunings, and the log of the sum of their weights.
 
     log_weight(pruning) is a Decimal.
@@ -397,7 +404,7 @@ def posterior(tree, log_weight):
     with localcontext() as context:
         context.prec = DIGITS
         context.Emin, context.Emax = -(10**18) + 1, 10**18 - 1
-        every = list(prunings(tree))
+        every = list(enumerate_prunings(tree))
         logs = [log_weight(pruning) for pruning in every]
         top = max(logs)
         # Beyond e^-1000 a pruning does not matter to anything that is compared.
@@ -406,7 +413,7 @@ def posterior(tree, log_weight):
         return every, [mass / total for mass in masses], top + total.ln()
 
 
-def leaf_weights(tree, every, masses):
+def compute_leaf_weights(tree, every, masses):
     weight = [Decimal(0)] * len(tree.left)
     for pruning, mass in zip(every, masses, strict=True):
         for v, _ in pruning:
@@ -418,15 +425,15 @@ def decimal_sqrt(n):
     return Decimal(float(n)).sqrt()
 
 
-def average(tree, own, split):
+def average_prunings(tree, own, split):
     def log_weight(pruning):
         total = sum((Decimal(float(own[v])) for v, _ in pruning), Decimal(0))
-        return total + sum(Decimal(float(split[v])) for v, _ in internal_cells(tree, pruning))
+        return total + sum(Decimal(float(split[v])) for v, _ in find_split_regions(tree, pruning))
 
-    return posterior(tree, log_weight)
+    return compute_posterior(tree, log_weight)
 
 
-def losses_by_means(tree, stats):
+def compute_losses_from_means(tree, stats):
     """Losses of nodes of numbers: that of the root, less what cuts gain by the distances of means.
 
     Means far from 0 are rounded, so that the sums of squares beside them tell of other gains.
@@ -442,7 +449,9 @@ def losses_by_means(tree, stats):
     return [float(one) for one in loss]
 
 
-def pac_bayes(tree, n, errors, lambda_error, lambda_penalty, prior="leaves", stop=0.5):
+def compute_pac_bayes_posterior(
+    tree, n, errors, lambda_error, lambda_penalty, prior="leaves", stop=0.5
+):
     stops, goes_on = Decimal(stop).ln(), (1 - Decimal(stop)).ln()
 
     def log_weight(pruning):
@@ -455,17 +464,17 @@ def pac_bayes(tree, n, errors, lambda_error, lambda_penalty, prior="leaves", sto
             elif tree.left[v] != LEAF or j < tree.chain[v] - 1:
                 total += stops
         if prior == "branching":
-            total += len(internal_cells(tree, pruning)) * goes_on
+            total += len(find_split_regions(tree, pruning)) * goes_on
         return total
 
     with localcontext() as context:
         context.prec = DIGITS
-        return posterior(tree, log_weight)
+        return compute_posterior(tree, log_weight)
 
 
-def theorem_posterior(tree, n, errors, lambda_error, delta):
+def compute_theorem_posterior(tree, n, errors, lambda_error, delta):
     n_cells = int(np.sum(tree.chain))
-    depth = max(depth_of(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
+    depth = max(compute_depth(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
 
     def log_weight(pruning):
         total = Decimal(0)
@@ -477,13 +486,13 @@ def theorem_posterior(tree, n, errors, lambda_error, delta):
 
     with localcontext() as context:
         context.prec = DIGITS
-        return posterior(tree, log_weight)
+        return compute_posterior(tree, log_weight)
 
 
-def helmbold_schapire(tree, table, inverse_temperature):
+def compute_helmbold_schapire_posterior(tree, table, inverse_temperature):
     def log_weight(pruning):
         total = Decimal(0)
-        could_split = len(internal_cells(tree, pruning))
+        could_split = len(find_split_regions(tree, pruning))
         for v, j in pruning:
             a, b = Decimal(float(table[v, 0])), Decimal(float(table[v, 1]))
             total -= Decimal(inverse_temperature) * (2 * a * b / (a + b) if a + b > 0 else 0)
@@ -492,72 +501,74 @@ def helmbold_schapire(tree, table, inverse_temperature):
 
     with localcontext() as context:
         context.prec = DIGITS
-        return posterior(tree, log_weight)
+        return compute_posterior(tree, log_weight)
 
 
-def entropy(masses):
+def compute_entropy(masses):
     return -sum(float(p) * math.log(float(p)) for p in masses if p > Decimal("1e-300"))
 
 
-def smallest_cost(tree, cost):
+def find_smallest_cost(tree, cost):
     """The smallest total cost of a pruning, exactly, and the fewest leaves with which it is had."""
     totals = {}
-    for pruning in prunings(tree):
+    for pruning in enumerate_prunings(tree):
         total = sum(Fraction(float(cost[v])) for v, _ in pruning)
         totals[total] = min(len(pruning), totals.get(total, len(pruning)))
     best = min(totals)
     return best, totals[best]
 
 
-def cells_above(tree, cell):
+def find_regions_above(tree, cell):
     """The cells that contain a cell, itself included."""
     v, j = cell
-    above = [(u, i) for u in path(tree, v)[:-1] for i in range(int(tree.chain[u]))]
+    above = [(u, i) for u in find_path(tree, v)[:-1] for i in range(int(tree.chain[u]))]
     return above + [(v, i) for i in range(j + 1)]
 
 
-def leaves_inside(tree, pruning, cell, n, count_empty):
+def count_leaves_inside(tree, pruning, cell, n, count_empty):
     """How many leaves of a pruning a cell contains: those with rows, or all.
 
     A cell that is split inside a chain has a leaf without rows beside the chain.
     """
-    inside = [v for v, j in pruning if cell in cells_above(tree, (v, j))]
+    inside = [v for v, j in pruning if cell in find_regions_above(tree, (v, j))]
     if not count_empty:
         return sum(int(n[v] > 0) for v in inside)
-    split = [(v, j) for v, j in internal_cells(tree, pruning) if j < tree.chain[v] - 1]
-    return len(inside) + sum(cell in cells_above(tree, (v, j)) for v, j in split)
+    split = [(v, j) for v, j in find_split_regions(tree, pruning) if j < tree.chain[v] - 1]
+    return len(inside) + sum(cell in find_regions_above(tree, (v, j)) for v, j in split)
 
 
-def size(tree, pruning, n, count_empty):
-    return leaves_inside(tree, pruning, (0, 0), n, count_empty)
+def count_leaves(tree, pruning, n, count_empty):
+    return count_leaves_inside(tree, pruning, (0, 0), n, count_empty)
 
 
-def root_fragments(tree, pruning):
+def enumerate_root_fragments(tree, pruning):
     """All prunings of a pruning."""
-    split = internal_cells(tree, pruning)
-    return [other for other in prunings(tree) if internal_cells(tree, other) <= split]
+    split = find_split_regions(tree, pruning)
+    return [other for other in enumerate_prunings(tree) if find_split_regions(tree, other) <= split]
 
 
-def fragment_penalty(tree, pruning, fragment, n, size_penalty, cell_penalty, count_empty):
+def compute_fragment_penalty(tree, pruning, fragment, n, size_penalty, cell_penalty, count_empty):
     """What the leaves of a root fragment pay; those beside a chain hold no rows."""
     return sum(
-        size_penalty[v] * math.sqrt(leaves_inside(tree, pruning, (v, j), n, count_empty))
+        size_penalty[v] * math.sqrt(count_leaves_inside(tree, pruning, (v, j), n, count_empty))
         + cell_penalty[v]
         for v, j in fragment
     )
 
 
-def smallest_fragment_cost_of_all(tree, cost, n, size_penalty, cell_penalty, count_empty):
+def enumerate_smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empty):
     """The smallest cost and penalty over all prunings and all their root fragments."""
     return min(
         sum(cost[v] for v, _ in pruning)
-        + fragment_penalty(tree, pruning, fragment, n, size_penalty, cell_penalty, count_empty)
-        for pruning in prunings(tree)
-        for fragment in root_fragments(tree, pruning)
+        + compute_fragment_penalty(
+            tree, pruning, fragment, n, size_penalty, cell_penalty, count_empty
+        )
+        for pruning in enumerate_prunings(tree)
+        for fragment in enumerate_root_fragments(tree, pruning)
     )
 
 
-def costs_by_size(tree, cost, n, count_empty):
+def compute_costs_by_size(tree, cost, n, count_empty):
     """For every node and number of leaves, the smallest cost of a pruning that splits the node.
 
     The halvings inside the node's own chain do not count. Also the same for all prunings below the
@@ -577,9 +588,9 @@ def costs_by_size(tree, cost, n, count_empty):
     return split, every
 
 
-def smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empty):
+def find_smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empty):
     """The smallest cost and penalty of a pruning and its root fragment, over all numbers of leaves."""
-    split, _ = costs_by_size(tree, cost, n, count_empty)
+    split, _ = compute_costs_by_size(tree, cost, n, count_empty)
     best = {}
     for v in range(len(tree.left) - 1, -1, -1):
         ways = [cost[v] + size_penalty[v] + cell_penalty[v]]
@@ -591,21 +602,21 @@ def smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empt
     return best[0]
 
 
-def resolvability(tree, pruning, n, errors, m, delta):
+def compute_resolvability(tree, pruning, n, errors, m, delta):
     """Lemma 1 of Scott and Nowak, for one pruning: the least over its root fragments."""
     nats = tree.n_features * math.log(m) + math.log(3 / delta)
     bounds = []
-    for fragment in root_fragments(tree, pruning):
+    for fragment in enumerate_root_fragments(tree, pruning):
         total = 0.0
         for v, j in fragment:
-            leaves = leaves_inside(tree, pruning, (v, j), n, True)
+            leaves = count_leaves_inside(tree, pruning, (v, j), n, True)
             total += math.sqrt(48 * n[v] * leaves * math.log(2 * n[0]))
             total += math.sqrt(24 * n[v] * nats) + 2 * nats
         bounds.append(sum(errors[v] for v, _ in pruning) / n[0] + total / n[0])
     return min(bounds)
 
 
-def merges(tree, rise):
+def order_merges(tree, rise):
     """The inner nodes in the order in which they become leaves.
 
     Of all nodes above two leaves the one with the smallest rise is next, then the lowest one.
@@ -620,7 +631,7 @@ def merges(tree, rise):
     return order
 
 
-def critical_values(tree, rise):
+def compute_critical_values(tree, rise):
     """The largest rise at a node or below it, at least 0; -1 at leaves."""
     critical = [-1.0] * len(tree.left)
     for v in range(len(tree.left) - 1, -1, -1):
@@ -633,33 +644,33 @@ def critical_values(tree, rise):
 # -- the vote --------------------------------------------------------------------------------------
 
 
-def smoothed(tree, table, smoothing):
+def smooth_frequencies(tree, table, smoothing):
     rows = []
     for v in range(len(table)):
         share = np.full(table.shape[1], 1 / table.shape[1])
-        for u in path(tree, v):
+        for u in find_path(tree, v):
             share = (table[u] + smoothing * share) / (table[u].sum() + smoothing)
         rows.append(share)
     return np.array(rows)
 
 
-def smoothed_means(tree, n, mean, smoothing):
+def smooth_means(tree, n, mean, smoothing):
     values = []
     for v in range(len(n)):
         value = mean[0]
-        for u in path(tree, v):
+        for u in find_path(tree, v):
             if n[u] + smoothing > 0:
                 value = (n[u] * mean[u] + smoothing * value) / (n[u] + smoothing)
         values.append(value)
     return np.array(values)
 
 
-def frequencies(tree, table):
+def compute_frequencies(tree, table):
     rows = []
     for v in range(len(table)):
         u = v
         while u != 0 and table[u].sum() == 0:
-            u = path(tree, u)[-2]
+            u = find_path(tree, u)[-2]
         total = table[u].sum()
         rows.append(table[u] / total if total > 0 else np.full(table.shape[1], 1 / table.shape[1]))
     return np.array(rows)
@@ -669,7 +680,7 @@ def vote(tree, every, masses, value):
     """Every leaf's outcome: the value of the cell that contains it, averaged over prunings."""
     outcome = {}
     for leaf in np.flatnonzero(tree.left == LEAF):
-        on_path = set(path(tree, leaf))
+        on_path = set(find_path(tree, leaf))
         outcome[leaf] = sum(
             float(mass) * value[next(v for v, _ in pruning if v in on_path)]
             for pruning, mass in zip(every, masses, strict=True)
@@ -677,7 +688,7 @@ def vote(tree, every, masses, value):
     return outcome
 
 
-def mix(rows, shares, n_steps):
+def fit_mixture(rows, shares, n_steps):
     """Proportions of laws by the EM algorithm, and the log loss of their mixture."""
     n_laws = len(shares[0])
     proportion = [1 / n_laws] * n_laws
@@ -694,7 +705,7 @@ def mix(rows, shares, n_steps):
     return np.array(proportion), loss
 
 
-def cell_of_grid(low, high, depth, x):
+def find_grid_region(low, high, depth, x):
     """The cell of a box, halved `depth` times, that holds x: its corners."""
     low, high = list(low), list(high)
     for level in range(depth):
@@ -707,7 +718,7 @@ def cell_of_grid(low, high, depth, x):
 # -- divergences, moments and prior masses ---------------------------------------------------------
 
 
-def by_nodes(every, masses):
+def group_by_nodes(every, masses):
     """Masses of prunings as tuples of nodes: cells of one chain hold the same rows."""
     merged = {}
     for pruning, mass in zip(every, masses, strict=True):
@@ -716,28 +727,28 @@ def by_nodes(every, masses):
     return merged
 
 
-def law_by_nodes(tree, stop):
+def compute_branching_masses(tree, stop):
     """Mass of every pruning, if a reached node stops with probability stop[v], leaves always."""
     masses = {}
-    for pruning in prunings(tree):
+    for pruning in enumerate_prunings(tree):
         nodes = tuple(sorted(v for v, _ in pruning))
         mass = Decimal(1)
         for v in nodes:
             mass *= 1 if tree.left[v] == LEAF else stop[v]
-        for u in {u for v in nodes for u in path(tree, v)[:-1]}:
+        for u in {u for v in nodes for u in find_path(tree, v)[:-1]}:
             mass *= 1 - stop[u]
         masses[nodes] = mass
     return masses
 
 
-def law_of_log_odds(tree, log_odds):
+def compute_masses_from_log_odds(tree, log_odds):
     """The same for log odds of splitting, in many digits."""
     with localcontext() as context:
         context.prec = DIGITS
-        return law_by_nodes(tree, [1 / (1 + Decimal(float(x)).exp()) for x in log_odds])
+        return compute_branching_masses(tree, [1 / (1 + Decimal(float(x)).exp()) for x in log_odds])
 
 
-def kl_divergence(law_masses, prior_masses):
+def compute_kl_divergence(law_masses, prior_masses):
     """Sum of q log(q / p), for masses by pruning."""
     with localcontext() as context:
         context.prec = DIGITS
@@ -745,7 +756,7 @@ def kl_divergence(law_masses, prior_masses):
         return float(sum(terms))
 
 
-def renyi_divergence(law_masses, prior_masses, order):
+def compute_renyi_divergence(law_masses, prior_masses, order):
     with localcontext() as context:
         context.prec = DIGITS
         order = Decimal(order)
@@ -757,13 +768,13 @@ def renyi_divergence(law_masses, prior_masses, order):
         return float(sum(logs).ln() / (order - 1))
 
 
-def gibbs_bound(risk, nats, n, delta, lam):
+def compute_gibbs_bound(risk, nats, n, delta, lam):
     """Proposition 1 of Nguyen and Kpotufe, term by term."""
     complexity = (nats + math.log(2 * math.sqrt(n) / delta)) / (lam * (1 - lam / 2) * n)
     return risk / (1 - lam / 2) + complexity
 
 
-def excess_by_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean=False):
+def bound_excess_over_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean=False):
     """Proposition 2, or equation (14) with delta = 1 / n: the least over a dictionary of prunings."""
     chance = math.log(2 * math.sqrt(n) / delta) + lam * math.sqrt(2 * n * math.log(1 / delta))
     chance += 4 * lam if mean else 0
@@ -771,28 +782,28 @@ def excess_by_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean=Fal
     return n_classes / (1 - lam / 2) * (least + chance / (lam * n))
 
 
-def theorem_bound(tree, mass, errors, n, bayes_risk, delta, lam, n_classes, mean=False):
+def compute_theorem_bound(tree, mass, errors, n, bayes_risk, delta, lam, n_classes, mean=False):
     """Theorem 1: mass, errors: probability of each node, and of errors in it."""
     n_cells = int(np.sum(tree.chain))
-    depth = max(depth_of(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
+    depth = max(compute_depth(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
     length = (2 + math.log(tree.n_features)) * depth + math.log(1 / delta)
     excess, penalty, nats = {}, {}, {}
-    for pruning in prunings(tree):
+    for pruning in enumerate_prunings(tree):
         excess[pruning] = sum(errors[v] for v, _ in pruning) - bayes_risk
         penalty[pruning] = sum(
             math.sqrt(8 * max(mass[v], length / n) * math.log(n_cells / delta) / n)
             for v, _ in pruning
         )
         nats[pruning] = 3 * depth * len(pruning)
-    return excess_by_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean)
+    return bound_excess_over_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean)
 
 
-def holder(tree, nodes, leaf):
+def find_pruning_leaf(tree, nodes, leaf):
     """The leaf of a pruning that holds a leaf of the tree."""
-    return next(v for v in path(tree, leaf) if v in nodes)
+    return next(v for v in find_path(tree, leaf) if v in nodes)
 
 
-def labelled_prunings(masses, label_prior):
+def enumerate_labelled_prunings(masses, label_prior):
     """All prunings with all labels for their leaves, as (dict from node to label, mass)."""
     for nodes, mass in masses.items():
         for labels in product(range(label_prior.shape[1]), repeat=len(nodes)):
@@ -801,39 +812,42 @@ def labelled_prunings(masses, label_prior):
             yield named, mass * weight
 
 
-def mass_of_labelling(tree, masses, label_prior, label):
+def compute_mass_of_labelling(tree, masses, label_prior, label):
     leaves = np.flatnonzero(tree.left == LEAF)
     return float(
         sum(
             mass
-            for named, mass in labelled_prunings(masses, label_prior)
-            if all(named[holder(tree, named, leaf)] == label[leaf] for leaf in leaves)
+            for named, mass in enumerate_labelled_prunings(masses, label_prior)
+            if all(named[find_pruning_leaf(tree, named, leaf)] == label[leaf] for leaf in leaves)
         )
     )
 
 
-def tuple_risk(tree, masses, table, label, n_draws, n_wrong):
+def compute_tuple_risk(tree, masses, table, label, n_draws, n_wrong):
     """Expected share of rows that at least n_wrong of n_draws prunings get wrong, tuple by tuple."""
     total = 0.0
     for leaf in np.flatnonzero(tree.left == LEAF):
         for drawn in product(masses.items(), repeat=n_draws):
             mass = math.prod(float(mass) for _, mass in drawn)
-            labels = [label[holder(tree, nodes, leaf)] for nodes, _ in drawn]
+            labels = [label[find_pruning_leaf(tree, nodes, leaf)] for nodes, _ in drawn]
             for k, rows in enumerate(table[leaf]):
                 total += rows * mass * (sum(label != k for label in labels) >= n_wrong)
     return total / table[0].sum()
 
 
-def disagreement(tree, masses, table, label):
+def compute_disagreement(tree, masses, table, label):
     total = 0.0
     for leaf in np.flatnonzero(tree.left == LEAF):
         for (one, p), (other, q) in product(masses.items(), repeat=2):
-            labels = label[holder(tree, one, leaf)], label[holder(tree, other, leaf)]
+            labels = (
+                label[find_pruning_leaf(tree, one, leaf)],
+                label[find_pruning_leaf(tree, other, leaf)],
+            )
             total += table[leaf].sum() * float(p * q) * (labels[0] != labels[1])
     return total / table[0].sum()
 
 
-def leaf_sums(masses, value):
+def compute_moments_of_leaf_sum(masses, value):
     """Mean and variance of the sum of a value over the leaves of a pruning."""
     sums = [(mass, sum(Decimal(float(value[v])) for v in nodes)) for nodes, mass in masses.items()]
     mean = sum(mass * total for mass, total in sums)
@@ -843,27 +857,27 @@ def leaf_sums(masses, value):
 # -- bounds ----------------------------------------------------------------------------------------
 
 
-def binomial_tail(errors, n, p):
+def compute_binomial_tail(errors, n, p):
     """Probability of at most `errors` errors, as a fraction."""
     p = Fraction(p)
     return sum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(errors + 1))
 
 
-def log_of(fraction):
+def compute_log(fraction):
     """Natural log of a positive fraction, in decimals."""
     with localcontext() as context:
         context.prec = DIGITS
         return float((Decimal(fraction.numerator) / Decimal(fraction.denominator)).ln())
 
 
-def xi(n):
+def compute_xi(n):
     """Maurer's sum, as a fraction."""
     return sum(
         math.comb(n, k) * Fraction(k, n) ** k * Fraction(n - k, n) ** (n - k) for k in range(n + 1)
     )
 
 
-def chance_in_order(lower, upper):
+def compute_order_probability(lower, upper):
     """Chance that uniform draws in order lie between two boundaries, as a fraction: Steck 1971."""
     lower, upper = ([Fraction(end) for end in ends] for ends in (lower, upper))
     n = len(lower)
@@ -876,22 +890,22 @@ def chance_in_order(lower, upper):
         ]
         for i in range(n)
     ]
-    return math.factorial(n) * determinant(table)
+    return math.factorial(n) * compute_determinant(table)
 
 
-def determinant(table):
+def compute_determinant(table):
     """By its first column."""
     if not table:
         return Fraction(1)
     rest = [row[1:] for row in table]
     return sum(
-        (-1) ** i * row[0] * determinant(rest[:i] + rest[i + 1 :])
+        (-1) ** i * row[0] * compute_determinant(rest[:i] + rest[i + 1 :])
         for i, row in enumerate(table)
         if row[0]
     )
 
 
-def outcomes_of_two_errors(n, weights, level):
+def rank_outcomes_of_two_errors(n, weights, level):
     """Numbers of errors of two kinds among n rows, and their places in the order of the bound."""
     spread = max(norm.isf(level), 0.0)
     one, other = weights
@@ -902,7 +916,7 @@ def outcomes_of_two_errors(n, weights, level):
     }
 
 
-def chance_of_two_errors(n, numbers, p, q):
+def compute_probability_of_two_errors(n, numbers, p, q):
     """Probability of some outcomes."""
     return sum(
         math.comb(n, i) * math.comb(n - i, j) * p**i * q**j * max(1 - p - q, 0.0) ** (n - i - j)
@@ -910,20 +924,20 @@ def chance_of_two_errors(n, numbers, p, q):
     )
 
 
-def highest_mean_cost(errors, n, weights, level, steps):
+def find_highest_mean_cost(errors, n, weights, level, steps):
     """The highest cost on a grid of probabilities at which outcomes so low are likely enough."""
-    places = outcomes_of_two_errors(n, weights, level)
+    places = rank_outcomes_of_two_errors(n, weights, level)
     low = [one for one, place in places.items() if place <= places[errors] * (1 + 1e-12)]
     grid = [k / steps for k in range(steps + 1)]
     return max(
         weights[0] * p + weights[1] * q
         for p in grid
         for q in grid
-        if p + q <= 1 and chance_of_two_errors(n, low, p, q) >= level
+        if p + q <= 1 and compute_probability_of_two_errors(n, low, p, q) >= level
     )
 
 
-def rates_of_thresholds(score, is_positive, threshold):
+def compute_rates_at_threshold(score, is_positive, threshold):
     """Of rows taken where their score is at least the threshold: false positive rate and recall."""
     taken = [value >= threshold for value in score]
     pairs = list(zip(taken, is_positive, strict=True))
@@ -934,7 +948,7 @@ def rates_of_thresholds(score, is_positive, threshold):
     ]
 
 
-def largest_risk(errors, n, level):
+def find_largest_risk(errors, n, level):
     """The largest risk at which so few errors have at least a probability, by bisection."""
     inside, outside = 0.0, 1.0
     for _ in range(60):
@@ -944,7 +958,7 @@ def largest_risk(errors, n, level):
     return outside
 
 
-def kl(q, p):
+def compute_binary_kl(q, p):
     with localcontext() as context:
         context.prec = DIGITS
         q, p = Decimal(q), Decimal(p)
@@ -956,31 +970,35 @@ def kl(q, p):
         )
 
 
-def kl_inverse(q, nats, end):
+def invert_binary_kl(q, nats, end):
     """The p between q and an end where kl(q, p) passes `nats`, by bisection in decimals."""
     with localcontext() as context:
         context.prec = DIGITS
         inside, outside = Decimal(q), Decimal(end)
         for _ in range(120):
             middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if kl(q, middle) <= nats else (inside, middle)
+            inside, outside = (
+                (middle, outside) if compute_binary_kl(q, middle) <= nats else (inside, middle)
+            )
         return float(outside)
 
 
-def radius(n, complexity, log_delta):
+def compute_radius(n, complexity, log_delta):
     """Nats per row by which observed and true risk may differ in Maurer's bound."""
-    return (complexity + log_of(xi(n)) - log_delta) / n
+    return (complexity + compute_log(compute_xi(n)) - log_delta) / n
 
 
-def vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
+def compute_vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
     """Bounds on a majority vote of two classes as their theorems say, from decimal inverses."""
 
     def above(observed, draws=1, share=1.0):
-        nats = radius(n, draws * complexity, log_delta + math.log(share))
-        return kl_inverse(observed, nats, 1)
+        nats = compute_radius(n, draws * complexity, log_delta + math.log(share))
+        return invert_binary_kl(observed, nats, 1)
 
     def below(observed):
-        return kl_inverse(observed, radius(n, 2 * complexity, log_delta + math.log(0.5)), 0)
+        return invert_binary_kl(
+            observed, compute_radius(n, 2 * complexity, log_delta + math.log(0.5)), 0
+        )
 
     half = above(risk, share=0.5)
     first, second = 1 - 2 * half, 1 - 2 * below(one_wrong)
@@ -1072,7 +1090,7 @@ def grow_kd(
         else:
             widths = {j: spread(rows, j) for j in sorted(varying)}
             j = max(widths, key=widths.get)
-        cut = median_cut(Z[rows, j], w[rows])
+        cut = find_median_split(Z[rows, j], w[rows])
         left = [i for i in rows if Z[i, j] <= cut]
         right = [i for i in rows if Z[i, j] > cut]
         below = [grow(part, (j + 1) % p, depth + 1) for part in (left, right)]
@@ -1081,7 +1099,7 @@ def grow_kd(
     return grow(list(range(n)), 0, 0)
 
 
-def median_cut(z, w):
+def find_median_split(z, w):
     """Between two values, where nearest to half of the weight lies below; the upper on ties."""
     values = sorted(set(z))
     gap = min(
@@ -1093,7 +1111,7 @@ def median_cut(z, w):
     return middle if low <= middle < high and np.isfinite(high) else low
 
 
-def nested(tree, X, v=0, rows=None):
+def nest_tree(tree, X, v=0, rows=None):
     """A Tree as such nested lists."""
     rows = list(range(len(X))) if rows is None else rows
     if tree.left[v] == LEAF:
@@ -1106,15 +1124,15 @@ def nested(tree, X, v=0, rows=None):
         int(tree.chain[v]),
         j,
         cut,
-        nested(tree, X, left, below),
-        nested(tree, X, left + 1, above),
+        nest_tree(tree, X, left, below),
+        nest_tree(tree, X, left + 1, above),
     )
 
 
-def impurity(y, w, criterion):
+def compute_impurity(y, w, criterion):
     """Impurity of a cell times its rows; of several targets the mean of theirs."""
     if y.ndim == 2:
-        return sum(impurity(one, w, criterion) for one in y.T) / y.shape[1]
+        return sum(compute_impurity(one, w, criterion) for one in y.T) / y.shape[1]
     total = w.sum()
     if criterion == "squared":
         return float((w * (y - (w * y).sum() / total) ** 2).sum())
@@ -1131,22 +1149,22 @@ def impurity(y, w, criterion):
     return float(total * (1 - shares.max()))
 
 
-def cart_cuts(X, y, w, criterion):
+def iterate_cart_splits(X, y, w, criterion):
     """Every cut of a cell as (decrease, feature, threshold, missing_left, rows that go left)."""
     for j in range(X.shape[1]):
         x = X[:, j]
         values = np.unique(x[~np.isnan(x)])
-        gaps = [between(a, b) for a, b in pairwise(values)]
+        gaps = [compute_middle(a, b) for a, b in pairwise(values)]
         sides = [False, True] if np.isnan(x).any() else [False]
         for missing_left in sides:
             last = [] if missing_left or not np.isnan(x).any() or not len(values) else [values[-1]]
             for cut in gaps + last:
                 left = np.where(np.isnan(x), missing_left, x <= cut)
                 if is_proper(y, left, criterion):
-                    yield decrease(y, w, left, criterion), j, cut, missing_left, left
+                    yield compute_decrease(y, w, left, criterion), j, cut, missing_left, left
 
 
-def set_cuts(x, y, w, criterion):
+def iterate_category_splits(x, y, w, criterion):
     """Every division of a cell's categories in two, as (decrease, rows that go left).
 
     Missing values are one more category. The last category stays on the right.
@@ -1157,10 +1175,10 @@ def set_cuts(x, y, w, criterion):
         if any(sides):
             left = np.isin(values, present[:-1][list(sides)])
             if is_proper(y, left, criterion):
-                yield decrease(y, w, left, criterion), left
+                yield compute_decrease(y, w, left, criterion), left
 
 
-def columns_of(y):
+def list_target_columns(y):
     """Numbers, or for each class whether a row has it, of one target or several."""
     of_each = [*np.atleast_2d(y.T)]
     return (
@@ -1168,14 +1186,14 @@ def columns_of(y):
     )
 
 
-def beyond_chance(x, y, w, free=6, deviations=3):
+def differs_beyond_chance(x, y, w, free=6, deviations=3):
     """Whether categories differ by more than they would if y were dealt to the rows at random."""
     groups = np.unique(np.where(np.isnan(x), np.inf, x), return_inverse=True)[1]
     d = groups.max() + 1 - free
     if d <= 0:
         return True
     total = between = 0.0
-    for column in columns_of(y):
+    for column in list_target_columns(y):
         mean = np.average(column, weights=w)
         total += sum(w * (column - mean) ** 2)
         for g in range(groups.max() + 1):
@@ -1186,19 +1204,20 @@ def beyond_chance(x, y, w, free=6, deviations=3):
     return between > chance * (1 + 1e-9)
 
 
-def prefix_cuts(x, y, w, criterion, scores):
+def iterate_prefix_splits(x, y, w, criterion, scores):
     """The divisions of a cell's categories that their order by scores offers."""
     order = sorted(scores, key=scores.get)
     for i in range(1, len(order)):
         left = np.isin(x, order[:i])
         if is_proper(y, left, criterion):
-            yield decrease(y, w, left, criterion), left
+            yield compute_decrease(y, w, left, criterion), left
 
 
-def principal_scores(x, y, w):
+def compute_principal_scores(x, y, w):
     """Projection of class shares, or means, of each category on their first principal component."""
     share = {
-        c: np.array([w[x == c] @ column[x == c] for column in columns_of(y)]) / w[x == c].sum()
+        c: np.array([w[x == c] @ column[x == c] for column in list_target_columns(y)])
+        / w[x == c].sum()
         for c in np.unique(x)
     }
     mean = sum(w[x == c].sum() * share[c] for c in share) / w.sum()
@@ -1208,10 +1227,10 @@ def principal_scores(x, y, w):
     return {c: share[c] @ axis for c in share}
 
 
-def decrease(y, w, left, criterion):
+def compute_decrease(y, w, left, criterion):
     """What a cut lowers the impurity of a cell by, times its rows."""
-    parts = sum(impurity(y[side], w[side], criterion) for side in (left, ~left))
-    return impurity(y, w, criterion) - parts
+    parts = sum(compute_impurity(y[side], w[side], criterion) for side in (left, ~left))
+    return compute_impurity(y, w, criterion) - parts
 
 
 def is_proper(y, left, criterion):
@@ -1225,7 +1244,7 @@ def is_enough(w, left, min_rows, min_weight):
     return rows >= min_rows - 1e-9 and min(w[left].sum(), w[~left].sum()) >= min_weight - 1e-9
 
 
-def means_in_order(y, w, left, slope, lower, upper, slack):
+def has_ordered_means(y, w, left, slope, lower, upper, slack):
     """Whether the means of both sides lie within bounds and differ in the direction of the slope."""
     means = [(w[side] * y[side]).sum() / w[side].sum() for side in (left, ~left)]
     within = lower - slack <= min(means) and max(means) <= upper + slack
@@ -1235,7 +1254,7 @@ def means_in_order(y, w, left, slope, lower, upper, slack):
 # -- naive Bayes ------------------------------------------------------------------------------------
 
 
-def information(prior, masses):
+def compute_information(prior, masses):
     """Mutual information (nats) of a class and what it draws; masses (K, B) of each class sum to 1."""
     mixture = [
         sum(p * row[b] for p, row in zip(prior, masses, strict=True)) for b in range(len(masses[0]))
@@ -1253,36 +1272,36 @@ def information(prior, masses):
 GAMMA, WORD = 0x9E3779B97F4A7C15, 2**64
 
 
-def mixed(x):
+def mix_bits(x):
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % WORD
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB % WORD
     return x ^ (x >> 31)
 
 
-def key_of(key, i):
-    return mixed((mixed((key + GAMMA) % WORD) + (i + 1) * GAMMA) % WORD)
+def derive_key(key, i):
+    return mix_bits((mix_bits((key + GAMMA) % WORD) + (i + 1) * GAMMA) % WORD)
 
 
-def random_bits(key):
+def iterate_random_bits(key):
     """64 bits after the other."""
     while True:
         key = (key + GAMMA) % WORD
-        yield mixed(key)
+        yield mix_bits(key)
 
 
-def cell_keys(tree, key):
+def compute_node_keys(tree, key):
     keys = {0: key}
     for v in range(tree.n_nodes):
         if tree.left[v] != LEAF:
             for side in (0, 1):
-                keys[int(tree.left[v]) + side] = key_of(keys[v], side)
+                keys[int(tree.left[v]) + side] = derive_key(keys[v], side)
     return keys
 
 
-def drawn_features(key, X, max_features):
+def draw_features(key, X, max_features):
     """Features of a cell that are looked at: constant ones do not count."""
     features, drawn = list(range(X.shape[1])), []
-    bits = random_bits(key)
+    bits = iterate_random_bits(key)
     for n in range(len(features), 0, -1):
         if len(drawn) == max_features:
             break
@@ -1293,9 +1312,9 @@ def drawn_features(key, X, max_features):
     return drawn
 
 
-def random_cuts(key, j, x, y, w, criterion, is_categorical):
+def iterate_random_splits(key, j, x, y, w, criterion, is_categorical):
     """The random cut of a feature with missing values on either side, as in cart_cuts."""
-    bits, seen = random_bits(key_of(key, j)), np.unique(x[~np.isnan(x)])
+    bits, seen = iterate_random_bits(derive_key(key, j)), np.unique(x[~np.isnan(x)])
     if is_categorical:
         sides = [next(bits) >> 63 for _ in seen]
         while sum(sides) == 0 or (sum(sides) == len(sides) > 1):
@@ -1310,20 +1329,20 @@ def random_cuts(key, j, x, y, w, criterion, is_categorical):
     for missing_left in [False, True] if np.isnan(x).any() else [False]:
         left = np.where(np.isnan(x), missing_left, below)
         if 0 < left.sum() < len(left) and is_proper(y, left, criterion):
-            yield decrease(y, w, left, criterion), j, threshold, missing_left, left
+            yield compute_decrease(y, w, left, criterion), j, threshold, missing_left, left
 
 
-def between(low, high):
+def compute_middle(low, high):
     middle = low * 0.5 + high * 0.5
     return middle if low <= middle < high else low
 
 
-def as_float32(x):
+def round_to_float32(x):
     with np.errstate(over="ignore"):
         return float(np.float32(x))
 
 
-def last_rounded_to(number):
+def find_last_rounded_to(number):
     """The largest float64 that is rounded to a number of float32, by halving."""
 
     def place(x):  # float64 in order as integers
@@ -1336,7 +1355,7 @@ def last_rounded_to(number):
     low, high = place(number), place(math.inf)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if as_float32(at(middle)) <= number else (low, middle)
+        low, high = (middle, high) if round_to_float32(at(middle)) <= number else (low, middle)
     return at(low)
 
 
@@ -1345,26 +1364,26 @@ def place_threshold(column, threshold, at_middle=True):
     values = [float(x) for x in column if not math.isnan(x)]
     low = max((x for x in values if x <= threshold), default=-math.inf)
     high = min((x for x in values if x > threshold), default=math.inf)
-    wanted = between(low, high) if at_middle else float(threshold)
-    below, above = as_float32(low), as_float32(high)
+    wanted = compute_middle(low, high) if at_middle else float(threshold)
+    below, above = round_to_float32(low), round_to_float32(high)
     if below == above:
-        if as_float32(wanted) != wanted:
+        if round_to_float32(wanted) != wanted:
             return wanted
-        return between(low, high) if below == low else low
-    if as_float32(wanted) == wanted and wanted < above:
+        return compute_middle(low, high) if below == low else low
+    if round_to_float32(wanted) == wanted and wanted < above:
         return wanted
-    end = last_rounded_to(as_float32(wanted))
+    end = find_last_rounded_to(round_to_float32(wanted))
     if end < high:
         return end
     with np.errstate(over="ignore"):
-        before = np.nextafter(np.float32(as_float32(wanted)), np.float32(-np.inf))
-    return last_rounded_to(float(before))
+        before = np.nextafter(np.float32(round_to_float32(wanted)), np.float32(-np.inf))
+    return find_last_rounded_to(float(before))
 
 
 # -- growing from sums ------------------------------------------------------------------------------
 
 
-def in_units(values, rows, n):
+def convert_to_units(values, rows, n):
     """Whole multiples of a power of two, ties to even, by number of row; and its exponent."""
     largest = max(abs(values[i]) for i in rows)
     exponent = math.frexp(largest)[1] - min(40, 62 - (n - 1).bit_length())
@@ -1372,7 +1391,7 @@ def in_units(values, rows, n):
     return {i: round(Fraction(float(values[i])) / unit) for i in rows}, exponent
 
 
-def scaled(value, exponent):
+def scale_by_power(value, exponent):
     """A float times a power of two, which may be infinite."""
     try:
         return math.ldexp(value, exponent)
@@ -1380,29 +1399,29 @@ def scaled(value, exponent):
         return math.inf
 
 
-def fine_size(n_below, n, most):
+def compute_fine_bin_size(n_below, n, most):
     """How many values a bin behind n_below of n holds where ends are fine."""
     return max(1, min(most, int(min(0.2 * n_below, 0.2 / 1.2 * (n - n_below)))))
 
 
-def fine_bound(n_below, n, n_bins):
+def find_fine_size_bound(n_below, n, n_bins):
     """The smallest bound of sizes by which so many bins suffice, bin by bin."""
     for most in range(1, n + 1):
         at = n_below
         for _ in range(n_bins):
-            at += fine_size(at, n, most) if at < n else 0
+            at += compute_fine_bin_size(at, n, most) if at < n else 0
         if at >= n:
             return most
     return 1
 
 
-def bins_of(values, fine_ends, max_bins=255):
+def assign_bins(values, fine_ends, max_bins=255):
     """Which of so many bins each value lies in; each is closed where it is nearest to its size."""
     n, distinct = len(values), sorted(set(values))
     if len(distinct) <= max_bins:
         return [distinct.index(x) for x in values]
     bin_of, bins, inside, below = {}, 0, 0, 0
-    most, wanted = fine_bound(0, n, max_bins), 1
+    most, wanted = find_fine_size_bound(0, n, max_bins), 1
     share = wanted if fine_ends else Fraction(n, max_bins)
     for x, following in zip(distinct, [*distinct[1:], None], strict=True):
         bin_of[x] = bins
@@ -1415,17 +1434,17 @@ def bins_of(values, fine_ends, max_bins=255):
         share = Fraction(n - below, max_bins - bins)
         if fine_ends:
             if inside != wanted:
-                most = fine_bound(below, n, max_bins - bins)
-            share = wanted = fine_size(below, n, most)
+                most = find_fine_size_bound(below, n, max_bins - bins)
+            share = wanted = compute_fine_bin_size(below, n, most)
         inside = 0
     return [bin_of[x] for x in values]
 
 
-def coarser_bins(n_bins, n_edges, key, feature):
+def merge_bins(n_bins, n_edges, key, feature):
     """For each of the bins of a feature of numbers, the one that it becomes a part of."""
     if n_bins <= max(32, n_edges + 1):
         return list(range(n_bins))
-    bits, into, left = random_bits(key_of(key, feature)), [0], n_edges
+    bits, into, left = iterate_random_bits(derive_key(key, feature)), [0], n_edges
     for n_behind in range(n_bins - 1, 0, -1):  # Knuth's algorithm S
         edge = int((next(bits) >> 11) * 2.0**-53 * n_behind) < left
         left -= edge
@@ -1437,10 +1456,13 @@ class GradientSums:
     """Whole sums of gradients and Hessians of rows, and what cells and cuts are worth by them."""
 
     def __init__(self, gradient, hessian, rows, l2=0.0, min_hessian=0.0, min_gain=0.0):
-        self.g, self.g_unit = in_units(gradient, rows, len(rows))
-        self.h, self.h_unit = in_units(hessian, rows, len(rows))
-        self.l2, self.min_hessian = scaled(l2, -self.h_unit), scaled(min_hessian, -self.h_unit)
-        self.min_gain = scaled(min_gain, self.h_unit - 2 * self.g_unit)
+        self.g, self.g_unit = convert_to_units(gradient, rows, len(rows))
+        self.h, self.h_unit = convert_to_units(hessian, rows, len(rows))
+        self.l2, self.min_hessian = (
+            scale_by_power(l2, -self.h_unit),
+            scale_by_power(min_hessian, -self.h_unit),
+        )
+        self.min_gain = scale_by_power(min_gain, self.h_unit - 2 * self.g_unit)
 
     def sums(self, rows):
         return sum(self.g[i] for i in rows), sum(self.h[i] for i in rows)
@@ -1473,7 +1495,11 @@ class GradientSums:
 
     def numbers(self, rows):
         g, h = self.sums(rows)
-        return scaled(float(g), self.g_unit), scaled(float(h), self.h_unit), float(len(rows))
+        return (
+            scale_by_power(float(g), self.g_unit),
+            scale_by_power(float(h), self.h_unit),
+            float(len(rows)),
+        )
 
 
 class ClassSums:
@@ -1482,8 +1508,8 @@ class ClassSums:
     def __init__(self, y, n_classes, weight, rows, criterion="gini", min_weight=0.0):
         self.y, self.n_classes, self.criterion = y, n_classes, criterion
         weight = np.ones(len(y)) if weight is None else weight
-        self.w, self.unit = in_units(weight, rows, len(rows))
-        self.min_weight, self.min_gain = scaled(min_weight, -self.unit), 0.0
+        self.w, self.unit = convert_to_units(weight, rows, len(rows))
+        self.min_weight, self.min_gain = scale_by_power(min_weight, -self.unit), 0.0
 
     def sums(self, rows):
         return [sum(self.w[i] for i in rows if self.y[i] == k) for k in range(self.n_classes)]
@@ -1511,15 +1537,15 @@ class ClassSums:
 
     def beyond_chance(self, groups, _):
         x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
-        return beyond_chance(
+        return differs_beyond_chance(
             x, np.array([self.y[i] for rows in groups for i in rows]), np.ones(len(x))
         )
 
     def numbers(self, rows):
-        return *(scaled(float(one), self.unit) for one in self.sums(rows)), float(len(rows))
+        return *(scale_by_power(float(one), self.unit) for one in self.sums(rows)), float(len(rows))
 
 
-def threshold_cuts(X, cell, j):
+def iterate_threshold_splits(X, cell, j):
     """Cuts of a cell between values: (feature, threshold, missing_left, rows left, categories)."""
     column = {i: float(X[i, j]) for i in cell}
     values = sorted({v for v in column.values() if not math.isnan(v)})
@@ -1528,10 +1554,10 @@ def threshold_cuts(X, cell, j):
         for low, high in pairwise([*values, math.inf]):
             left = [i for i in cell if column[i] <= low or (i in lacking and missing_left)]
             side = missing_left if lacking else 2 * len(left) >= len(cell)
-            yield j, between(low, high), side, left, []
+            yield j, compute_middle(low, high), side, left, []
 
 
-def category_cuts(X, cell, target, j):
+def iterate_sorted_category_splits(X, cell, target, j):
     """The same for sets, where the categories differ by more than chance explains."""
     column = {i: math.inf if math.isnan(X[i, j]) else float(X[i, j]) for i in cell}
     levels = sorted(set(column.values()))
@@ -1548,16 +1574,16 @@ def category_cuts(X, cell, target, j):
         yield j, 0.0, side, left, opposite
 
 
-def binned_cuts(X, cell, target, options):
+def iterate_binned_splits(X, cell, target, options):
     """Every cut of a cell that is allowed, in order, its value first."""
     for j in options["features"]:
         if options["groups"] and not any(j in group for group in cell["groups"]):
             continue
         sets = j in options["categorical"]
         cuts = (
-            category_cuts(X, cell["rows"], target, j)
+            iterate_sorted_category_splits(X, cell["rows"], target, j)
             if sets
-            else threshold_cuts(X, cell["rows"], j)
+            else iterate_threshold_splits(X, cell["rows"], j)
         )
         for cut in cuts:
             left, right = cut[3], [i for i in cell["rows"] if i not in cut[3]]
@@ -1576,7 +1602,7 @@ def binned_cuts(X, cell, target, options):
             yield target.value(left) + target.value(right), *cut
 
 
-def binned_children(cell, target, cut, options):
+def make_binned_children(cell, target, cut, options):
     """The two cells that a cut makes of one."""
     _, j, _, _, left, _ = cut
     right = [i for i in cell["rows"] if i not in left]
@@ -1608,7 +1634,7 @@ def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **
         if cell["depth"] == max_depth:
             return None
         best = None
-        for cut in binned_cuts(X, cell, target, options):
+        for cut in iterate_binned_splits(X, cell, target, options):
             if best is None or cut[0] > best[0]:
                 best = cut
         if best is None:
@@ -1625,7 +1651,7 @@ def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **
             break
         v = min(waiting, key=lambda v: (-waiting[v][0] if best_first else 0, v))
         _, cut = waiting.pop(v)
-        children = list(binned_children(nodes[v], target, cut, options))
+        children = list(make_binned_children(nodes[v], target, cut, options))
         _, j, threshold, missing_left, _, categories = cut
         threshold = threshold if categories else place_threshold(X[:, j], threshold)
         nodes[v] |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
@@ -1639,9 +1665,9 @@ def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **
 # -- forests ----------------------------------------------------------------------------------------
 
 
-def drawn_rows(n, bootstrap, n_draws, seed, tree):
+def draw_rows(n, bootstrap, n_draws, seed, tree):
     """How often each of n rows is drawn for a tree, by the order of their keys."""
-    bits, count = random_bits(key_of(key_of(seed, tree), 0)), [0] * n
+    bits, count = iterate_random_bits(derive_key(derive_key(seed, tree), 0)), [0] * n
     if not bootstrap and n_draws == n:
         return [1] * n
     if bootstrap:
@@ -1702,13 +1728,15 @@ class ForestSums:
             return [share[present[1]] for share in shares]
         x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
         rows = [i for rows in groups for i in rows]
-        scores = principal_scores(x, np.asarray(self.y)[rows], np.asarray(self.w)[rows])
+        scores = compute_principal_scores(x, np.asarray(self.y)[rows], np.asarray(self.w)[rows])
         return [scores[float(k)] for k in range(len(groups))]
 
     def beyond_chance(self, groups, _):
         x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
         rows = [i for rows in groups for i in rows]
-        return beyond_chance(x, np.asarray(self.y)[rows], np.asarray(self.w, dtype=float)[rows])
+        return differs_beyond_chance(
+            x, np.asarray(self.y)[rows], np.asarray(self.w, dtype=float)[rows]
+        )
 
     def numbers(self, rows):
         """Weights of the classes that occur; or the weight, and the sum."""
@@ -1761,11 +1789,11 @@ class ForestColumns:
         return tell(x, self.scaled(rows), np.asarray(self.w, dtype=float)[rows])
 
     def scores(self, groups, _):
-        scores = self._told(principal_scores, groups)
+        scores = self._told(compute_principal_scores, groups)
         return [scores[float(k)] for k in range(len(groups))]
 
     def beyond_chance(self, groups, _):
-        return self._told(beyond_chance, groups)
+        return self._told(differs_beyond_chance, groups)
 
     def numbers(self, rows):
         """The weight, and sums of numbers, of the second of two classes, or of each of more."""
@@ -1779,11 +1807,11 @@ class ForestColumns:
         return dict(enumerate(found))
 
 
-def one_random_cut(X, cell, j, key, is_categorical):
+def iterate_random_feature_splits(X, cell, j, key, is_categorical):
     """The random cut of a feature, missing values on either side, as in threshold_cuts."""
     x = X[cell, j]
     levels = sorted(set(x[~np.isnan(x)]))
-    for _, _, threshold, missing_left, left in random_cuts(
+    for _, _, threshold, missing_left, left in iterate_random_splits(
         key, j, x, np.zeros(len(x)), np.ones(len(x)), "squared", is_categorical
     ):
         side = missing_left if np.isnan(x).any() else bool(2 * left.sum() >= len(cell))
@@ -1792,15 +1820,19 @@ def one_random_cut(X, cell, j, key, is_categorical):
         yield j, 0.0 if is_categorical else threshold, side, rows, sets or []
 
 
-def forest_cuts(X, cell, key, target, features, options):
+def iterate_forest_splits(X, cell, key, target, features, options):
     """Every cut of a cell by features that are drawn, in order."""
-    drawn = drawn_features(key, X[np.ix_(cell, features)], options["max_features"])
+    drawn = draw_features(key, X[np.ix_(cell, features)], options["max_features"])
     for j in options.get("in_order") or (features[k] for k in drawn):
         sets = j in options["categorical"]
         if options["random_cuts"]:
-            cuts = one_random_cut(X, cell, j, key, sets)
+            cuts = iterate_random_feature_splits(X, cell, j, key, sets)
         else:
-            cuts = category_cuts(X, cell, target, j) if sets else threshold_cuts(X, cell, j)
+            cuts = (
+                iterate_sorted_category_splits(X, cell, target, j)
+                if sets
+                else iterate_threshold_splits(X, cell, j)
+            )
         for cut in cuts:
             n_left = len(cut[3])
             is_large = 0 < n_left < len(cell)
@@ -1815,17 +1847,17 @@ def grow_forest_tree(X, target, seed, tree, **given):
     options = {"max_features": p, "max_features_per_tree": p, "categorical": [], "max_depth": None}
     options |= {"random_cuts": False, "min_leaf": 1, "min_split": 2, "min_decrease": 0}
     options |= {"max_leaves": None, **given}
-    features, bits = list(range(p)), random_bits(key_of(key_of(seed, tree), 1))
+    features, bits = list(range(p)), iterate_random_bits(derive_key(derive_key(seed, tree), 1))
     if options["max_features_per_tree"] < p:
         for n in range(p, p - options["max_features_per_tree"], -1):
             i = int((next(bits) >> 11) * 2.0**-53 * n)
             features[i], features[n - 1] = features[n - 1], features[i]
         features = sorted(features[p - options["max_features_per_tree"] :])
     rows = [i for i in range(len(X)) if target.w[i] > 0]
-    nodes = [{"rows": rows, "depth": 0, "key": key_of(key_of(seed, tree), 2)}]
+    nodes = [{"rows": rows, "depth": 0, "key": derive_key(derive_key(seed, tree), 2)}]
     if options.pop("ties_by_root", False):
         root, worth = nodes[0], [-math.inf] * p
-        for cut in forest_cuts(X, rows, root["key"], target, range(p), options):
+        for cut in iterate_forest_splits(X, rows, root["key"], target, range(p), options):
             worth[cut[0]] = max(worth[cut[0]], target.decrease(rows, cut[3]))
         options["in_order"] = sorted(range(p), key=lambda j: -worth[j])
 
@@ -1836,7 +1868,7 @@ def grow_forest_tree(X, target, seed, tree, **given):
             return None
         if node["depth"] == options["max_depth"]:
             return None
-        cuts = list(forest_cuts(X, cell, node["key"], target, features, options))
+        cuts = list(iterate_forest_splits(X, cell, node["key"], target, features, options))
         gains = [target.decrease(cell, cut[3]) for cut in cuts]
         if not cuts or max(gains) < options["min_decrease"] * target.weight(rows):
             return None
@@ -1858,13 +1890,13 @@ def grow_forest_tree(X, target, seed, tree, **given):
         node |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
         node |= {"left": len(nodes), "categories": categories, "gain": gain}
         for side, part in enumerate((left, [i for i in node["rows"] if i not in left])):
-            key = key_of(node["key"], side)
+            key = derive_key(node["key"], side)
             nodes.append({"rows": part, "depth": node["depth"] + 1, "key": key})
         waiting |= {v: best_cut(nodes[v]) for v in (len(nodes) - 2, len(nodes) - 1)}
     return nodes
 
 
-def unit_of_weights(weight):
+def find_weight_unit(weight):
     """The largest number of which all weights are multiples, but for 1e-12 of the largest one.
 
     It is 0 if there is none of at least 2^-16 of the largest weight.
@@ -1879,13 +1911,13 @@ def unit_of_weights(weight):
     return largest / n_units if n_units <= 2**16 else 0.0
 
 
-def whole_weights(weight):
+def convert_weights_to_integers(weight):
     """Multiples of that unit; if there is none, of 2^-16 of the largest, rounded, 1 at least."""
-    unit = unit_of_weights(weight) or max(weight) / 2**16
+    unit = find_weight_unit(weight) or max(weight) / 2**16
     return [max(round(one / unit), 1) for one in weight]
 
 
-def balanced_in_bag(count, weight, y):
+def balance_in_bag_weights(count, weight, y):
     """Whole weights of drawn rows by which all classes of each column weigh the same; else 0."""
     drawn = [i for i in range(len(count)) if count[i] > 0]
     relative = {i: float(weight[i]) for i in drawn}
@@ -1894,11 +1926,11 @@ def balanced_in_bag(count, weight, y):
         for i in drawn:
             total[column[i]] = total.get(column[i], 0) + int(count[i] * weight[i])
         relative = {i: relative[i] / total[column[i]] for i in drawn}
-    whole = dict(zip(drawn, whole_weights([*relative.values()]), strict=True))
+    whole = dict(zip(drawn, convert_weights_to_integers([*relative.values()]), strict=True))
     return [whole.get(i, 0) for i in range(len(count))]
 
 
-def in_own_order(X, y, categorical):
+def reorder_columns(X, y, categorical):
     """Rows with columns in the order that they tell, and with numbers of categories that they tell.
 
     Gives the order, and the categories of each column by these numbers, too.
@@ -1907,22 +1939,22 @@ def in_own_order(X, y, categorical):
     sizes = [
         int(np.nanmax(X[:, j], initial=-1)) + 1 if j in categorical else None for j in range(p)
     ]
-    numbers, known = column_sums(X, [[int(one)] for one in y], sizes)
+    numbers, known = sum_columns(X, [[int(one)] for one in y], sizes)
     made, names = X.copy(), [[]] * p
     for j in categorical:
-        number = numbers_of_categories(known[j], sizes[j])
+        number = number_categories(known[j], sizes[j])
         made[:, j] = [value if math.isnan(value) else number[int(value)] for value in X[:, j]]
         names[j] = [number.index(k) for k in range(sizes[j])]
-    order = order_of_columns(numbers, known)
+    order = order_columns(numbers, known)
     return made[:, order], order, [names[j] for j in order]
 
 
 def grow_on_samples(X, y, n_classes, samples, seeds, weight, categorical=(), **given):
     """Sums and nodes of trees that see nothing but the rows of their samples, one after the other."""
     for sample, seed in zip(samples, seeds, strict=True):
-        own = [1] * len(sample) if weight is None else whole_weights(weight[sample])
+        own = [1] * len(sample) if weight is None else convert_weights_to_integers(weight[sample])
         target = ForestSums(y[sample], own, n_classes)
-        rows, order, names = in_own_order(X[sample], y[sample], categorical)
+        rows, order, names = reorder_columns(X[sample], y[sample], categorical)
         given["categorical"] = [order.index(j) for j in categorical]
         nodes = grow_forest_tree(rows, target, int(seed), 0, **given)
         for node in nodes:
@@ -1933,15 +1965,15 @@ def grow_on_samples(X, y, n_classes, samples, seeds, weight, categorical=(), **g
         yield target, nodes
 
 
-def filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes):
+def compute_refilled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes):
     """What a tree says of row i, by copies of rows in each cell of its path; None if there are none.
 
     inside, outside: how much each row counts as in the bag and out of it, row i as it is to. n_lanes:
     for each column of y 1, if its numbers are averaged, else how many classes it has.
     """
     said, n_said = None, sum(n_lanes)
-    for v in path(tree, leaf_of[i]):
-        cell = [j for j in range(len(y)) if v in path(tree, leaf_of[j])]
+    for v in find_path(tree, leaf_of[i]):
+        cell = [j for j in range(len(y)) if v in find_path(tree, leaf_of[j])]
         weight = [inside[j] + outside[j] for j in cell]
         whole = sum(weight) + (0 if said is None else shrinkage)
         if whole == 0:
@@ -1960,7 +1992,7 @@ def filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes):
     return said
 
 
-def judged_out_of_bag(trees, X, y, weight, draws, filled_by, shrinkage, n_lanes):
+def sum_out_of_bag_predictions(trees, X, y, weight, draws, filled_by, shrinkage, n_lanes):
     """Sums of what trees say of rows that they were not drawn for, each left out, and how many do."""
     total, n_trees = np.zeros((len(y), sum(n_lanes))), np.zeros(len(y), dtype=int)
     for tree, count in zip(trees, draws, strict=True):
@@ -1971,7 +2003,7 @@ def judged_out_of_bag(trees, X, y, weight, draws, filled_by, shrinkage, n_lanes)
             if filled_by == "out_of_bag" and not outside.any():
                 inside = count * weight
             outside = np.where(np.arange(len(y)) == i, 0, outside)
-            said = filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes)
+            said = compute_refilled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes)
             if said is not None:
                 total[i] += said
                 n_trees[i] += 1
@@ -1981,50 +2013,50 @@ def judged_out_of_bag(trees, X, y, weight, draws, filled_by, shrinkage, n_lanes)
 # -- naive Bayes -----------------------------------------------------------------------------------
 
 
-def log_normal(value, mean, variance):
+def compute_log_normal_density(value, mean, variance):
     return -0.5 * math.log(2 * math.pi * variance) - (value - mean) ** 2 / (2 * variance)
 
 
-def mean_and_variance(values):
+def compute_mean_and_variance(values):
     mean = math.fsum(values) / len(values)
     return mean, math.fsum((v - mean) ** 2 for v in values) / len(values)
 
 
-def normal_log_density(value, x, y, k, added):
+def compute_normal_log_density(value, x, y, k, added):
     """Log density at a value, for the rows of class k, or for all if it has none."""
     if math.isnan(value):
         return 0.0
     present = [v for v in x if not math.isnan(v)]
     own = [v for v, label in zip(x, y, strict=True) if label == k and not math.isnan(v)]
     if not present:
-        return log_normal(value, 0.0, 1.0)
-    mean, variance = mean_and_variance(own or present)
-    return log_normal(value, mean, variance + added)
+        return compute_log_normal_density(value, 0.0, 1.0)
+    mean, variance = compute_mean_and_variance(own or present)
+    return compute_log_normal_density(value, mean, variance + added)
 
 
-def table_log_probability(value, x, y, k, n_categories, alpha):
+def compute_table_log_probability(value, x, y, k, n_categories, alpha):
     if math.isnan(value):
         return 0.0
     own = [v for v, label in zip(x, y, strict=True) if label == k and not math.isnan(v)]
     return math.log((own.count(value) + alpha) / (len(own) + alpha * n_categories))
 
 
-def bin_of(value, edges):
+def find_bin(value, edges):
     """The last bin that begins at or below a value; the first one for what is below all."""
     if math.isnan(value):
         return math.nan
     return max([b for b in range(len(edges) - 1) if edges[b] <= value], default=0)
 
 
-def histogram_log_density(value, x, y, k, edges, alpha):
+def compute_histogram_log_density(value, x, y, k, edges, alpha):
     if math.isnan(value):
         return 0.0
-    bins, b = [bin_of(v, edges) for v in x], bin_of(value, edges)
+    bins, b = [find_bin(v, edges) for v in x], find_bin(value, edges)
     width = edges[b + 1] - edges[b] or 1.0
-    return table_log_probability(b, bins, y, k, len(edges) - 1, alpha) - math.log(width)
+    return compute_table_log_probability(b, bins, y, k, len(edges) - 1, alpha) - math.log(width)
 
 
-def product_posterior(row, X, y, n_classes, log_density):
+def compute_product_posterior(row, X, y, n_classes, log_density):
     """The prior times the density of every feature, log_density(value, column, y, k), summing to 1."""
     products = []
     for k in range(n_classes):
@@ -2035,7 +2067,7 @@ def product_posterior(row, X, y, n_classes, log_density):
     return [product / sum(products) for product in products]
 
 
-def left_out(x, y, times, log_density):
+def compute_leave_one_out(x, y, times, log_density):
     """For each row log_density(value, other rows, their classes, class); None for a row alone.
 
     A row is there so many times, and goes as a whole.
@@ -2050,12 +2082,12 @@ def left_out(x, y, times, log_density):
     return result
 
 
-def log_losses(counts):
+def compute_log_losses(counts):
     """Log loss of the rows of each node under its own frequencies, in nats."""
     return np.array([sum(-c * np.log(c / sum(row)) for c in row if c > 0) for row in counts], float)
 
 
-def label_strata(y, times):
+def find_label_strata(y, times):
     """Of each row (n, q) its classes, as (how many rows have them, which ones), the rarest first."""
     found = []
     for one in y:
@@ -2070,7 +2102,7 @@ def label_strata(y, times):
 # -- boosting --------------------------------------------------------------------------------------
 
 
-def loss_scale(name, parameter, y, scores):
+def compute_loss_scale(name, parameter, y, scores):
     """The number that all rows decide together; 1 where there is none."""
     if name == "quantile":
         return np.abs(y - scores).mean()
@@ -2079,28 +2111,28 @@ def loss_scale(name, parameter, y, scores):
     return np.mean(np.exp(scores) ** (2 - parameter)) if name == "tweedie" else 1.0
 
 
-def loss_slopes(name, parameter, y, scores, least=1e-7):
+def compute_gradients(name, parameter, y, scores, least=1e-7):
     """Gradients and Hessians, (n_outputs, n) each; the parameter is a quantile or a power."""
     quantile = parameter
     if name == "classes":
-        return log_loss_slopes(y, scores, least)
+        return compute_log_loss_gradients(y, scores, least)
     error = scores - y
     if name == "squared_error":
         return error, np.ones_like(error)
     if name == "quantile":
-        unit = loss_scale(name, quantile, y, scores)
+        unit = compute_loss_scale(name, quantile, y, scores)
         if unit == 0:
             return np.zeros_like(error), np.ones_like(error)
         way = np.where(error < 0, -quantile, np.where(error > 0, 1 - quantile, 0.0))
         return 2 * unit * way, unit / np.maximum(np.abs(error), 0.1 * unit)
     if name == "huber":
-        bend = loss_scale(name, quantile, y, scores)
+        bend = compute_loss_scale(name, quantile, y, scores)
         hessian = bend / np.maximum(np.abs(error), bend) if bend > 0 else 1.0 * (error == 0)
         return np.clip(error, -bend, bend), np.maximum(hessian, least)
     if name == "poisson":
         return np.exp(scores) - y, np.maximum(np.exp(scores), least)
     if name == "tweedie":
-        mean, unit = np.exp(scores), loss_scale(name, parameter, y, scores)
+        mean, unit = np.exp(scores), compute_loss_scale(name, parameter, y, scores)
         score = (mean - y) * mean ** (1 - parameter)
         information = (2 - parameter) * mean ** (2 - parameter)
         information += (parameter - 1) * y * mean ** (1 - parameter)
@@ -2108,7 +2140,7 @@ def loss_slopes(name, parameter, y, scores, least=1e-7):
     return 1 - y * np.exp(-scores), np.maximum(y * np.exp(-scores), least)
 
 
-def losses(name, parameter, y, scores):
+def compute_losses(name, parameter, y, scores):
     """Loss of each row."""
     quantile = parameter
     if name == "classes":
@@ -2120,7 +2152,7 @@ def losses(name, parameter, y, scores):
     if name == "quantile":
         return np.maximum(quantile * error, (quantile - 1) * error)
     if name == "huber":
-        bend = loss_scale(name, quantile, y, scores)
+        bend = compute_loss_scale(name, quantile, y, scores)
         near = np.minimum(np.abs(error), bend)
         return near * (np.abs(error) - near / 2)
     if name == "poisson":
@@ -2133,23 +2165,23 @@ def losses(name, parameter, y, scores):
     return ratio - 1 - np.log(ratio)
 
 
-def dispersion(name, quantile, y, scores, weight):
+def compute_dispersion(name, quantile, y, scores, weight):
     if name in ("classes", "poisson", "gamma"):
         return 1.0
     if name == "tweedie":
-        gradient, hessian = loss_slopes(name, quantile, y, scores)
+        gradient, hessian = compute_gradients(name, quantile, y, scores)
         weights = np.ones(len(y)) if weight is None else weight
         ratio = (weights * gradient**2).sum() / (weights * hessian).sum()
         return ratio if ratio > 0 else 1.0
-    mean = np.average(losses(name, quantile, y, scores), weights=weight)
+    mean = np.average(compute_losses(name, quantile, y, scores), weights=weight)
     scale = mean if mean > 0 else 1.0
     if name != "quantile":
         return 2 * scale
-    unit = loss_scale(name, quantile, y, scores)
+    unit = compute_loss_scale(name, quantile, y, scores)
     return scale * 2 * unit if unit > 0 else 1.0
 
 
-def log_loss_slopes(y, scores, least):
+def compute_log_loss_gradients(y, scores, least):
     """Gradients and Hessians of log loss, (n_outputs, n) each; one output: log odds of class 1."""
     every = np.vstack([np.zeros_like(scores), scores]) if len(scores) == 1 else scores
     powers = np.exp(every - every.max(axis=0))
@@ -2162,7 +2194,7 @@ def log_loss_slopes(y, scores, least):
     return gradient, variance * len(scores) / (len(scores) - 1)
 
 
-def sums_of_log_losses(y, scores, lanes, least=1e-7):
+def compute_multi_column_log_loss(y, scores, lanes, least=1e-7):
     """Loss of each row (n,), gradients and Hessians (n_scores, n), by columns of classes (q, n).
 
     Each column has its scores, one behind the other: log odds of the second of two classes, or one for
@@ -2192,7 +2224,7 @@ def sums_of_log_losses(y, scores, lanes, least=1e-7):
 # -- ranking
 
 
-def ranking_pairs(query, truncation, y, scores):
+def find_ranking_pairs(query, truncation, y, scores):
     """(better, worse, worth) of all pairs that count, by the scores."""
     pairs = []
     for number in np.unique(query):
@@ -2211,7 +2243,7 @@ def ranking_pairs(query, truncation, y, scores):
     return pairs
 
 
-def ranking_sums(pairs, n, scores, weight, least=1e-7):
+def sum_ranking_gradients(pairs, n, scores, weight, least=1e-7):
     """Gradients and Hessians of the rows, in the unit of the pairs."""
     gradient, hessian = np.zeros(n), np.zeros(n)
     for i, j, worth in pairs:
@@ -2221,27 +2253,27 @@ def ranking_sums(pairs, n, scores, weight, least=1e-7):
     return gradient, hessian
 
 
-def ranking_unit(pairs, scores, weight, query):
+def compute_ranking_unit(pairs, scores, weight, query):
     """What makes the mean Hessian 1."""
-    hessian = ranking_sums(pairs, len(query), scores, weight)[1]
+    hessian = sum_ranking_gradients(pairs, len(query), scores, weight)[1]
     mean = hessian.sum() / (len(query) if weight is None else weight.sum())
     return mean if mean > 0 else 1.0
 
 
-def ranking_slopes(query, truncation, y, scores, weight, least=1e-7):
+def compute_ranking_gradients(query, truncation, y, scores, weight, least=1e-7):
     """Gradients and Hessians (n,) by all pairs."""
-    pairs = ranking_pairs(query, truncation, y, scores)
-    gradient, hessian = ranking_sums(pairs, len(y), scores, weight)
-    unit = ranking_unit(pairs, scores, weight, query)
+    pairs = find_ranking_pairs(query, truncation, y, scores)
+    gradient, hessian = sum_ranking_gradients(pairs, len(y), scores, weight)
+    unit = compute_ranking_unit(pairs, scores, weight, query)
     return gradient / unit, np.maximum(hessian / unit, least)
 
 
-def ranking_dispersion(gradient, hessian, weight):
+def compute_ranking_dispersion(gradient, hessian, weight):
     squares = gradient**2 if weight is None else gradient**2 / weight
     return squares.sum() / hessian.sum() or 1.0
 
 
-def mean_ranking_loss(query, at, y, scores, weight):
+def compute_mean_ranking_loss(query, at, y, scores, weight):
     """Mean of 1 - NDCG; documents of equal score take the places of these on average."""
     losses, weights = [], []
     for number in np.unique(query):
@@ -2258,7 +2290,7 @@ def mean_ranking_loss(query, at, y, scores, weight):
     return np.average(losses, weights=weights)
 
 
-def rows_of_round(bits, keys, subsample):
+def draw_round_rows(bits, keys, subsample):
     """Which rows grow the tree of a round, and what each counts as to grow."""
     odd, other_odd = next(bits) | 1, next(bits) | 1
     if subsample == 1:
@@ -2271,18 +2303,18 @@ def rows_of_round(bits, keys, subsample):
     return grows, np.array([-math.log((level + 0.5) / 256) for level in levels])
 
 
-def mixture(bits, n_outputs):
+def draw_mixture(bits, n_outputs):
     """Factors of the outputs: sums of twelve uniform numbers are nearly normal."""
     if n_outputs == 1:
         return [1.0]
     return [sum((next(bits) >> 11) * 2.0**-53 for _ in range(12)) - 6 for _ in range(n_outputs)]
 
 
-def features_of_round(bits, order, n_drawn):
+def draw_round_features(bits, order, n_drawn):
     p, key, left, drawn = len(order), next(bits), list(order), []
     if n_drawn >= p:
         return sorted(left)
-    bits = random_bits(key)
+    bits = iterate_random_bits(key)
     for n in range(p, p - n_drawn, -1):
         i = int((next(bits) >> 11) * 2.0**-53 * n)
         left[i], left[n - 1] = left[n - 1], left[i]
@@ -2290,10 +2322,10 @@ def features_of_round(bits, order, n_drawn):
     return sorted(drawn)
 
 
-def goal_rows(loss, y, scores):
+def list_output_groups(loss, y, scores):
     """What outputs are for: their numbers, (name, parameter, target, scores), share in the loss."""
     found, targets = [], np.atleast_2d(y)
-    for parameter, share, first, n_outputs, target in loss.goals():
+    for parameter, share, first, n_outputs, target in loss.list_groups():
         outputs = list(range(first, first + n_outputs))
         found.append(
             (outputs, (loss.core_name, parameter, targets[target], scores[outputs]), share)
@@ -2301,39 +2333,39 @@ def goal_rows(loss, y, scores):
     return found
 
 
-def boosting_rounds(run, first, last, round_steps):
+def run_boosting_rounds(run, first, last, round_steps):
     """Scores after some rounds, [(tree, steps, growing samples by node)], and losses that judge."""
     settings, loss, n = run.settings, run.settings.loss, len(run.keys)
     scores, made, after, n_all = run.scores.copy(), [], [], run.scores.shape[1]
     weight = None if run.weight is None else run.weight[:n]
     for number in range(first, last):
-        bits = random_bits(key_of(run.seed, number))
-        grows, counts_as = rows_of_round(bits, run.keys, settings.subsample)
+        bits = iterate_random_bits(derive_key(run.seed, number))
+        grows, counts_as = draw_round_rows(bits, run.keys, settings.subsample)
         gradient, hessian, voters = np.zeros((len(scores), n)), np.zeros((len(scores), n)), []
-        for outputs, given, _ in goal_rows(loss, run.y[..., :n], scores[:, :n]):
+        for outputs, given, _ in list_output_groups(loss, run.y[..., :n], scores[:, :n]):
             if run.query is None:
-                slopes = loss_slopes(*given)
+                slopes = compute_gradients(*given)
                 slopes = [one * (1.0 if weight is None else weight) for one in slopes]
-                spread = dispersion(*given, weight)
+                spread = compute_dispersion(*given, weight)
             else:
-                ranked = run.query[:n], loss.depths[0], run.y[:n], scores[0, :n], weight
-                slopes = ranking_slopes(*ranked)
-                spread = ranking_dispersion(*(one[None] for one in slopes), weight)
+                ranked = run.query[:n], loss.cutoffs[0], run.y[:n], scores[0, :n], weight
+                slopes = compute_ranking_gradients(*ranked)
+                spread = compute_ranking_dispersion(*(one[None] for one in slopes), weight)
             gradient[outputs], hessian[outputs] = slopes
             voters.append((outputs[0], len(outputs), 1 / spread))
         # Of classes a tree serves all goals, of numbers each has its turn.
         own = voters if loss.core_name == "classes" else [voters[number % len(voters)]]
         grown_for = [k for begin, n_outputs, _ in own for k in range(begin, begin + n_outputs)]
-        factors = mixture(bits, len(grown_for))
+        factors = draw_mixture(bits, len(grown_for))
         turn, p = (
             settings.feature_shares[number % len(settings.feature_shares)],
             len(run.bins.codes),
         )
-        order = run.grower.order_of_features
+        order = run.grower.checked_feature_order
         every = range(p) if order is None else order.tolist()
-        features = features_of_round(bits, every, max(1, round(turn * p)))
+        features = draw_round_features(bits, every, max(1, round(turn * p)))
         edges = run.thresholds[number // len(settings.feature_shares) % len(run.thresholds)]
-        bins = run.bins if edges is None else run.bins.coarser(edges, next(bits), order)
+        bins = run.bins if edges is None else run.bins.coarsen(edges, next(bits), order)
         target = [
             sum(f**power * one[k] for k, f in zip(grown_for, factors, strict=True)) * counts_as
             for power, one in ((1, gradient), (2, hessian))
@@ -2354,20 +2386,20 @@ def boosting_rounds(run, first, last, round_steps):
             0.1,
             0.5,
             np.array([0.02, 0.1, 0.5] if settings.votes else []),
-            *(tree.feature, run.grower.options_of_gradients[1]),
+            *(tree.feature, run.grower.gradient_options[1]),
         )
         steps = settings.learning_rate * steps
         scores = scores + steps[leaf].T
         made.append((tree, steps, sums[:, 2]))
         of_rows = np.zeros(n_all - n)
         if n < n_all and run.query is None:
-            for _, given, share in goal_rows(loss, run.y[..., n:], scores[:, n:]):
-                of_rows += share * losses(*given)
+            for _, given, share in list_output_groups(loss, run.y[..., n:], scores[:, n:]):
+                of_rows += share * compute_losses(*given)
         after.append(of_rows.sum() if run.weight is None else (of_rows * run.weight[n:]).sum())
     return scores, made, after
 
 
-def early_stopping(score, most, n_iter_no_change, tol):
+def stop_early(score, most, n_iter_no_change, tol):
     """Scores before the first round and after each one that is made, and how many rounds are kept.
 
     ``score(t)`` says how good t rounds are.
@@ -2384,22 +2416,22 @@ def early_stopping(score, most, n_iter_no_change, tol):
     return scores, kept
 
 
-def newton_steps(tree, leaf, gradient, hessian, shrinkage):
+def compute_newton_steps(tree, leaf, gradient, hessian, shrinkage):
     """Step of each node by its rows, drawn to that of its parent."""
     steps = []
     for v in range(tree.n_nodes):
-        inside = [v in path(tree, u) for u in leaf]
+        inside = [v in find_path(tree, u) for u in leaf]
         g, h = gradient[inside].sum(), hessian[inside].sum()
         if v == 0:
             steps.append(-g / h if h > 0 else 0.0)
             continue
-        above = steps[path(tree, v)[-2]]
+        above = steps[find_path(tree, v)[-2]]
         total = h + shrinkage
         steps.append((shrinkage * above - g) / total if total > 0 else above)
     return np.array(steps)
 
 
-def boosting_round(
+def average_boosting_steps(
     tree, leaf, grew, gradient, hessian, shrinkage, voters, others, curvature, stops
 ):
     """Average step of every leaf over all prunings, how far the steps of single ones lie from it,
@@ -2408,13 +2440,13 @@ def boosting_round(
     Those who vote, [(first output, how many, inverse temperature)], count a share of the losses of
     others.
     """
-    every = [tuple(v for v, _ in pruning) for pruning in prunings(tree)]
+    every = [tuple(v for v, _ in pruning) for pruning in enumerate_prunings(tree)]
     pairs = list(zip(gradient, hessian, strict=True))
-    grown = [newton_steps(tree, leaf[grew], g[grew], h[grew], shrinkage) for g, h in pairs]
-    steps = [newton_steps(tree, leaf, g, h, shrinkage) for g, h in pairs]
+    grown = [compute_newton_steps(tree, leaf[grew], g[grew], h[grew], shrinkage) for g, h in pairs]
+    steps = [compute_newton_steps(tree, leaf, g, h, shrinkage) for g, h in pairs]
     own = np.zeros((len(voters), tree.n_nodes))
     for v in range(tree.n_nodes):
-        judges = [i for i in range(len(leaf)) if not grew[i] and v in path(tree, leaf[i])]
+        judges = [i for i in range(len(leaf)) if not grew[i] and v in find_path(tree, leaf[i])]
         for number, (first, n_outputs, inverse_temperature) in enumerate(voters):
             for k in range(first, first + n_outputs):
                 (g, h), step = pairs[k], grown[k][v]
@@ -2424,11 +2456,11 @@ def boosting_round(
     deviations, evidence = {u: [0.0] * len(steps) for u in found}, 0.0
     for number, (first, n_outputs, _) in enumerate(voters):
         told = own[number] + others * np.delete(own, number, axis=0).sum(axis=0)
-        weight = np.array([pruning_prior(tree, one, stops) for one in every])
+        weight = np.array([compute_pruning_prior(tree, one, stops) for one in every])
         weight *= np.exp([told[list(pruning)].sum() for pruning in every])
         evidence += float(np.log(weight.sum()))
         for u, said in found.items():
-            cells = [next(v for v in pruning if v in path(tree, u)) for pruning in every]
+            cells = [next(v for v in pruning if v in find_path(tree, u)) for pruning in every]
             for k in range(first, first + n_outputs):
                 said[k] = float(weight @ steps[k][cells] / weight.sum())
                 off = steps[k][cells] - said[k]
@@ -2436,14 +2468,14 @@ def boosting_round(
     return found, deviations, evidence
 
 
-def pruning_prior(tree, pruning, stops):
+def compute_pruning_prior(tree, pruning, stops):
     """Mean probability of a pruning by branching priors of some stop probabilities."""
-    inner = len({u for v in pruning for u in path(tree, v)[:-1]})
+    inner = len({u for v in pruning for u in find_path(tree, v)[:-1]})
     early = sum(tree.left[v] != LEAF for v in pruning)
     return np.mean([(1 - stop) ** inner * stop**early for stop in stops])
 
 
-def standard_errors(fits, own, scores, deviations, weight):
+def compute_standard_errors(fits, own, scores, deviations, weight):
     """Standard errors (n, n_outputs) of scores by three fits, [{row: what it says}], to own rows each.
 
     Every row is looked at by those who have not seen it, and by the model, whose scores are (n, K).
@@ -2468,11 +2500,11 @@ def standard_errors(fits, own, scores, deviations, weight):
 # -- smaller trees ---------------------------------------------------------------------------------
 
 
-def compacted_leaves(tree, weight, values, tolerance):
+def compact_leaves(tree, weight, values, tolerance):
     """Leaves of the smallest tree whose outcomes are near those of the vote: {node: outcome}."""
 
     def outcome(node):
-        nodes = path(tree, node)
+        nodes = find_path(tree, node)
         above = sum((weight[v] * values[v] for v in nodes[:-1]), np.zeros(values.shape[1]))
         return above + (1 - sum(weight[v] for v in nodes[:-1])) * values[node]
 
@@ -2482,7 +2514,7 @@ def compacted_leaves(tree, weight, values, tolerance):
         return leaves_below(tree.left[node]) + leaves_below(tree.left[node] + 1)
 
     def voted(leaf):
-        return sum(weight[v] * values[v] for v in path(tree, leaf))
+        return sum(weight[v] * values[v] for v in find_path(tree, leaf))
 
     def visit(node):
         cut = outcome(node)
@@ -2498,7 +2530,7 @@ def compacted_leaves(tree, weight, values, tolerance):
 # -- rows that lack values -------------------------------------------------------------------------
 
 
-def steps_of_row(tree, rows, node, x):
+def find_next_nodes(tree, rows, node, x):
     """Children that a row goes on to, each with the part of it that does: [(child, part)]."""
     left = tree.left[node]
     if tree.missing_both[node] and np.isnan(x[tree.feature[node]]):
@@ -2508,26 +2540,26 @@ def steps_of_row(tree, rows, node, x):
     return [(left + (not goes_left(tree, node, x)), 1.0)]
 
 
-def parts_of_row(tree, rows, x):
+def find_fractional_leaves(tree, rows, x):
     """Leaves that a row may belong to, each with the part of the row that does: [(leaf, part)]."""
 
     def visit(node, part):
         if tree.left[node] < 0:
             return [(node, part)]
-        steps = steps_of_row(tree, rows, node, x)
+        steps = find_next_nodes(tree, rows, node, x)
         return [leaf for child, share in steps for leaf in visit(child, part * share)]
 
     return visit(0, 1.0)
 
 
-def contributions(tree, every, masses, value, rows, x):
+def compute_contributions(tree, every, masses, value, rows, x):
     """What each feature adds to the values of a row: mean changes at the cuts of prunings."""
     added = np.zeros((value.shape[1], tree.n_features))
 
     def walk(stops, node, part):
         if node in stops:
             return
-        for child, share in steps_of_row(tree, rows, node, x):
+        for child, share in find_next_nodes(tree, rows, node, x):
             change = value[child] - value[node]
             added[:, tree.feature[node]] += part * share * change
             walk(stops, child, part * share)
@@ -2537,15 +2569,15 @@ def contributions(tree, every, masses, value, rows, x):
     return added
 
 
-def outcome_below(tree, outcome, rows, node):
+def compute_outcome_below(tree, outcome, rows, node):
     """Mean outcome of the leaves below a node, each by its rows."""
-    leaves = [leaf for leaf in np.flatnonzero(tree.left == LEAF) if node in path(tree, leaf)]
+    leaves = [leaf for leaf in np.flatnonzero(tree.left == LEAF) if node in find_path(tree, leaf)]
     weight = [rows[leaf] for leaf in leaves]
     weight = weight if sum(weight) > 0 else [1.0] * len(leaves)
     return sum(w * outcome[leaf] for w, leaf in zip(weight, leaves, strict=True)) / sum(weight)
 
 
-def lacking(tree, X):
+def find_nodes_with_missing(tree, X):
     """Whether a row that reaches a node has NaN in the feature that the node compares."""
     lacks = np.zeros(tree.n_nodes, dtype=bool)
     for x in X:
@@ -2559,7 +2591,7 @@ def lacking(tree, X):
 # -- games of features -----------------------------------------------------------------------------
 
 
-def said_of_known(tree, rows, value, x, known):
+def predict_by_path(tree, rows, value, x, known):
     """What a tree says of a row of which some features are known; others send it by rows."""
 
     def visit(node):
@@ -2567,7 +2599,7 @@ def said_of_known(tree, rows, value, x, known):
         if left < 0:
             return value[node]
         if tree.feature[node] in known:
-            steps = steps_of_row(tree, rows, node, x)
+            steps = find_next_nodes(tree, rows, node, x)
         else:
             total = rows[left] + rows[left + 1]
             share = rows[left] / total if total > 0 else 0.5
@@ -2577,14 +2609,16 @@ def said_of_known(tree, rows, value, x, known):
     return visit(0)
 
 
-def said_before(tree, rows, value, x, background, known):
+def predict_by_background(tree, rows, value, x, background, known):
     """The same where other features are those of a background, on average."""
     mixed = [[x[j] if j in known else z[j] for j in range(len(x))] for z in background]
-    said = [sum(q * value[leaf] for leaf, q in parts_of_row(tree, rows, z)) for z in mixed]
+    said = [
+        sum(q * value[leaf] for leaf, q in find_fractional_leaves(tree, rows, z)) for z in mixed
+    ]
     return sum(said) / len(said)
 
 
-def power_indices(says, p):
+def compute_power_indices(says, p):
     """Shapley's and Banzhaf's values of p players, by all coalitions: says(known) is what they win."""
     shapley, banzhaf = [0.0] * p, [0.0] * p
     for j in range(p):
@@ -2599,7 +2633,7 @@ def power_indices(says, p):
     return np.array(shapley), np.array(banzhaf)
 
 
-def analysis_of_variance(says, cells):
+def analyse_variance(says, cells):
     """Variance due to each set of features, by enumeration of all cells: {frozenset: variance}.
 
     cells has the values and probabilities of each feature, [(value, mass), ...]; says(x) is a number.
@@ -2637,7 +2671,7 @@ def analysis_of_variance(says, cells):
 # -- AdaBoost --------------------------------------------------------------------------------------
 
 
-def adaboost(says, y, start, n_rounds):
+def run_adaboost(says, y, start, n_rounds):
     """AdaBoost of two classes -1, 1 over learners given by what they say, best first.
 
     Each round takes the learner with the smallest error under the weights. Returns for each round
@@ -2666,7 +2700,7 @@ def adaboost(says, y, start, n_rounds):
         return rounds
 
 
-def ensemble_risks(wrong, judged, weight):
+def compute_ensemble_risks(wrong, judged, weight):
     """Risks of one voter, of two together and of either, pair by pair and row by row."""
     n_voters, n = len(wrong), len(wrong[0])
     one = both = either = 0.0
@@ -2684,12 +2718,12 @@ def ensemble_risks(wrong, judged, weight):
 # -- polynomials over bits -------------------------------------------------------------------------
 
 
-def cube(n):
+def enumerate_bits(n):
     """All choices of n bits; bit j of a row's number is its bit j."""
     return [[(u >> j) & 1 for j in range(n)] for u in range(2**n)]
 
 
-def character(subset, bits, mean):
+def compute_character(subset, bits, mean):
     """The product over a set of phi_j = (x_j - mean_j) / sqrt(1 - mean_j^2), with x_j = (-1)^b_j."""
     value = 1.0
     for j in subset:
@@ -2697,25 +2731,25 @@ def character(subset, bits, mean):
     return value
 
 
-def probability(bits, mean):
+def compute_probability(bits, mean):
     return math.prod((1 + (-1) ** b * mu) / 2 for b, mu in zip(bits, mean, strict=True))
 
 
-def coefficients(values, mean):
+def compute_coefficients(values, mean):
     """The coefficient of every set, numbered by its bits, as an expectation over the cube."""
     n = len(mean)
     found = []
-    for subset in cube(n):
+    for subset in enumerate_bits(n):
         inside = [j for j in range(n) if subset[j]]
         terms = (
-            probability(bits, mean) * value * character(inside, bits, mean)
-            for bits, value in zip(cube(n), values, strict=True)
+            compute_probability(bits, mean) * value * compute_character(inside, bits, mean)
+            for bits, value in zip(enumerate_bits(n), values, strict=True)
         )
         found.append(math.fsum(terms))
     return found
 
 
-def path_sums(tree, values, X):
+def sum_paths(tree, values, X):
     """Sums of the values (m, K) of all nodes that hold each row."""
     parent = {}
     for v in range(len(tree.left)):
@@ -2730,12 +2764,12 @@ def path_sums(tree, values, X):
     return np.array(sums)
 
 
-def large_sets(values, n, theta):
+def find_large_sets(values, n, theta):
     """Kushilevitz and Mansour's recursion, with exact E f_alpha^2: sets with |coefficient| >= theta.
 
     f_alpha is the sum of all terms whose set agrees with alpha, a choice for the first variables.
     """
-    every = coefficients(values, [0.0] * n)
+    every = compute_coefficients(values, [0.0] * n)
 
     def below(alpha):
         agree = [u for u in range(2**n) if all((u >> j) & 1 == a for j, a in enumerate(alpha))]
@@ -2748,7 +2782,7 @@ def large_sets(values, n, theta):
     return below([])
 
 
-def prefix_weight(values, n, alpha):
+def compute_prefix_weight(values, n, alpha):
     """E f(y, z) f(y', z) chi_alpha(y) chi_alpha(y') by loops over all y, y' and z."""
     k, total = len(alpha), 0.0
     members = [j for j in range(k) if alpha[j]]
@@ -2760,7 +2794,7 @@ def prefix_weight(values, n, alpha):
     return total / 2 ** (n + k)
 
 
-def means_of_products(X, y, subset):
+def compute_mean_of_products(X, y, subset):
     """The mean of y times the product of -1 and 1 for the 1s and 0s of some features."""
     return math.fsum(
         value * math.prod(1 - 2 * int(row[j]) for j in subset)
@@ -2768,7 +2802,7 @@ def means_of_products(X, y, subset):
     ) / len(y)
 
 
-def power_law(curve):
+def fit_power_law(curve):
     """Level and exponent of the likeliest power law, by a search over exponents."""
     share, error, judged = (np.array(column, dtype=float) for column in zip(*curve, strict=True))
     error = (error * judged + 0.5) / (judged + 1)
@@ -2789,7 +2823,7 @@ def power_law(curve):
 # -- coverage by order statistics ------------------------------------------------------------------
 
 
-def covered_too_little(n, place, coverage):
+def compute_undercoverage_probability(n, place, coverage):
     """Probability that a share `coverage` of new numbers exceeds no number in that place of n.
 
     At least `place` of the n lie below the quantile then.
@@ -2800,15 +2834,15 @@ def covered_too_little(n, place, coverage):
         return sum(math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(place, n + 1))
 
 
-def place_to_cover(n, coverage, delta):
+def find_covering_rank(n, coverage, delta):
     """The first place that covers too little with probability delta at most; n + 1: none."""
     place = n + 1
-    while place > 1 and covered_too_little(n, place - 1, coverage) <= Decimal(delta):
+    while place > 1 and compute_undercoverage_probability(n, place - 1, coverage) <= Decimal(delta):
         place -= 1
     return place
 
 
-def failures_of_place(probability, n, place, coverage):
+def compute_failure_probability(probability, n, place, coverage):
     """The same for numbers 0, 1, ... of given probabilities, from every sample of n."""
     fails = 0.0
     for sample in product(range(len(probability)), repeat=n):
@@ -2818,39 +2852,39 @@ def failures_of_place(probability, n, place, coverage):
     return fails
 
 
-def interval(tree, score, scale, region, reach, x):
+def compute_interval(tree, score, scale, region, reach, x):
     """Lower and upper end of the band of one row, before rounding outwards."""
     leaf = apply(tree, x[None])[0]
     half = reach[region[leaf]] * scale[leaf]
     return score[leaf] - half, score[leaf] + half
 
 
-def truncated_error(tree, value, X, y, limit):
+def compute_truncated_error(tree, value, X, y, limit):
     """Mean absolute error, none counted beyond the limit."""
     off = [min(abs(t - value[leaf]), limit) for t, leaf in zip(y, apply(tree, X), strict=True)]
     return sum(off) / len(off)
 
 
-def prediction_set(shares, truth, new, coverage, delta):
+def compute_prediction_sets(shares, truth, new, coverage, delta):
     """Which classes are in the set of each new row; a truth of None is of no class that has a share."""
     scores = sorted(
         math.inf if c is None else 1 - row[c] for row, c in zip(shares, truth, strict=True)
     )
-    reach = scores[place_to_cover(len(scores), coverage, delta) - 1]
+    reach = scores[find_covering_rank(len(scores), coverage, delta) - 1]
     return [[1 - share <= reach for share in row] for row in new]
 
 
-def ridge_terms(run):
+def compute_ridge_terms(run):
     """What each feature adds to the mean in a ridge regression, (p, n); rows have a weight each."""
     codes, bins, n = run.bins.codes, run.bins, len(run.y)
     weight = [1.0] * n if run.weight is None else [float(w) for w in run.weight]
     owner, columns = [], []
     for j, column in enumerate(codes):
         found = sorted({int(code) for code in column})
-        if bins.category[j]:
+        if bins.is_categorical[j]:
             given = [[float(code == level) for code in column] for level in found]
         else:
-            low, high = bins.ends(j)
+            low, high = bins.bin_ranges(j)
             middle = {k: (low[k] + high[k]) / 2 for k in found if k != 255}
             known = [i for i in range(n) if column[i] != 255]
             total = sum(weight[i] for i in known)
@@ -2863,23 +2897,23 @@ def ridge_terms(run):
         for values in given:
             if len(set(values)) > 1:
                 owner.append(j)
-                columns.append(_of_variance_one(values, weight))
+                columns.append(_standardize(values, weight))
     terms = np.zeros((len(codes), n))
     if columns:
         design = np.array(columns).T
-        slopes = _best_ridge(design, run.y, np.array(weight))
+        slopes = _fit_best_ridge(design, run.y, np.array(weight))
         for j, column, slope in zip(owner, columns, slopes, strict=True):
             terms[j] += slope * np.array(column)
     return terms
 
 
-def _of_variance_one(values, weight):
+def _standardize(values, weight):
     mean = sum(w * x for w, x in zip(weight, values, strict=True)) / sum(weight)
     square = sum(w * (x - mean) ** 2 for w, x in zip(weight, values, strict=True)) / sum(weight)
     return [(x - mean) / square**0.5 for x in values]
 
 
-def _best_ridge(design, y, weight):
+def _fit_best_ridge(design, y, weight):
     """By the matrix that makes predictions of targets, one penalty after the other."""
     n, q = design.shape
     mean = np.ones((n, n)) * weight / weight.sum()
@@ -2896,13 +2930,13 @@ def _best_ridge(design, y, weight):
     return [slopes for loss, slopes in found if loss <= least * (1 + 1e-6)][-1]
 
 
-def level_means(place, n_levels, target, weight, keys):
+def compute_category_means(place, n_levels, target, weight, keys):
     """Mean of each level above the mean of all, by all rows and as each row that trains sees it.
 
     In units of the largest target; a level of n_levels is missing.
     """
     n = len(keys)
-    fold = [mixed(int(key) ^ 0x6C6576656C730000) % 5 for key in keys]
+    fold = [mix_bits(int(key) ^ 0x6C6576656C730000) % 5 for key in keys]
     unit = max(abs(Fraction(one)) for one in target) or 1
     weight, target = [Fraction(w) for w in weight], [Fraction(one) / unit for one in target]
     mean = sum(w * t for w, t in zip(weight, target, strict=True)) / sum(weight)
@@ -2919,7 +2953,7 @@ def level_means(place, n_levels, target, weight, keys):
     return means, seen
 
 
-def levels_differ(place, target, weight):
+def do_categories_differ(place, target, weight):
     """Whether means of levels differ by two standard deviations more than dealt targets' would."""
     weight, target = [Fraction(w) for w in weight], [Fraction(one) for one in target]
     total = sum(weight)
@@ -2935,7 +2969,7 @@ def levels_differ(place, target, weight):
     return between > (degrees + 2 * math.sqrt(2 * degrees)) * by_chance
 
 
-def level_goes_left(level, means, threshold, missing_left):
+def does_category_go_left(level, means, threshold, missing_left):
     """Side of a level at a cut by means; None: one that no row had, or that is missing.
 
     Where the means of all rows lie on one side, the level nearest to the other goes there alone.

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from certree.files import save
 from certree.parts.chunks import Chunk
-from model_files import arrays_of, header_of, npy
+from model_files import encode_npy, read_arrays, read_header
 
 # More than trees order freely in a cell, and one that is missing.
 COLOURS = np.array(["red", "blue", "green", *"abcdefghijklm", None], dtype=object)
@@ -21,7 +21,7 @@ COLUMNS = (
 )
 
 
-class InChunks:
+class ChunkedRows:
     """Rows in memory, as chunks."""
 
     empty = n_rows = None
@@ -44,7 +44,7 @@ class InChunks:
             yield Chunk(X, y, weight, f"chunk {number}", groups=groups)
 
 
-def table(n, target="two", seed=0, weights="real"):
+def make_table(n, target="two", seed=0, weights="real"):
     """Numbers, few and many distinct ones, missing ones, categories, equal rows, target and weights."""
     rs = np.random.RandomState(seed)
     X = rs.normal(size=(n, 4))
@@ -74,7 +74,7 @@ def table(n, target="two", seed=0, weights="real"):
     return pa.table({"x0": columns["x0"], "y": y, **columns, "colour": colour, "w": weight})
 
 
-def equal_rows(n, target, weights, seed=0):
+def make_equal_rows(n, target, weights, seed=0):
     """Rows of few values, equal ones of which differ in their weights alone: X, targets, weights."""
     random = np.random.RandomState(seed)
     X = random.randint(0, 3, (n, 3)).astype(float)
@@ -91,7 +91,7 @@ def equal_rows(n, target, weights, seed=0):
     return pa.table({f"x{j}": X[:, j] for j in range(3)}), y, weight
 
 
-def in_groups(rows, kind, n_groups=60, seed=4):
+def make_groups(rows, kind, n_groups=60, seed=4):
     """Groups of rows, of one of which no row weighs anything; and the rows, weights and all."""
     number = np.random.RandomState(seed).randint(0, n_groups, len(rows))
     weight = rows["w"].to_numpy().copy()
@@ -102,7 +102,7 @@ def in_groups(rows, kind, n_groups=60, seed=4):
     return groups, rows.set_column(at, "w", pa.array(weight)).append_column("g", pa.array(groups))
 
 
-def with_towns(rows, n_levels, seed=0):
+def add_towns(rows, n_levels, seed=0):
     """The rows beside a feature of so many levels, which tell something of the target; some lack it."""
     random = np.random.RandomState(seed)
     codes = pd.factorize(rows["y"].to_numpy(zero_copy_only=False), sort=True)[0]
@@ -115,14 +115,14 @@ def with_towns(rows, n_levels, seed=0):
     return rows.append_column("town", pa.array(names))
 
 
-def parted(rows, weighed=True):
+def split_table(rows, weighed=True):
     """X, y and weights of a table in memory."""
     y = rows["y"].to_numpy(zero_copy_only=False)
     weight = rows["w"].to_numpy() if weighed else None
     return rows.drop_columns(["y", "w"]), y, weight
 
 
-def with_columns(rows, target, seed=3):
+def add_targets(rows, target, seed=3):
     """The rows beside two more targets, b and c, one of which hardly says anything."""
     rs, n = np.random.RandomState(seed), len(rows)
     y, x0 = rows["y"].to_numpy(zero_copy_only=False), rows["x0"].to_numpy()
@@ -137,7 +137,7 @@ def with_columns(rows, target, seed=3):
     return rows
 
 
-def write_parts(folder, rows, ends=(0, 400, 400, 1499, 1500)):
+def write_files(folder, rows, ends=(0, 400, 400, 1499, 1500)):
     """Files of some rows each, as Parquet."""
     files = []
     for number, (begin, end) in enumerate(pairwise(ends)):
@@ -193,9 +193,9 @@ def expect_same_tree(model, other, folder):
     files = []
     for one in (model, other):
         save(one, folder / "one.certree")
-        arrays, header = arrays_of(folder / "one.certree"), header_of(folder / "one.certree")
+        arrays, header = read_arrays(folder / "one.certree"), read_header(folder / "one.certree")
         for each in (*header.get("certificates", ()), header.get("full_certificate", {})):
             each.pop("near_copies", None)
-        files.append(({name: npy(array) for name, array in arrays.items()}, header))
+        files.append(({name: encode_npy(array) for name, array in arrays.items()}, header))
         del files[-1][0]["header"]
     assert files[0] == files[1]

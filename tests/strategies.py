@@ -44,7 +44,7 @@ def trees(draw, max_inner=5, max_chain=3, n_features=3, sets=False):
     )
 
 
-def sums(tree, leaf_values):
+def sum_leaves(tree, leaf_values):
     """Give every node the sum of its leaves' values: (m, ...) with leaves filled in."""
     values = np.array(leaf_values, dtype=np.float64)
     for v in range(len(tree.left) - 1, -1, -1):
@@ -60,7 +60,7 @@ def trees_and_stats(draw, n_classes=None, largest=10**9, labels=("majority", "an
     k = draw(st.integers(1, 4)) if n_classes is None else n_classes
     size = draw(st.sampled_from([3, 30, largest]))
     table = draw(hnp.arrays(np.int64, (t.n_nodes, k), elements=st.integers(0, size)))
-    counts = sums(t, table)
+    counts = sum_leaves(t, table)
     if draw(st.sampled_from(labels)) == "majority":
         label = counts.argmax(axis=1)
     else:
@@ -126,7 +126,7 @@ def bit_trees(draw, n_bits=5, n_outputs=2, largest=1.0, **tree):
     return t, draw(hnp.arrays(np.float64, (t.n_nodes, n_outputs), elements=numbers))
 
 
-def decided_tree(rng, n_bits, depth):
+def make_complete_tree(rng, n_bits, depth):
     """A whole tree whose leaves say -1 or 1, and which asks for no bit twice on a path."""
     m = 2 ** (depth + 1) - 1
     number = np.arange(m)
@@ -143,14 +143,14 @@ def decided_tree(rng, n_bits, depth):
     return Tree(feature, np.where(inner, 0.5, 0), left, np.ones(m, int), n_bits), value
 
 
-def function_of(tree):
+def make_function(tree):
     """A tree as a function of rows, which does not go through its spectrum."""
     nodes, value = tree
     return lambda X: value[nodes.apply(X), 0]
 
 
-def examples_of(tree, n, seed, noise=0.0):
+def draw_examples(tree, n, seed, noise=0.0):
     """Rows of fair bits and what the tree says of them, some signs flipped."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (n, tree[0].n_features)).astype(float)
-    return X, function_of(tree)(X) * np.where(rng.random(n) < noise, -1, 1)
+    return X, make_function(tree)(X) * np.where(rng.random(n) < noise, -1, 1)

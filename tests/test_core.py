@@ -135,13 +135,13 @@ def test_the_core_runs_in_threads_without_the_lock():
 
 
 def test_cuts_that_nobody_was_told_are_refused():
-    bins = Bins.of([[0.0], [1.0]])
+    bins = Bins.from_table([[0.0], [1.0]])
     features, total = np.zeros(1, np.int32), np.array([0, 2, 2])
-    options = BinnedGrower(bins).options_of_gradients[:3]
+    options = BinnedGrower(bins).gradient_options[:3]
     nothing = np.zeros(0, np.uint64), np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
     cut = np.full((1, 400), 77, dtype=np.uint8)
     known = np.zeros(1, np.uint64), cut, *nothing
     with pytest.raises(ValueError, match="cuts must be those that were told"):
         _core.grow_gradients_by_sums(
-            bins.kept, features, *options, (0.0, 0.0, 1.0, 1.0, 2, total), known
+            bins.core_columns, features, *options, (0.0, 0.0, 1.0, 1.0, 2, total), known
         )

@@ -14,7 +14,7 @@ import pytest
 import certree
 import certree.boolean
 import certree.certificates.inequalities
-import certree.certificates.parts
+import certree.certificates.subsets
 import certree.explain
 import certree.export
 import certree.grow
@@ -51,7 +51,7 @@ ROOMS = [
     certree.votes,
     certree.certificates,
     certree.certificates.inequalities,
-    certree.certificates.parts,
+    certree.certificates.subsets,
     certree.paper,
     certree.export,
     certree.ensembles,

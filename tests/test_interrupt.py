@@ -31,10 +31,10 @@ from certree.ensembles.losses import LogLoss
 from certree.ensembles.rounds import Settings, advance, started
 from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
-from certree.grow.binned import grow_on_samples
-from certree.grow.growing import TrainingSamples
+from certree.grow.binned_grower import grow_on_samples
+from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import get_csr_arrays
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 from certree.tree import Trees
 
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -87,17 +87,17 @@ class Posteriors:
         self.cost = np.ascontiguousarray(self.gains[:, 0])
         self.splits = (self.left >= 0).astype(float)
         self.target = self.y.astype(float)
-        self.binned = BinnedGrower(Bins.of(self.X), max_leaves=8, n_jobs=n_jobs)
+        self.binned = BinnedGrower(Bins.from_table(self.X), max_leaves=8, n_jobs=n_jobs)
         self.forest = BinnedGrower(
             self.binned.bins, order="depth", max_features=2, bootstrap=True, n_jobs=n_jobs
         )
         settings = Settings(LogLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True)
         self.run, _ = started(
-            settings, self.binned, FeatureColumns((self.X,)), self.y, None, (4,), 0
+            settings, self.binned, DenseFeatures((self.X,)), self.y, None, (4,), 0
         )
         self.steps = np.ones(n)
         self.sparse = csr_array(np.where(self.X > 0.2, self.X, 0.0))
-        bins = Bins.of(self.sparse)
+        bins = Bins.from_table(self.sparse)
         self.sparse_binned = BinnedGrower(bins, max_leaves=8, n_jobs=n_jobs)
         self.sparse_forest = BinnedGrower(bins, order="depth", max_features=2, n_jobs=n_jobs)
         self.trees = self.tree.with_value(self.ones[:, None])
@@ -137,12 +137,12 @@ LOOPS = {
         categorical_features=range(4),
         n_jobs=s.n_jobs,
     ),
-    "bins": lambda s: Bins.of(s.X, n_jobs=s.n_jobs),
-    "bins of categories": lambda s: Bins.of(
+    "bins": lambda s: Bins.from_table(s.X, n_jobs=s.n_jobs),
+    "bins of categories": lambda s: Bins.from_table(
         np.abs(s.X * 1e3).astype(int), range(4), n_jobs=s.n_jobs
     ),
     "binned": lambda s: s.binned.grow_gradients(0.5 - s.target, s.steps),
-    "sparse bins": lambda s: Bins.of(s.sparse, n_jobs=s.n_jobs),
+    "sparse bins": lambda s: Bins.from_table(s.sparse, n_jobs=s.n_jobs),
     "sparse binned": lambda s: s.sparse_binned.grow_gradients(0.5 - s.target, s.steps),
     "sparse forest": lambda s: s.sparse_forest.grow_classes(s.y, 2, 1),
     "sparse hashes": lambda s: _core.hash_rows(get_csr_arrays(s.sparse), False, s.n_jobs),
@@ -161,7 +161,7 @@ LOOPS = {
     ),
     "whole weights": lambda s: _core.scale_weights_to_integers(s.steps, s.steps.max(), 1.0),
     "unit of weights": lambda s: _core.find_weight_unit(s.steps),
-    "draws": lambda s: s.forest.draws(0),
+    "draws": lambda s: s.forest.count_draws(0),
     "kd": lambda s: grow_kd(s.X, max_depth=4, n_jobs=s.n_jobs),
     "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4, n_jobs=s.n_jobs),
     "dyadic": lambda s: grow_dyadic(s.X, max_depth=4, n_jobs=s.n_jobs),
@@ -227,7 +227,9 @@ LOOPS = {
         *s.small_trees.iterate_stages(np.zeros((1, len(s.X))), s.X, s.n_jobs, range(0, 40, 4))
     ],
     "leaves": lambda s: s.trees.find_leaves(s.X, s.n_jobs),
-    "rows out of bags": lambda s: s.trees.find_out_of_bag_leaves(s.X, s.forest.drawing, s.n_jobs),
+    "rows out of bags": lambda s: s.trees.find_out_of_bag_leaves(
+        s.X, s.forest.row_sampling, s.n_jobs
+    ),
     "sums of leaves": lambda s: _core.sum_out_of_bag_targets(
         s.left, s.trees.root, ~s.leaf[None], s.target[:, None], None, ONE_LANE, s.n_jobs
     ),
@@ -245,8 +247,8 @@ LOOPS = {
         *(s.tree.feature, s.left, s.trees.root, s.ones[:, None], True, np.zeros(4), 1, 10, s.n_jobs)
     ),
     "transform": lambda s: _core.walsh_hadamard(np.ones(2 ** len(s.X).bit_length()), 1.0, s.n_jobs),
-    "coarser bins": lambda s: s.binned.bins.coarser(8, 1),
-    "ranks": lambda s: TrainingSamples.of(s.X, None, None, n_jobs=s.n_jobs).order,
+    "coarser bins": lambda s: s.binned.bins.coarsen(8, 1),
+    "ranks": lambda s: TrainingSamples.from_arrays(s.X, None, None, n_jobs=s.n_jobs).ranks,
     "Shapley values": lambda s: shapley_values(s.model, s.X[: len(s.X) // 20]),
     "Shapley values of a background": lambda s: shapley_values(
         s.model, s.X[: len(s.X) // 20], s.X[:50]
@@ -395,13 +397,15 @@ def stop(*_):
 
 
 def grow_binned(X, y, n_jobs):
-    grower = BinnedGrower(Bins.of(X), n_jobs=n_jobs)
+    grower = BinnedGrower(Bins.from_table(X), n_jobs=n_jobs)
     for _ in range(99):
         grower.grow_gradients(y - 0.5, np.ones(len(y)))
 
 
 def grow_forest(X, y, n_jobs):
-    grower = BinnedGrower(Bins.of(X), order="depth", max_features=4, bootstrap=True, n_jobs=n_jobs)
+    grower = BinnedGrower(
+        Bins.from_table(X), order="depth", max_features=4, bootstrap=True, n_jobs=n_jobs
+    )
     grower.grow_classes(y, 2, 50)
 
 

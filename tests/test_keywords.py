@@ -12,7 +12,7 @@ import pytest
 import certree
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
-from certree.parts.lazy_answers import answers_collections
+from certree.parts.lazy_predictions import support_dask_collections
 from certree.weights import map_pruning
 from fuzz.models import ESTIMATORS
 from interface.test_fitted_state import as_text
@@ -204,4 +204,4 @@ def test_a_wrapper_that_takes_rows_by_place_alone_is_found():
 
     by_place.__wrapped__ = predict
     assert names_that_fail(by_place)
-    assert not names_that_fail(answers_collections(predict))
+    assert not names_that_fail(support_dask_collections(predict))

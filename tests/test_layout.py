@@ -23,7 +23,7 @@ import certree.show
 from certree.certificates.model_selection import PILOT
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
-from certree.rows.training import TakesRows
+from certree.rows.training import RowInputMixin
 
 SOURCE = Path(certree.__file__).parent
 # Every room, in the order of the flow.
@@ -205,7 +205,7 @@ def test_files_know_no_model_by_name_and_no_private_attribute():
         name
         for room in rooms
         for name in room.__all__
-        if issubclass(getattr(room, name), TakesRows)
+        if issubclass(getattr(room, name), RowInputMixin)
     }
     for name, path in MODULES.items():
         nodes = [*ast.walk(ast.parse(path.read_text()))] if name.startswith("files.") else []

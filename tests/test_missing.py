@@ -39,7 +39,10 @@ def test_rows_are_blended_like_the_literal_ones(tree, data, dtype):
     rows = data.draw(hnp.arrays(np.float64, tree.n_nodes, elements=st.integers(0, 9)))
     score = data.draw(hnp.arrays(np.float64, (tree.n_nodes, 2), elements=st.integers(-9, 9)))
     expected = [
-        sum((part * score[leaf] for leaf, part in reference.parts_of_row(tree, rows, x)), 0.0)
+        sum(
+            (part * score[leaf] for leaf, part in reference.find_fractional_leaves(tree, rows, x)),
+            0.0,
+        )
         for x in X
     ]
     for n_threads in (1, 3):
@@ -51,7 +54,7 @@ def test_rows_are_blended_like_the_literal_ones(tree, data, dtype):
 def test_cells_know_which_values_their_rows_lack(tree, data):
     shape = data.draw(st.integers(0, 6)), tree.n_features
     X = data.draw(hnp.arrays(np.float64, shape, elements=VALUES))
-    expected = ~reference.lacking(tree, X) & ~tree.is_leaf
+    expected = ~reference.find_nodes_with_missing(tree, X) & ~tree.is_leaf
     np.testing.assert_array_equal(tree.learn_missing(X).missing_both, expected)
 
 
@@ -64,7 +67,7 @@ def test_shares_are_those_of_the_leaves_that_a_row_may_belong_to(estimator):
     X[0] = np.nan
     shares = model.predict_proba(X)
     for x, share in zip(X, shares, strict=True):
-        parts = reference.parts_of_row(model.tree_, model.stats_.n, x)
+        parts = reference.find_fractional_leaves(model.tree_, model.stats_.n, x)
         expected = sum(part * model.vote_.score[leaf] for leaf, part in parts)
         np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), model.classes_[shares.argmax(axis=1)])
@@ -84,7 +87,7 @@ def test_numbers_are_averages_and_their_spread_is_that_of_both_sides(estimator):
     leaf = model.apply(X)
     spread = model.predict_std(holes) ** 2
     for x, mean, (between, within) in zip(holes, model.predict(holes), spread, strict=True):
-        parts = reference.parts_of_row(model.tree_, model.stats_.n, x)
+        parts = reference.find_fractional_leaves(model.tree_, model.stats_.n, x)
         nodes, part = (np.array(column) for column in zip(*parts, strict=True))
         values = model.vote_.score[nodes, 0]
         assert mean == pytest.approx(part @ values)
@@ -107,7 +110,9 @@ def test_values_that_rows_of_the_fit_lack_have_a_side():
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
     model = PACBayesTreeClassifier(random_state=0).fit(X, KIND)
     tree = model.tree_
-    np.testing.assert_array_equal(tree.missing_both, ~reference.lacking(tree, X) & ~tree.is_leaf)
+    np.testing.assert_array_equal(
+        tree.missing_both, ~reference.find_nodes_with_missing(tree, X) & ~tree.is_leaf
+    )
     assert not tree.missing_both[0]
     np.testing.assert_allclose(
         model.predict_proba(X), model.vote_.score[model.apply(X)], atol=1e-12

@@ -228,11 +228,11 @@ def test_bad_rows_are_refused_in_scikit_learns_words(estimator, X, y, message):
         ({"search": "random"}, "search"),
         ({"scoring": "auc"}, "scoring"),
         ({"cv": 1}, "cv"),
-        ({"grower": Cart(min_samples_split=1)}, "min_samples_split must be at least 2, or a share"),
+        ({"grower": Cart(min_samples_split=1)}, "min_samples_split must be a number >= 2, or"),
         ({"grower": KD(min_samples_split=np.nan)}, "min_samples_split must be at least 2"),
         ({"grower": KD(axis="longest")}, 'axis must be "cycle" or "spread", got'),
         ({"grower": Cart}, "grower"),
-        ({"grower": Grid([[0.0] * 5, [0.0] * 5])}, "low below high in every feature"),
+        ({"grower": Grid([[0.0] * 5, [0.0] * 5])}, "low < high in every feature"),
         ({"grower": Grid([[0.0] * 4, [1.0] * 4])}, r"box must have shape \(2, 5\)"),
         ({"vote": Voting}, "vote"),
         ({"max_depth": -1}, "max_depth"),
@@ -797,7 +797,7 @@ def test_a_grower_that_cannot_grow_is_refused(estimator, grower):
 
 def test_an_estimator_without_a_tree_is_no_grower():
     X, y = two_classes(n=20)
-    with pytest.raises(TypeError, match="expected a fitted scikit-learn decision tree"):
+    with pytest.raises(TypeError, match="estimator must be a fitted scikit-learn decision tree"):
         PACBayesTreeClassifier(StandardScaler()).fit(X, y)
 
 
@@ -1044,7 +1044,7 @@ def test_a_fixed_box_is_a_grower_of_any_classifier(estimator):
 class CellsOfAnyClass:
     """A grower that somebody else might write."""
 
-    sees_rows, keeps_slopes = True, False
+    depends_on_rows, supports_monotonic_cst = True, False
 
     def get_params(self, deep=True):  # noqa: ARG002 -- scikit-learn's
         return {}

@@ -87,14 +87,16 @@ def test_infinities_are_in_no_set():
 def test_keep_nodes_stops_at_the_new_leaves(tree, data):
     pruned = {v for v in range(tree.n_nodes) if data.draw(st.booleans())}
     below = {
-        v for v in range(tree.n_nodes) if any(u in pruned for u in reference.path(tree, v)[:-1])
+        v
+        for v in range(tree.n_nodes)
+        if any(u in pruned for u in reference.find_path(tree, v)[:-1])
     }
     kept = np.array([v for v in range(tree.n_nodes) if v not in below])
     is_leaf = np.array([v in pruned or tree.left[v] < 0 for v in kept])
     small = tree.keep_nodes(kept, is_leaf)
     X = np.array([[a, b, c] for a in (-1, 0, 2, np.nan) for b in (1, 3) for c in (0, 4, np.nan)])
     for leaf, number in zip(tree.apply(X), small.apply(X), strict=True):
-        assert kept[number] in reference.path(tree, leaf)
+        assert kept[number] in reference.find_path(tree, leaf)
     assert len(small.categories) == sum(
         len(tree.category_set(v)) for v, leaf in zip(kept, is_leaf, strict=True) if not leaf
     )
@@ -128,11 +130,11 @@ def test_a_large_batch_reaches_the_leaves_of_small_batches():
 def test_derived_columns(tree):
     assert tree.n_leaves == tree.is_leaf.sum()
     assert tree.n_cells == tree.chain.sum()
-    depth = [reference.depth_of(tree, v) for v in range(tree.n_nodes)]
+    depth = [reference.compute_depth(tree, v) for v in range(tree.n_nodes)]
     np.testing.assert_array_equal(tree.node_depth, depth)
     assert tree.depth == max(d + c - 1 for d, c in zip(depth, tree.chain, strict=True))
     for v in range(1, tree.n_nodes):
-        assert tree.parent[v] == reference.path(tree, v)[-2]
+        assert tree.parent[v] == reference.find_path(tree, v)[-2]
     assert tree.parent[0] == -1
 
 

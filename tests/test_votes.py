@@ -18,7 +18,9 @@ from strategies import temperatures, trees, trees_and_stats, trees_and_targets
 def test_majority_vote_counts_the_prunings(tree_and_stats, lam):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, lam, 0.1)
-    prunings, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    prunings, masses, _ = reference.compute_pac_bayes_posterior(
+        tree, stats.n, stats.errors, lam, 0.1
+    )
     one_hot = np.eye(stats.n_classes)[stats.label]
     ballot = certree.vote(tree, stats, weights)
     for leaf, outcome in reference.vote(tree, prunings, masses, one_hot).items():
@@ -29,9 +31,11 @@ def test_majority_vote_counts_the_prunings(tree_and_stats, lam):
 def test_mean_vote_averages_frequencies(tree_and_stats, lam):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, lam, 0.1)
-    prunings, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    prunings, masses, _ = reference.compute_pac_bayes_posterior(
+        tree, stats.n, stats.errors, lam, 0.1
+    )
     ballot = certree.vote(tree, stats, weights, "mean")
-    value = reference.frequencies(tree, stats.counts)
+    value = reference.compute_frequencies(tree, stats.counts)
     for leaf, outcome in reference.vote(tree, prunings, masses, value).items():
         np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
 
@@ -40,9 +44,11 @@ def test_mean_vote_averages_frequencies(tree_and_stats, lam):
 def test_smoothing_adds_rows_with_the_classes_of_the_parent(tree_and_stats, smoothing):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, 0.3, 0.1)
-    prunings, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, 0.3, 0.1)
+    prunings, masses, _ = reference.compute_pac_bayes_posterior(
+        tree, stats.n, stats.errors, 0.3, 0.1
+    )
     ballot = certree.vote(tree, stats, weights, Voting("mean", smoothing))
-    value = reference.smoothed(tree, stats.counts, smoothing)
+    value = reference.smooth_frequencies(tree, stats.counts, smoothing)
     for leaf, outcome in reference.vote(tree, prunings, masses, value).items():
         np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
 
@@ -53,7 +59,7 @@ def test_the_vote_of_one_pruning_is_the_label_of_its_leaf(tree_and_stats):
     weights = certree.prunings.cost_complexity(tree, stats, 1.0)
     label = certree.vote(tree, stats, weights).label
     for leaf in np.flatnonzero(tree.is_leaf):
-        stops = [v for v in reference.path(tree, leaf) if weights.weight[v]]
+        stops = [v for v in reference.find_path(tree, leaf) if weights.weight[v]]
         assert label[leaf] == stats.label[stops[0]]
 
 
@@ -68,12 +74,14 @@ def test_numeric_targets_are_averaged_and_their_variance_is_decomposed(
 ):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, lam, 0.1, prior)
-    loss = reference.losses_by_means(tree, stats)
-    prunings, masses, evidence = reference.pac_bayes(tree, stats.n, loss, lam, 0.1, prior)
+    loss = reference.compute_losses_from_means(tree, stats)
+    prunings, masses, evidence = reference.compute_pac_bayes_posterior(
+        tree, stats.n, loss, lam, 0.1, prior
+    )
     assert weights.log_evidence == pytest.approx(float(evidence), rel=1e-9, abs=1e-9)
-    mean = reference.smoothed_means(tree, stats.n, stats.mean, smoothing)
+    mean = reference.smooth_means(tree, stats.n, stats.mean, smoothing)
     node_variance = [e / n if n else 0.0 for e, n in zip(stats.sse, stats.n, strict=True)]
-    variance = reference.smoothed_means(tree, stats.n, node_variance, smoothing)
+    variance = reference.smooth_means(tree, stats.n, node_variance, smoothing)
     ballot = certree.vote(tree, stats, weights, Voting("mean", smoothing))
     variances = certree.votes.prediction_variance(tree, stats, weights, Voting("mean", smoothing))
     average = reference.vote(tree, prunings, masses, mean)
@@ -95,7 +103,10 @@ def test_variances_are_smoothed_by_the_effective_sample_size(smoothing, unit):
     posterior = certree.pac_bayes(tree, certree.measure(tree, X, y), 0.1, 0.1)
     variances = certree.votes.prediction_variance(tree, stats, posterior, Voting("mean", smoothing))
     inside = np.array(
-        [[v in reference.path(tree, leaf) for leaf in tree.apply(X)] for v in range(tree.n_nodes)]
+        [
+            [v in reference.find_path(tree, leaf) for leaf in tree.apply(X)]
+            for v in range(tree.n_nodes)
+        ]
     )
     size = (inside @ weight) ** 2 / (inside @ weight**2)
     np.testing.assert_allclose(stats.effective_size, size)
@@ -103,9 +114,9 @@ def test_variances_are_smoothed_by_the_effective_sample_size(smoothing, unit):
         np.average((y[i] - np.average(y[i], weights=weight[i])) ** 2, weights=weight[i])
         for i in inside
     ]
-    variance = reference.smoothed_means(tree, size, node_variance, smoothing)
+    variance = reference.smooth_means(tree, size, node_variance, smoothing)
     for leaf in np.flatnonzero(tree.is_leaf):
-        path = reference.path(tree, leaf)
+        path = reference.find_path(tree, leaf)
         expected = posterior.weight[path] @ variance[path]
         assert variances.within[leaf] == pytest.approx(expected, rel=1e-9)
 
@@ -115,7 +126,7 @@ def test_the_best_pruning_of_a_numeric_target_costs_least(tree_and_stats, alpha)
     tree, stats = tree_and_stats
     weights = certree.prunings.cost_complexity(tree, stats, alpha)
     cost = stats.loss + alpha * (stats.n > 0)
-    least, _ = reference.smallest_cost(tree, cost)
+    least, _ = reference.find_smallest_cost(tree, cost)
     assert weights.weight @ cost == pytest.approx(float(least), rel=1e-9, abs=1e-9)
 
 
@@ -175,11 +186,11 @@ def is_monotone_everywhere(tree, signs, values):
     """Return whether rows that differ in one feature are ordered by it, in every pruning."""
     grid = np.stack(np.meshgrid(*[np.arange(-3.5, 4.5)] * 3, indexing="ij"), axis=-1)
     leaf = tree.apply(grid.reshape(-1, 3)).reshape(grid.shape[:3])
-    for pruning in reference.prunings(tree):
+    for pruning in reference.enumerate_prunings(tree):
         leaves = {v for v, _ in pruning}
         stop = np.zeros(tree.n_nodes, dtype=int)
         for v in np.flatnonzero(tree.is_leaf):
-            stop[v] = next(u for u in reference.path(tree, v) if u in leaves)
+            stop[v] = next(u for u in reference.find_path(tree, v) if u in leaves)
         steps = values[stop[leaf]]
         for j in np.flatnonzero(signs):
             if (np.diff(steps, axis=j) * signs[j] < 0).any():
@@ -191,7 +202,7 @@ def is_bounded(tree, signs, values):
     """Return whether no value passes the mean of two siblings above it in a constrained direction."""
     for leaf in np.flatnonzero(tree.is_leaf):
         low, high = -np.inf, np.inf
-        nodes = reference.path(tree, leaf)
+        nodes = reference.find_path(tree, leaf)
         for v, child in pairwise(nodes):
             left = int(tree.left[v])
             middle, sign = (values[left] + values[left + 1]) / 2, signs[tree.feature[v]]

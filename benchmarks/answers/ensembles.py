@@ -259,7 +259,7 @@ def several(estimator: Callable[..., Any], name: str) -> Case:
         return {
             "trees": model.trees_,
             "predicted": model.predict(data.X),
-            "out of bags": np.hstack(getattr(model, model._judged_name)),
+            "out of bags": np.hstack(getattr(model, model._oob_attribute)),
             "importances": model.out_of_bag_importances(data.X, y),
         }
 

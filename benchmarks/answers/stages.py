@@ -280,7 +280,9 @@ def folded() -> Parts:
         y = data.y if data.y.dtype.kind == "f" else data.y.astype(np.int32)
         w = row_weights(weight, len(y)) if weight else None
         dealt = rows.content_folds(data.X, y, 3, rng, w)
-        parts[f"{name} {weight}"] = [side for fold in dealt for side in (fold.grow, fold.judge)]
+        parts[f"{name} {weight}"] = [
+            side for fold in dealt for side in (fold.train, fold.validation)
+        ]
     return parts
 
 

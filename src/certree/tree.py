@@ -442,7 +442,7 @@ class Trees(ArrayRecord):
         X : array or sparse array of shape (n, p)
             Rows in the order of the fit.
         drawing : tuple
-            How rows were drawn for each tree, as the core takes it; see `grow.binned.Drawing`.
+            How rows were drawn for each tree, as the core takes it; see `certree.grow.binned_grower.RowSampling`.
         n_threads : int
 
         Returns

@@ -28,7 +28,7 @@ from certree.boolean import (
 from certree.boolean.kushilevitz_mansour import _PrefixSearch
 from certree.boolean.query_counter import QueryCounter
 from certree.boolean.sets import pack_indicators
-from strategies import decided_tree, examples_of, function_of
+from strategies import draw_examples, make_complete_tree, make_function
 
 
 def parity(X):
@@ -41,12 +41,12 @@ def parity(X):
 @pytest.mark.parametrize("theta", [0.2, 0.45])
 def test_the_search_finds_what_the_recursion_finds(theta):
     for seed in range(3):
-        tree = decided_tree(np.random.default_rng(seed), 6, 3)
-        values = function_of(tree)(np.array(reference.cube(6), dtype=float))
-        large = reference.large_sets(values, 6, theta)
-        found = kushilevitz_mansour(function_of(tree), 6, theta, delta=0.01, random_state=seed)
+        tree = make_complete_tree(np.random.default_rng(seed), 6, 3)
+        values = make_function(tree)(np.array(reference.enumerate_bits(6), dtype=float))
+        large = reference.find_large_sets(values, 6, theta)
+        found = kushilevitz_mansour(make_function(tree), 6, theta, delta=0.01, random_state=seed)
         assert {*large} <= {*found.spectrum.sets()}
-        coefficients = reference.coefficients(values, [0.0] * 6)
+        coefficients = reference.compute_coefficients(values, [0.0] * 6)
         for members, value in zip(found.spectrum.sets(), found.spectrum.coefficients, strict=True):
             exact = coefficients[sum(1 << j for j in members)]
             assert abs(exact) >= theta / np.sqrt(2) - 1e-12
@@ -65,7 +65,7 @@ def test_estimates_of_prefixes_have_no_bias():
         estimates = search._estimate_weights(np.array([alpha], dtype=bool), 4000)[0]
         error = 4 * estimates.std() / np.sqrt(4000)
         assert estimates.mean() == pytest.approx(
-            reference.prefix_weight(values, 4, alpha), abs=error
+            reference.compute_prefix_weight(values, 4, alpha), abs=error
         )
 
 
@@ -172,15 +172,15 @@ def test_noise_and_large_values_are_refused():
 
 
 def test_estimates_are_means():
-    X, y = examples_of(decided_tree(np.random.default_rng(0), 6, 3), 50, 1)
+    X, y = draw_examples(make_complete_tree(np.random.default_rng(0), 6, 3), 50, 1)
     found = low_degree(X, y, 2, keep="all").spectrum
     assert len(found) == 22
     for members, value in zip(found.sets(), found.coefficients[:, 0], strict=True):
-        assert value == pytest.approx(reference.means_of_products(X, y, members), abs=1e-14)
+        assert value == pytest.approx(reference.compute_mean_of_products(X, y, members), abs=1e-14)
 
 
 def test_the_radius_is_hoeffding_s_for_all_sets_at_once():
-    X, y = examples_of(decided_tree(np.random.default_rng(0), 6, 3), 50, 1)
+    X, y = draw_examples(make_complete_tree(np.random.default_rng(0), 6, 3), 50, 1)
     found = low_degree(X, y, 2, keep="all", delta=0.1)
     largest = max(np.abs(y).max(), 1.0)
     expected = largest * np.sqrt(2 * np.log(2 * 22 / 0.1) / 50)
@@ -188,8 +188,8 @@ def test_the_radius_is_hoeffding_s_for_all_sets_at_once():
 
 
 def test_thresholds_drop_terms_that_are_noise():
-    tree = decided_tree(np.random.default_rng(0), 20, 2)
-    X, y = examples_of(tree, 4000, 0, noise=0.1)
+    tree = make_complete_tree(np.random.default_rng(0), 20, 2)
+    X, y = draw_examples(tree, 4000, 0, noise=0.1)
     few = low_degree(X, y, 3, keep="practical")
     assert {*few.spectrum.sets()} == {*spectrum(tree).sets()}
     with pytest.raises(ValueError, match="no proven bound"):
@@ -269,8 +269,8 @@ def test_the_unit_of_the_target_does_not_matter(method):
 
 
 def test_trees_propose_sets_above_the_degree():
-    tree = decided_tree(np.random.default_rng(1), 30, 5)
-    model = FourierRegressor(random_state=0).fit(*examples_of(tree, 3000, 1))
+    tree = make_complete_tree(np.random.default_rng(1), 30, 5)
+    model = FourierRegressor(random_state=0).fit(*draw_examples(tree, 3000, 1))
     assert (model.spectrum_ - spectrum(tree)).squared_norm < 1e-20
 
 
@@ -289,8 +289,8 @@ def test_parities_are_found_by_correlations_or_warned_of():
 
 
 def test_noise_gets_few_terms():
-    tree = decided_tree(np.random.default_rng(0), 12, 3)
-    X, y = examples_of(tree, 1000, 0, noise=0.1)
+    tree = make_complete_tree(np.random.default_rng(0), 12, 3)
+    X, y = draw_examples(tree, 1000, 0, noise=0.1)
     truth = 0.8 * spectrum(tree)
     for method in SPARSE:
         model = FourierRegressor(method, random_state=0).fit(X, y)
@@ -338,9 +338,9 @@ def test_terms_are_limited_and_named():
 
 
 def test_the_error_of_a_fit_is_bounded_by_other_rows():
-    tree = decided_tree(np.random.default_rng(0), 20, 4)
-    model = FourierRegressor(random_state=0).fit(*examples_of(tree, 1500, 0))
-    mean, bound = held_out_error(model.spectrum_, *examples_of(tree, 4000, 1))
+    tree = make_complete_tree(np.random.default_rng(0), 20, 4)
+    model = FourierRegressor(random_state=0).fit(*draw_examples(tree, 1500, 0))
+    mean, bound = held_out_error(model.spectrum_, *draw_examples(tree, 4000, 1))
     assert mean < 1e-20
     assert bound == pytest.approx(0.0086, abs=1e-4)
 

@@ -43,10 +43,10 @@ from certree.boolean import (
 )
 from certree.boolean.sets import enumerate_sets, pack_indicators, unpack_indicators
 from certree.certificates.inequalities.bounds import empirical_bernstein
-from strategies import bit_trees, decided_tree, trees, trees_and_stats
+from strategies import bit_trees, make_complete_tree, trees, trees_and_stats
 
 N = 5
-CUBE = np.array(reference.cube(N), dtype=float)
+CUBE = np.array(reference.enumerate_bits(N), dtype=float)
 MEANS = st.lists(st.floats(-0.875, 0.875, width=16), min_size=N, max_size=N)
 
 
@@ -62,10 +62,10 @@ def dense(found, output=0):
 
 @given(bit_trees(N), MEANS)
 def test_a_tree_has_the_coefficients_of_its_values_on_the_cube(tree, mean):
-    values = reference.path_sums(*tree, CUBE)
+    values = reference.sum_paths(*tree, CUBE)
     found = spectrum(tree, mean=mean)
     for k in range(2):
-        expected = reference.coefficients(values[:, k], mean)
+        expected = reference.compute_coefficients(values[:, k], mean)
         np.testing.assert_allclose(dense(found, k), expected, atol=2e-14)
     np.testing.assert_allclose(found.evaluate(CUBE), values, atol=1e-13)
 
@@ -73,8 +73,8 @@ def test_a_tree_has_the_coefficients_of_its_values_on_the_cube(tree, mean):
 @given(bit_trees(N), MEANS)
 def test_squares_add_up(tree, mean):
     found = spectrum(tree, mean=mean)
-    weight = [reference.probability(bits, mean) for bits in CUBE.astype(int)]
-    square = (reference.path_sums(*tree, CUBE) ** 2).sum(axis=1)
+    weight = [reference.compute_probability(bits, mean) for bits in CUBE.astype(int)]
+    square = (reference.sum_paths(*tree, CUBE) ** 2).sum(axis=1)
     assert found.squared_norm == pytest.approx(np.dot(weight, square), rel=1e-9, abs=1e-13)
     assert found.variance <= found.squared_norm
     assert np.abs(found.evaluate(CUBE)).max() <= found.sup_norm_bound + 1e-12
@@ -115,7 +115,7 @@ def test_numbers_have_a_bit_for_each_threshold(tree, seed):
     rng = np.random.default_rng(seed)
     values, X = rng.normal(size=(tree.n_nodes, 1)), rng.integers(-4, 5, (40, 2)).astype(float)
     found = spectrum((tree, values), coding="thresholds")
-    np.testing.assert_allclose(found.evaluate(X), reference.path_sums(tree, values, X), atol=1e-12)
+    np.testing.assert_allclose(found.evaluate(X), reference.sum_paths(tree, values, X), atol=1e-12)
     inner = np.flatnonzero(~tree.is_leaf)
     compared = {(int(tree.feature[v]), float(tree.threshold[v])) for v in inner}
     bits = zip(found.bits.feature.tolist(), found.bits.threshold.tolist(), strict=True)
@@ -130,7 +130,7 @@ def test_node_weights_vote_as_all_prunings_do(tree_and_stats):
     votes = posterior.weight[:, None] * np.eye(3)[stats.label]
     X = CUBE[:16, :4]
     found = spectrum((tree, votes)).evaluate(X)
-    np.testing.assert_allclose(found, reference.path_sums(tree, votes, X), atol=1e-12)
+    np.testing.assert_allclose(found, reference.sum_paths(tree, votes, X), atol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
 
 
@@ -368,8 +368,8 @@ def test_all_small_sets_are_enumerated():
 @given(bit_trees(N, n_outputs=1), MEANS)
 def test_influences_are_what_single_bits_change(tree, mean):
     found = spectrum(tree, mean=mean)
-    values = reference.path_sums(*tree, CUBE)[:, 0]
-    weight = np.array([reference.probability(bits, mean) for bits in CUBE.astype(int)])
+    values = reference.sum_paths(*tree, CUBE)[:, 0]
+    weight = np.array([reference.compute_probability(bits, mean) for bits in CUBE.astype(int)])
     for j in range(N):
         other = values[np.arange(2**N) ^ (1 << j)]
         change = weight @ ((values - other) / 2) ** 2 * (1 - mean[j] ** 2)
@@ -386,8 +386,8 @@ def test_influences_are_what_single_bits_change(tree, mean):
 
 @given(bit_trees(3, n_outputs=1), st.floats(0, 1))
 def test_noise_stability_is_a_mean_over_bits_drawn_anew(tree, rho):
-    X = np.array(reference.cube(3), dtype=float)
-    values = reference.path_sums(*tree, X)[:, 0]
+    X = np.array(reference.enumerate_bits(3), dtype=float)
+    values = reference.sum_paths(*tree, X)[:, 0]
     differ = (X[:, None] != X[None]).sum(axis=2)
     probability = ((1 + rho) / 2) ** (3 - differ) * ((1 - rho) / 2) ** differ
     expected = values @ probability @ values / 8
@@ -428,7 +428,7 @@ def test_a_parity_has_one_term_and_its_text_shows_it():
 def test_the_transform_equals_two_loops(n, seed):
     values = np.random.default_rng(seed).normal(size=2**n)
     found = walsh_hadamard(values)
-    np.testing.assert_allclose(found, reference.coefficients(values, [0.0] * n), atol=1e-14)
+    np.testing.assert_allclose(found, reference.compute_coefficients(values, [0.0] * n), atol=1e-14)
     np.testing.assert_allclose(walsh_hadamard(found, inverse=True), values, atol=1e-14)
 
 
@@ -473,7 +473,7 @@ def test_the_error_of_fewer_terms_is_computed(tree, budget):
 @pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.4])
 def test_the_theorem_holds(epsilon):
     for seed in range(10):
-        tree = decided_tree(np.random.default_rng(seed), 12, 6)
+        tree = make_complete_tree(np.random.default_rng(seed), 12, 6)
         f = spectrum(tree)
         proven = sparsify_as_proven(f, epsilon, 64)
         assert f.l1_norm <= 64
@@ -493,7 +493,7 @@ def test_the_theorem_holds(epsilon):
 
 
 def test_a_tree_is_no_deeper_than_its_spectrum_is_large():
-    f = spectrum(decided_tree(np.random.default_rng(0), 10, 4))
+    f = spectrum(make_complete_tree(np.random.default_rng(0), 10, 4))
     assert f.degree <= 4
     assert f.sparsity <= 4**4
     multiples = f.coefficients * 2**3
@@ -502,7 +502,7 @@ def test_a_tree_is_no_deeper_than_its_spectrum_is_large():
 
 def test_rows_bound_the_error():
     rng = np.random.default_rng(0)
-    tree = decided_tree(rng, 12, 4)
+    tree = make_complete_tree(rng, 12, 4)
     kept = sparsify(spectrum(tree), budget=12)
     X = rng.integers(0, 2, (3000, 12))
     truth = spectrum(tree).evaluate(X)

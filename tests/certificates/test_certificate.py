@@ -20,8 +20,8 @@ from certree import NodeStats
 from certree.certificates import METHODS, Certificate, HeldOut, certify_posterior
 from certree.certificates.inequalities import bounds
 from certree.certificates.majority import TUPLES
-from certree.certificates.methods import inequality_of
-from strategies import sums, temperatures, trees_and_stats
+from certree.certificates.methods import get_inequality
+from strategies import sum_leaves, temperatures, trees_and_stats
 
 LOG_DELTA = math.log(0.05)
 DOCS = Path(__file__).parents[2] / "docs"
@@ -55,7 +55,7 @@ def held_rows(draw, n_classes=None):
             lambda rows: any(sum(row) for row, leaf in zip(rows, tree.is_leaf, strict=True) if leaf)
         )
     )
-    stats = NodeStats(sums(tree, table), grown.label)
+    stats = NodeStats(sum_leaves(tree, table), grown.label)
     n, n_grown = int(stats.n[0]), int(grown.n[0])
     sides = np.arange(n_grown), np.arange(n_grown, n_grown + n)
     return HeldOut(tree, grown, stats, *sides, n)
@@ -67,7 +67,7 @@ def weighed(held, lam, prior):
         held.tree, held.stats, prior.distributions[0], lam
     )
     masses = [
-        reference.law_of_log_odds(held.tree, np.clip(side.log_odds, -1e4, 1e4))
+        reference.compute_masses_from_log_odds(held.tree, np.clip(side.log_odds, -1e4, 1e4))
         for side in (posterior, prior.distributions[0])
     ]
     return posterior, *masses
@@ -78,13 +78,15 @@ def test_certificates_of_a_law_take_what_enumeration_finds(held, lam):
     tree, stats = held.tree, held.stats
     prior = certree.certificates.branching_prior(tree, held.n_classes)
     posterior, masses, prior_masses = weighed(held, lam, prior)
-    divergence = reference.kl_divergence(masses, prior_masses)
+    divergence = reference.compute_kl_divergence(masses, prior_masses)
 
     def risk(n_draws, n_wrong):
-        return reference.tuple_risk(tree, masses, stats.counts, stats.label, n_draws, n_wrong)
+        return reference.compute_tuple_risk(
+            tree, masses, stats.counts, stats.label, n_draws, n_wrong
+        )
 
     gibbs, both, either = risk(1, 1), risk(2, 2), risk(2, 1)
-    differing = reference.disagreement(tree, masses, stats.counts, stats.label)
+    differing = reference.compute_disagreement(tree, masses, stats.counts, stats.label)
     expected = {
         "gibbs_kl": (gibbs,),
         "gibbs_lambda": (gibbs,),
@@ -101,7 +103,7 @@ def test_certificates_of_a_law_take_what_enumeration_finds(held, lam):
         assert certificate.method == name
         assert certificate.observed == pytest.approx(observed, abs=1e-9)
         assert certificate.complexity == pytest.approx(divergence, rel=1e-7, abs=1e-8)
-        bound = inequality_of(name).bound(*observed, held.n, divergence, LOG_DELTA)
+        bound = get_inequality(name).bound(*observed, held.n, divergence, LOG_DELTA)
         assert certificate.bound == pytest.approx(bound, abs=1e-6)
     ranged = CERTIFY["vote_first_order_range"](held, posterior, prior)
     assert ranged.bound <= CERTIFY["vote_first_order"](held, posterior, prior).bound + 1e-9
@@ -120,8 +122,10 @@ def test_occam_takes_the_mass_of_the_labelling(held, data):
             )
         )
     )
-    masses = reference.law_of_log_odds(tree, np.clip(prior.distributions[0].log_odds, -1e4, 1e4))
-    mass = reference.mass_of_labelling(tree, masses, np.exp(prior.log_label[0]), label)
+    masses = reference.compute_masses_from_log_odds(
+        tree, np.clip(prior.distributions[0].log_odds, -1e4, 1e4)
+    )
+    mass = reference.compute_mass_of_labelling(tree, masses, np.exp(prior.log_label[0]), label)
     leaves = np.flatnonzero(tree.is_leaf)
     errors = sum(held.stats.n[v] - held.stats.counts[v, label[v]] for v in leaves)
     vote, mean = (CERTIFY[name](held, label, prior) for name in OF_LABEL)
@@ -138,7 +142,7 @@ def test_occam_of_a_pruning_takes_its_mass(held, alpha):
     prior = certree.certificates.branching_prior(held.tree, held.n_classes)
     certificate = certree.certificates.occam_pruning(held, pruning, prior)
     nodes = np.flatnonzero(pruning.weight)
-    masses = reference.law_of_log_odds(
+    masses = reference.compute_masses_from_log_odds(
         held.tree, np.clip(prior.distributions[0].log_odds, -1e4, 1e4)
     )
     mass = float(masses[tuple(nodes)])
@@ -192,7 +196,7 @@ def typical(name="occam_vote"):
         "every_threshold": (0.04, 0.3, 0.3, 1.0, 0.2),
         "named_cost": (0.02, 0.1, 1.0, 0.2),
     }.get(name, (0.1,))
-    bound = inequality_of(name).bound(*observed, 1000, 5.0, LOG_DELTA)
+    bound = get_inequality(name).bound(*observed, 1000, 5.0, LOG_DELTA)
     return Certificate(name, bound, 0.05, 1.0, 1000, 0.1, observed, 5.0)
 
 
@@ -216,7 +220,7 @@ def test_rows_needed_are_the_fewest_that_are_enough(name):
     assert needed > 1000
 
     def at(n):
-        return inequality_of(name).bound(*certificate.observed, n, 5.0, LOG_DELTA)
+        return get_inequality(name).bound(*certificate.observed, n, 5.0, LOG_DELTA)
 
     assert at(needed) <= target < at(needed - 1)
     assert certificate.bound_by(needed) == at(needed)
@@ -230,10 +234,10 @@ def test_every_method_says_what_it_is(name):
     method = METHODS[name]
     assert {type(fact) for fact in astuple(method)} == {str}
     assert all(getattr(method, fact) for fact in ("subject", "needs", "reference", "rows"))
-    assert getattr(bounds, method.inequality) is inequality_of(name).bound
+    assert getattr(bounds, method.inequality) is get_inequality(name).bound
     counts = ("occam", "occam_leaf", "occam_gap", "occam_mix", "root_fragment")
     counts += ("threshold_cost", "named_cost")
-    assert (method.inequality in counts) == inequality_of(name).whole_errors
+    assert (method.inequality in counts) == get_inequality(name).whole_errors
     assert bool(method.where) == (name in (*OF_PARTS, "leaf_band", "class_set", "named_cost"))
 
 
@@ -382,7 +386,7 @@ def test_a_prior_that_saw_the_weighing_rows_is_refused():
 def test_groups_take_mean_losses_only():
     held = split(groups=np.arange(200) // 5)
     for name, taken in arguments(held).items():
-        if inequality_of(name).whole_errors:
+        if get_inequality(name).whole_errors:
             with pytest.raises(ValueError, match=f"{name} counts whole errors of independent rows"):
                 CERTIFY[name](*taken)
         else:

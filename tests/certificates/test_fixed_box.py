@@ -80,12 +80,14 @@ def test_the_bound_is_the_least_over_all_fragments_and_the_pruning_over_all_prun
     tree, stats = fixed.tree, fixed.stats
     lowest = lowest_fixed_box(fixed, delta)
     least, of_lowest = np.inf, None
-    for pruning in reference.prunings(tree):
+    for pruning in reference.enumerate_prunings(tree):
         nodes = {v for v, _ in pruning}
-        inner = {u for v in nodes for u in reference.path(tree, v)[:-1]}
+        inner = {u for v in nodes for u in reference.find_path(tree, v)[:-1]}
         weights = make_pruning(tree, np.isin(np.arange(tree.n_nodes), [*inner]))
         assert {*np.flatnonzero(weights.weight)} == nodes
-        literal = reference.resolvability(tree, pruning, stats.n, stats.errors, 2**halvings, delta)
+        literal = reference.compute_resolvability(
+            tree, pruning, stats.n, stats.errors, 2**halvings, delta
+        )
         certificate = certify_fixed_box(fixed, weights, delta)
         assert uncapped(certificate) == pytest.approx(literal, rel=1e-9)
         least = min(least, literal)

@@ -22,7 +22,7 @@ from certree import (
 from certree.certificates import Guarantees, allow_abstention, conditional_guarantees
 from certree.certificates import guarantees as guarantees_room
 from certree.certificates.inequalities import bounds
-from model_files import arrays_of, rewrite, same_bits
+from model_files import expect_same_bits, read_arrays, rewrite
 
 GROWING = 400
 
@@ -76,7 +76,7 @@ def test_one_object_says_what_the_functions_say(classifier):
 def test_sets_are_those_of_the_definition(classifier):
     model, guarantees, X, y = judged(classifier)
     shares, code = model.predict_proba(X), np.searchsorted(model.classes_, y)
-    expected = reference.prediction_set(shares, code, shares, 0.8, 0.05)
+    expected = reference.compute_prediction_sets(shares, code, shares, 0.8, 0.05)
     found = guarantees.predict_set(X, 0.8)
     np.testing.assert_array_equal(found, expected)
     (certificate,) = guarantees.certify_set(0.8)
@@ -251,7 +251,10 @@ def test_a_model_file_keeps_all_guarantees(box, groups, selection, tmp_path):
     loaded = saved_and_loaded(model, tmp_path / "model")
     assert loaded.calibration_.held.n == model.certificate_.n
     assert loaded.guarantees_.fixed == model.guarantees_.fixed
-    assert loaded.guarantees_.why_no_guarantees() == model.guarantees_.why_no_guarantees()
+    assert (
+        loaded.guarantees_.explain_missing_guarantees()
+        == model.guarantees_.explain_missing_guarantees()
+    )
     if groups is None:
         of = np.arange(len(y)) % 3
         asked = {"groups": of, "weights": 1 + of, "max_weight": 3}
@@ -265,8 +268,8 @@ def test_a_model_file_keeps_all_guarantees(box, groups, selection, tmp_path):
         assert loaded.certify_pruning(likeliest) == model.certify_pruning(likeliest)
         assert loaded.draw_pruning(0).certificate == model.draw_pruning(0).certificate
     certree.save(loaded, tmp_path / "again")
-    for name, values in arrays_of(tmp_path / "model").items():
-        same_bits(arrays_of(tmp_path / "again")[name], values)
+    for name, values in read_arrays(tmp_path / "model").items():
+        expect_same_bits(read_arrays(tmp_path / "again")[name], values)
 
 
 def test_a_class_that_no_row_grew_and_a_row_of_weight_zero_stay_in_a_file(tmp_path):
@@ -283,7 +286,7 @@ def test_a_class_that_no_row_grew_and_a_row_of_weight_zero_stay_in_a_file(tmp_pa
 def test_a_file_without_calibration_samples_has_the_certificates_alone(tmp_path):
     model, X, _ = fitted()
     loaded = saved_and_loaded(model, tmp_path / "model", calibration_samples=False)
-    assert not [name for name in arrays_of(tmp_path / "model") if name.startswith("calibration")]
+    assert not [name for name in read_arrays(tmp_path / "model") if name.startswith("calibration")]
     assert loaded.calibration_ is loaded.guarantees_ is None
     assert loaded.certificates_ == model.certificates_
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
@@ -321,7 +324,7 @@ def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
 def test_calibration_samples_of_a_damaged_file_are_refused(name, change, message, tmp_path):
     model, _, _ = fitted()
     certree.save(model, tmp_path / "model")
-    rewrite(tmp_path / "model", {name: change(arrays_of(tmp_path / "model")[name])})
+    rewrite(tmp_path / "model", {name: change(read_arrays(tmp_path / "model")[name])})
     with pytest.raises(ValueError, match=f"is not a model file, or is damaged: .*{message}"):
         certree.load(tmp_path / "model")
 
@@ -386,9 +389,9 @@ def test_what_is_asked_twice_is_computed_once_and_is_in_no_pickle(monkeypatch):
     model, X, y = fitted()
     before = pickle.dumps(model.calibration_)
     calls = []
-    scores = guarantees_room.class_scores
+    scores = guarantees_room.compute_class_scores
     monkeypatch.setattr(
-        guarantees_room, "class_scores", lambda held: calls.append(held) or scores(held)
+        guarantees_room, "compute_class_scores", lambda held: calls.append(held) or scores(held)
     )
     for _ in range(3):
         sets = model.set_params(n_jobs=2).predict_set(X, 0.8)

@@ -29,7 +29,7 @@ def fitted(n=600, n_classes=3, **switches):
 
 def shares_of_growing_rows(model, X, y):
     """The vote of the law that stops where training samples are few, by counts of these alone."""
-    grow = train_calibration_split(len(y), 0.5, np.random.RandomState(0)).grow
+    grow = train_calibration_split(len(y), 0.5, np.random.RandomState(0)).train
     stats = certree.count(model.tree_, X[grow], y[grow], len(model.classes_))
     posterior = count_prior(model.tree_, stats).distributions[0]
     return certree.vote(model.tree_, stats, posterior, Voting("mean", 1.0)).score[model.apply(X)]
@@ -39,8 +39,8 @@ def shares_of_growing_rows(model, X, y):
 def test_sets_are_those_of_the_definition(coverage, delta):
     model, X, y = fitted(300)
     shares = shares_of_growing_rows(model, X, y)
-    weigh = train_calibration_split(300, 0.5, np.random.RandomState(0)).weigh
-    expected = reference.prediction_set(shares[weigh], y[weigh], shares, coverage, delta)
+    weigh = train_calibration_split(300, 0.5, np.random.RandomState(0)).calibration
+    expected = reference.compute_prediction_sets(shares[weigh], y[weigh], shares, coverage, delta)
     found = model.predict_set(X, coverage, delta)
     assert found.dtype == bool
     np.testing.assert_array_equal(found, expected)
@@ -53,13 +53,13 @@ def test_sets_are_those_of_the_definition(coverage, delta):
 def test_sets_of_every_class_are_those_of_its_own_rows():
     model, X, y = fitted(1500)
     shares = shares_of_growing_rows(model, X, y)
-    weigh = train_calibration_split(1500, 0.5, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(1500, 0.5, np.random.RandomState(0)).calibration
     found = model.predict_set(X, 0.9, per_class=True)
     made = model.certify_set(0.9, per_class=True)
     for c, certificate in enumerate(made):
         own = weigh[y[weigh] == c]
         scores = np.sort(1 - shares[own, c])
-        place = reference.place_to_cover(len(own), 0.9, 0.05 / 3)
+        place = reference.find_covering_rank(len(own), 0.9, 0.05 / 3)
         np.testing.assert_array_equal(found[:, c], 1 - shares[:, c] <= scores[place - 1])
         assert certificate.n == len(own)
         assert certificate.risk == pytest.approx(1 - found[own, c].mean())
@@ -80,7 +80,7 @@ def test_a_class_of_few_rows_is_in_every_set():
 def test_sets_do_not_depend_on_what_weighing_rows_choose():
     """Training samples alone order the classes; other truths of the others change how far to go."""
     X, y = noisy(400)
-    weigh = train_calibration_split(400, 0.5, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(400, 0.5, np.random.RandomState(0)).calibration
     other = y.copy()
     other[weigh] = np.random.default_rng(1).permutation(other[weigh])
     one, two = (
@@ -101,7 +101,7 @@ def test_sets_grow_with_what_is_promised():
 
 def test_classes_that_no_growing_row_has_are_in_no_set():
     X, y = load_iris(return_X_y=True)
-    grow = train_calibration_split(150, 0.5, np.random.RandomState(0)).grow
+    grow = train_calibration_split(150, 0.5, np.random.RandomState(0)).train
     is_weighing = ~np.isin(np.arange(150), grow)
     named = np.array(["setosa", "versicolor", "virginica"])[y].astype("<U20")
     few = np.flatnonzero(is_weighing)[:3]

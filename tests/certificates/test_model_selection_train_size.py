@@ -13,11 +13,11 @@ from certree.certificates.model_selection import (
     PILOT,
     SHARES,
     CurvePoint,
-    fraction_to_train,
-    power_law,
+    choose_train_fraction,
+    fit_power_law,
 )
 from certree.files import load
-from certree.rows.folds import group_folds
+from certree.rows.folds import iterate_group_folds
 from certree.rows.split import train_calibration_split
 
 POINTS = st.lists(
@@ -29,7 +29,7 @@ POINTS = st.lists(
 
 @given(POINTS)
 def test_the_power_law_is_the_likeliest(curve):
-    posterior, (level, exponent) = power_law(curve), reference.power_law(curve)
+    posterior, (level, exponent) = fit_power_law(curve), reference.fit_power_law(curve)
     assert posterior.exponent == pytest.approx(exponent, abs=1e-5)
     assert posterior.level == pytest.approx(level, rel=1e-4)
     assert 0 <= posterior.at(1.0) <= posterior.at(0.3) <= 1
@@ -37,28 +37,28 @@ def test_the_power_law_is_the_likeliest(curve):
 
 @given(POINTS, st.integers(2, 100_000), st.floats(0.001, 0.5))
 def test_the_share_has_the_lowest_bound_that_is_expected(curve, n, delta):
-    posterior = power_law(curve)
+    posterior = fit_power_law(curve)
     expected = {}
     for share in SHARES:
         weighing = n - round(share * n)
         errors = min(posterior.level * share**-posterior.exponent, 1.0) * weighing
         if weighing:
             expected[share] = binomial_upper(errors, weighing, np.log(0.9 * delta))
-    chosen = fraction_to_train(curve, n, delta)
+    chosen = choose_train_fraction(curve, n, delta)
     assert expected[chosen] <= min(expected.values()) + 1e-9
 
 
 def test_curves_that_fall_let_more_rows_grow():
     def chosen(small, large, judged=2000):
         curve = [CurvePoint(0.12, small, judged), CurvePoint(0.23, large, judged)]
-        return fraction_to_train(curve, 2000, 0.05)
+        return choose_train_fraction(curve, 2000, 0.05)
 
     assert chosen(0.2, 0.2, judged=20_000) == PILOT
     assert PILOT < chosen(0.22, 0.19) < chosen(0.4, 0.25)
-    assert fraction_to_train([], 2000, 0.05) == PILOT
+    assert choose_train_fraction([], 2000, 0.05) == PILOT
     # Groups have a bound of their own, and it is as careful.
     steep = [CurvePoint(0.12, 0.4, 500), CurvePoint(0.23, 0.25, 500)]
-    assert fraction_to_train(steep, 2000, 0.05, grouped=True) > PILOT
+    assert choose_train_fraction(steep, 2000, 0.05, grouped=True) > PILOT
 
 
 @given(st.integers(2, 200), st.integers(0, 5), st.sampled_from([None, 2, 7]))
@@ -70,14 +70,14 @@ def test_rows_that_grow_go_on_growing_if_more_do(n, seed, size):
             sides = train_calibration_split(n, share, np.random.RandomState(seed), groups)
         except ValueError:
             continue
-        assert set(before) <= set(sides.grow)
-        before = sides.grow
+        assert set(before) <= set(sides.train)
+        before = sides.train
 
 
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=40), st.integers(2, 5), st.integers(0, 9))
 def test_groups_are_dealt_into_folds_as_a_whole(groups, n_folds, seed):
     given_groups = np.array(groups)
-    folds = list(group_folds(given_groups, n_folds, np.random.RandomState(seed)))
+    folds = list(iterate_group_folds(given_groups, n_folds, np.random.RandomState(seed)))
     n_groups = len(set(groups))
     assert len(folds) == (min(n_folds, n_groups) if n_groups > 1 else 0)
     for grow, judge in folds:
@@ -88,7 +88,7 @@ def test_groups_are_dealt_into_folds_as_a_whole(groups, n_folds, seed):
     sizes = [len(set(given_groups[judge])) for _, judge in folds]
     assert not sizes or max(sizes) - min(sizes) <= 1
     with pytest.raises(ValueError, match="cv must be at least 2, got 1"):
-        list(group_folds(given_groups, 1, np.random.RandomState(seed)))
+        list(iterate_group_folds(given_groups, 1, np.random.RandomState(seed)))
 
 
 def noisy(n=600, n_classes=2):
@@ -103,12 +103,12 @@ def test_rows_that_certify_have_no_part_in_the_tree_nor_in_when_it_stops(grouped
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=groups)
     assert model.train_size_ in SHARES
     sides = train_calibration_split(600, model.train_size_, np.random.RandomState(0), groups)
-    np.testing.assert_array_equal(model.model_selection_.held.grow, sides.grow)
+    np.testing.assert_array_equal(model.model_selection_.held.grow, sides.train)
     assert model.certificate_.n == (200 if grouped else 600) - round(
         model.train_size_ * (200 if grouped else 600)
     )
     other = y.copy()
-    other[sides.weigh] = np.random.default_rng(1).integers(0, 4, len(sides.weigh))
+    other[sides.calibration] = np.random.default_rng(1).integers(0, 4, len(sides.calibration))
     again = CertifiedTreeClassifier(random_state=0).fit(X, other, groups=groups)
     assert again.train_size_ == model.train_size_
     np.testing.assert_array_equal(again.tree_.threshold, model.tree_.threshold)
@@ -119,7 +119,7 @@ def test_rows_that_certify_have_no_part_in_the_tree_nor_in_when_it_stops(grouped
     # Rows that grow beyond the pilot have no part in when it stops, either.
     pilot = train_calibration_split(600, PILOT, np.random.RandomState(0), groups)
     other = y.copy()
-    other[pilot.weigh] = np.random.default_rng(1).integers(0, 4, len(pilot.weigh))
+    other[pilot.calibration] = np.random.default_rng(1).integers(0, 4, len(pilot.calibration))
     third = CertifiedTreeClassifier(random_state=0).fit(X, other, groups=groups)
     assert third.train_size_ == model.train_size_
 

@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 import certree
 from certree import CertifiedTreeClassifier, Grid
 from certree.certificates.inequalities import bounds
-from certree.certificates.occam import margins, selective_certificates
+from certree.certificates.occam import compute_node_margins, selective_certificates
 from certree.rows.split import train_calibration_split
 from strategies import trees_and_stats
 
@@ -26,7 +26,7 @@ def fitted(n_classes=2, n=1500, **switches):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vote):
     model, X, y = fitted(n_classes, vote=vote)
-    weigh = train_calibration_split(len(y), 0.3, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(len(y), 0.3, np.random.RandomState(0)).calibration
     found = model.selective_certificates()
     assert [each.margin for each in found] == sorted({each.margin for each in found})
     assert found[0].margin == 0
@@ -40,7 +40,9 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
         assert certificate.n == answered.sum()
         assert each.coverage == pytest.approx(answered.mean())
         assert round(certificate.risk * certificate.n) == wrong
-        label = np.where(margins(model.vote_) >= each.margin, model.vote_.label, n_classes)
+        label = np.where(
+            compute_node_margins(model.vote_) >= each.margin, model.vote_.label, n_classes
+        )
         silent = certree.certificates.allow_abstention(model.model_selection_.structure)
         assert certificate == certree.certificates.occam_answers(
             model.model_selection_.held, label, silent
@@ -64,7 +66,7 @@ def test_margins_of_what_growing_rows_propose_are_theirs_to_choose(n_classes):
     found = model.selective_certificates()
     assert 1 < len(found) <= 20
     other = y.copy()
-    weigh = train_calibration_split(len(y), 0.3, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(len(y), 0.3, np.random.RandomState(0)).calibration
     other[weigh[::3]] = y[weigh[::3]][::-1]
     changed = CertifiedTreeClassifier(train_size=0.3, random_state=0).fit(X, other)
     if changed.certificate_ is changed.certificates_[0]:
@@ -110,7 +112,7 @@ def test_margins_are_those_of_the_first_two(tree_and_stats):
     for row in ballot.score:
         first, *others = sorted(row, reverse=True)
         expected.append(first - others[0] if others else 1.0)
-    np.testing.assert_allclose(margins(ballot), expected, atol=1e-15)
+    np.testing.assert_allclose(compute_node_margins(ballot), expected, atol=1e-15)
 
 
 def test_a_margin_of_zero_answers_everywhere():
@@ -118,7 +120,7 @@ def test_a_margin_of_zero_answers_everywhere():
     rows = {"grow": np.arange(100), "weigh": np.arange(100, 200)}
     held = certree.certificates.held_out(certree.grow_cart(X[:100], y[:100]), X, y, 2, **rows)
     ballot = certree.vote(held.tree, held.grown, certree.prune(held.tree, [1.0, 0.0, 0.0]), "mean")
-    assert margins(ballot)[held.tree.is_leaf].tolist() == [0.0, 1.0]
+    assert compute_node_margins(ballot)[held.tree.is_leaf].tolist() == [0.0, 1.0]
     found = selective_certificates(
         held, ballot, certree.certificates.count_prior(held.tree, held.grown)
     )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree.certificates.posteriors import LabelledWeights, ballot_of, divergence
+from certree.certificates.posteriors import LabelledWeights, cast_posterior_vote, divergence
 from strategies import temperatures, trees_and_stats
 
 SMALL = {"largest": 30, "max_inner": 3, "max_chain": 2}
@@ -18,11 +18,11 @@ def enumerated(tree, stats, prior, lam):
     with reference.localcontext() as context:
         context.prec = reference.DIGITS
         prior_masses, masses = [], []
-        by_nodes = reference.law_of_log_odds(
+        by_nodes = reference.compute_masses_from_log_odds(
             tree, np.clip(prior.distributions[0].log_odds, -1e3, 1e3)
         )
         label_prior = np.exp(prior.log_label[0])
-        for named, mass in reference.labelled_prunings(by_nodes, label_prior):
+        for named, mass in reference.enumerate_labelled_prunings(by_nodes, label_prior):
             errors = sum(int(stats.n[v] - stats.counts[v, k]) for v, k in named.items())
             prior_masses.append((named, mass))
             masses.append(mass * (-reference.Decimal(lam) * errors).exp())
@@ -46,15 +46,15 @@ def test_labelled_posterior_is_the_sum_over_labelled_prunings(tree_and_stats, la
             expected[v, k] += float(mass)
     np.testing.assert_allclose(joint, expected, atol=1e-9)
 
-    score = ballot_of(tree, stats, posterior).score
+    score = cast_posterior_vote(tree, stats, posterior).score
     for leaf in np.flatnonzero(tree.is_leaf):
         outcome = np.zeros(stats.n_classes)
         for (named, _), mass in zip(every, masses, strict=True):
-            outcome[named[reference.holder(tree, named, leaf)]] += float(mass)
+            outcome[named[reference.find_pruning_leaf(tree, named, leaf)]] += float(mass)
         np.testing.assert_allclose(score[leaf], outcome, atol=1e-9)
 
     by_key = [dict(enumerate(side)) for side in (masses, [mass for _, mass in every])]
-    expected_divergence = reference.kl_divergence(*by_key)
+    expected_divergence = reference.compute_kl_divergence(*by_key)
     assert divergence(posterior, prior) == pytest.approx(expected_divergence, rel=1e-7, abs=1e-8)
 
 
@@ -64,12 +64,13 @@ def test_a_law_without_labels_takes_those_of_the_growing_rows():
     prior = certree.certificates.branching_prior(tree, 2)
     posterior = certree.certificates.gibbs_posterior(tree, stats, prior.distributions[0], 1.0)
     np.testing.assert_array_equal(
-        ballot_of(tree, stats, posterior).score, certree.vote(tree, stats, posterior).score
+        cast_posterior_vote(tree, stats, posterior).score,
+        certree.vote(tree, stats, posterior).score,
     )
     assert divergence(posterior, prior) == prior.divergence(posterior)
     labelled = LabelledWeights(posterior, np.eye(2)[stats.label])
     np.testing.assert_allclose(
-        ballot_of(tree, stats, labelled).score, certree.vote(tree, stats, posterior).score
+        cast_posterior_vote(tree, stats, labelled).score, certree.vote(tree, stats, posterior).score
     )
     # Sure labels cost log 2 nats a leaf.
     expected = prior.divergence(posterior) + posterior.expected_leaves * np.log(2)

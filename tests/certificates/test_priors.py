@@ -21,7 +21,7 @@ GROWN = NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
 
 
 def masses_of(tree, posterior):
-    return reference.law_of_log_odds(tree, np.clip(posterior.log_odds, -1e3, 1e3))
+    return reference.compute_masses_from_log_odds(tree, np.clip(posterior.log_odds, -1e3, 1e3))
 
 
 @given(trees(max_chain=3), st.floats(0.05, 0.95))
@@ -65,7 +65,7 @@ def test_centred_prior_pays_little_for_its_pruning(tree_and_stats, alpha, doubt)
     label = certree.vote(tree, grown, pruning).label
     smallest = expected + (pruning.weight > 0).sum() * np.log1p(-doubt)
     assert prior.log_mass(label) >= smallest - 1e-9
-    posterior = reference.law_of_log_odds(tree, prior.distributions[0].log_odds)
+    posterior = reference.compute_masses_from_log_odds(tree, prior.distributions[0].log_odds)
     assert float(posterior[tuple(np.flatnonzero(pruning.weight))]) == pytest.approx(
         math.exp(expected)
     )
@@ -79,7 +79,7 @@ def test_labels_are_trusted(tree_and_stats, trust):
     )
     label = np.exp(prior.log_label[0])
     np.testing.assert_allclose(label.sum(axis=1), 1)
-    spread = reference.smoothed(tree, grown.counts, 1.0)
+    spread = reference.smooth_frequencies(tree, grown.counts, 1.0)
     own = trust * np.eye(grown.n_classes)[grown.label]
     np.testing.assert_allclose(label, own + (1 - trust) * spread, atol=1e-12)
 
@@ -100,11 +100,11 @@ def test_a_mixture_mixes_masses(tree_and_stats, data):
     nodes = tuple(np.flatnonzero(pruning.weight))
     for share, posterior, labels in zip(shares, mixed.distributions, mixed.log_label, strict=True):
         masses = masses_of(tree, posterior)
-        expected += share * reference.mass_of_labelling(tree, masses, np.exp(labels), label)
+        expected += share * reference.compute_mass_of_labelling(tree, masses, np.exp(labels), label)
         of_pruning += share * float(masses[nodes])
     assert mixed.log_mass(label) == pytest.approx(math.log(expected), rel=1e-9, abs=1e-9)
     assert mixed.log_mass_of_pruning(pruning) == pytest.approx(math.log(of_pruning), rel=1e-9)
-    parts = [part.divergence(pruning) for part in mixed.parts]
+    parts = [part.divergence(pruning) for part in mixed.components]
     assert mixed.divergence(pruning) == min(np.array(parts) - np.log(shares))
     assert mixed.divergence(pruning) >= -mixed.log_mass_of_pruning(pruning) - 1e-9
 
@@ -155,7 +155,7 @@ def test_abstention_is_one_more_label(tree_and_stats, data):
     np.testing.assert_allclose(np.exp(prior.log_label[:, :, 2]), 0.2)
     label = data.draw(hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, 2)))
     masses = masses_of(tree, prior.distributions[0])
-    expected = reference.mass_of_labelling(tree, masses, np.exp(prior.log_label[0]), label)
+    expected = reference.compute_mass_of_labelling(tree, masses, np.exp(prior.log_label[0]), label)
     assert math.exp(prior.log_mass(label)) == pytest.approx(expected, rel=1e-9, abs=1e-100)
 
 
@@ -173,13 +173,13 @@ def test_the_posterior_of_the_branching_prior_is_pac_bayes(tree_and_stats, lam, 
 def test_posterior_weighs_the_prior_by_errors(tree_and_stats, lam, data):
     tree, stats = tree_and_stats
     log_odds = data.draw(hnp.arrays(float, tree.n_nodes, elements=st.floats(-5, 5)))
-    prior = certree.certificates.priors.independent_decisions(tree, log_odds)
+    prior = certree.certificates.priors.make_independent_decisions(tree, log_odds)
     posterior = certree.certificates.gibbs_posterior(tree, stats, prior, lam)
     with reference.localcontext() as context:
         context.prec = reference.DIGITS
         weighed = {
             nodes: mass * (-reference.Decimal(lam) * sum(int(stats.errors[v]) for v in nodes)).exp()
-            for nodes, mass in reference.law_of_log_odds(tree, log_odds).items()
+            for nodes, mass in reference.compute_masses_from_log_odds(tree, log_odds).items()
         }
         total = sum(weighed.values())
         expected = [

@@ -15,8 +15,8 @@ import reference
 from certree import CertifiedTreeClassifier, Grid
 from certree.certificates import Guarantees, hold_out
 from certree.certificates.inequalities.bounds import binomial_upper, named_cost
-from certree.certificates.inequalities.order_statistics import lowest_shares
-from certree.certificates.parts.families import Terms
+from certree.certificates.inequalities.order_statistics import compute_cdf_bounds
+from certree.certificates.subsets.families import Terms
 from certree.certificates.thresholds import ThresholdGuarantees
 
 RATES = ("false_positive_rate", "recall", "precision", "predicted_positive_rate")
@@ -47,11 +47,11 @@ def test_rates_are_those_of_the_definition():
     np.testing.assert_array_equal(found.threshold[1:], np.unique(score)[::-1])
     level, sizes = math.log(0.05) + math.log(0.45), np.bincount(y)
     for place, threshold in enumerate(found.threshold.tolist()):
-        seen = reference.rates_of_thresholds(score.tolist(), (y == 1).tolist(), threshold)
+        seen = reference.compute_rates_at_threshold(score.tolist(), (y == 1).tolist(), threshold)
         for limits, rate, n in zip(
             (found.false_positive_rate, found.recall), seen, sizes.tolist(), strict=True
         ):
-            band, taken = lowest_shares(n, level), round(rate * n)
+            band, taken = compute_cdf_bounds(n, level), round(rate * n)
             assert limits.observed[place] == pytest.approx(rate)
             assert limits.lowest[place] == band[taken]
             assert limits.highest[place] == 1 - band[n - taken]

@@ -24,7 +24,7 @@ from certree.certificates.trained_classes import TrainedClasses
 from certree.export.comparison import check_export
 from certree.parts import sources
 from certree.stats import NodeStats
-from same_models import expect_same_tree, write_parts
+from same_models import expect_same_tree, write_files
 
 N = 400
 TREE = CertifiedTreeClassifier(train_size=0.5, random_state=0)
@@ -196,7 +196,7 @@ def test_files_list_them_like_memory(n_classes, tmp_path, monkeypatch):
     rare, _ = with_rare(model, X, y)
     frame = pd.DataFrame(X, columns=[*"pqrs"])
     rows = pa.Table.from_pandas(frame.assign(y=rare), preserve_index=False)
-    files = write_parts(tmp_path, rows, (0, 130, 300, N))
+    files = write_files(tmp_path, rows, (0, 130, 300, N))
     here, there = clone(model).fit(frame, rare.astype(object)), clone(model).fit(files, "y")
     assert there.classes_.tolist() == here.classes_.tolist() == np.unique(rare).tolist()
     np.testing.assert_array_equal(there.predict_proba(frame), here.predict_proba(frame))
@@ -242,11 +242,11 @@ def test_columns_are_spread_and_taken_back(is_trained):
     counts[:, n:] = 0
     counts[0] = counts[1:].sum(axis=0)
     stats = NodeStats(counts, counts.argmax(axis=1))
-    spread = trained.spread_stats(stats)
+    spread = trained.expand_stats(stats)
     for row, all_of_row in zip(counts, spread.counts, strict=True):
         left = iter(row)
         assert all_of_row.tolist() == [next(left) if one else 0 for one in is_trained]
-    back = trained.taken_stats(spread)
+    back = trained.collapse_stats(spread)
     np.testing.assert_array_equal(back.counts, stats.counts)
     np.testing.assert_array_equal(back.label, stats.label)
     names = [k for k, one in enumerate(is_trained) if one]
@@ -257,11 +257,11 @@ def test_columns_are_spread_and_taken_back(is_trained):
 
 
 def test_classes_are_merged_in_order():
-    classes, trained = TrainedClasses.of(np.array(["b", "d"]), np.array(["a", "ccc"]))
+    classes, trained = TrainedClasses.merge_classes(np.array(["b", "d"]), np.array(["a", "ccc"]))
     assert classes.tolist() == ["a", "b", "ccc", "d"]
     assert trained.is_trained.tolist() == [False, True, False, True]
     known = np.array([1, 2])
-    assert TrainedClasses.of(known, known[:0]) == (known, None)
+    assert TrainedClasses.merge_classes(known, known[:0]) == (known, None)
 
 
 @every_model
@@ -279,6 +279,6 @@ def test_the_table_of_the_fit_is_known_with_its_other_classes(model, n_classes):
 def test_codes_number_trained_classes_first(is_trained):
     trained = TrainedClasses(np.array(is_trained, dtype=bool))
     places = np.arange(len(is_trained) + 1)
-    codes = trained.codes_at(places)
+    codes = trained.encode_positions(places)
     np.testing.assert_array_equal(trained.places[codes[:-1]], places[:-1])
     assert len(set(codes)) == len(codes)

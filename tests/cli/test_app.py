@@ -390,7 +390,7 @@ def test_rates_prints_and_writes_the_results_of_the_simulation(tmp_path):
         (["--dimensions", "two"], "--dimensions must be integers, got two"),
         (["--sizes", "256,2^9"], "--sizes must be integers, got 256, 2^9"),
         (["--sizes", ","], "sizes must name at least one number of rows"),
-        (["--sizes", "4"], "halves no side"),
+        (["--sizes", "4"], "are too few to halve"),
         (["--noise", "0.7"], "noise must lie in 0 .. 0.5"),
     ],
 )

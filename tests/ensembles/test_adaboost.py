@@ -16,8 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import AdaBoostTreeClassifier, load, save
-from certree.ensembles.reweighing import reweigh, scores_of
-from certree.ensembles.weak import TreeTeacher
+from certree.ensembles.adaboost_rounds import compute_vote_scores, run_adaboost
+from certree.ensembles.weak_learners import WeakTreeFitter
 from model_files import rewrite
 
 STUMP = DecisionTreeClassifier(max_depth=1)
@@ -32,8 +32,8 @@ def noisy(seed, n=120, p=4, k=2):
 
 def rounds_of(X, y, k=2, n_estimators=25, learning_rate=1.0, weight=None, max_depth=1):
     weight = np.ones(len(y)) if weight is None else weight
-    teach = TreeTeacher.of(X, y.astype(np.int32), k, max_depth)
-    return reweigh(teach, y, weight / weight.sum(), k, n_estimators, learning_rate)
+    teach = WeakTreeFitter.from_rows(X, y.astype(np.int32), k, max_depth)
+    return run_adaboost(teach, y, weight / weight.sum(), k, n_estimators, learning_rate)
 
 
 # -- the theorem -----------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_the_bound_is_near_where_it_can_be():
     X = np.eye(3)[np.repeat(np.arange(3), 20)]
     y = np.random.default_rng(0).integers(0, 2, 60)
     seen = iter([np.where(X[:, j] == 1, 1 - y, y) for j in range(3)])
-    made = reweigh(lambda _: (None, next(seen)), y, np.full(60, 1 / 60), 2, 3, 1.0)
+    made = run_adaboost(lambda _: (None, next(seen)), y, np.full(60, 1 / 60), 2, 3, 1.0)
     np.testing.assert_allclose(made.errors, [1 / 3, 1 / 4, 1 / 6])
     assert made.training_errors.tolist() == pytest.approx([1 / 3, 1 / 3, 0])
     np.testing.assert_allclose(made.normalizers.prod(), np.sqrt(8 / 9 * 3 / 4 * 5 / 9))
@@ -110,7 +110,7 @@ def test_rounds_are_those_of_the_twin(seed, n, n_learners, weighted):
     y = random.integers(0, 2, n)
     says = np.where(random.random((n_learners, n)) < 0.3, 1 - y, y)
     start = random.integers(1, 9, n) + random.random(n) if weighted else np.ones(n)
-    twin = reference.adaboost((2 * says - 1).tolist(), (2 * y - 1).tolist(), start.tolist(), 6)
+    twin = reference.run_adaboost((2 * says - 1).tolist(), (2 * y - 1).tolist(), start.tolist(), 6)
     # The twin also says which learner is best: errors that differ by rounding only are ties.
     order = iter([one[0] for one in twin])
 
@@ -120,7 +120,7 @@ def test_rounds_are_those_of_the_twin(seed, n, n_learners, weighted):
         assert errors[best] <= errors.min() + 1e-12
         return best, says[best]
 
-    made = reweigh(teach, y, start / start.sum(), 2, 6, 1.0)
+    made = run_adaboost(teach, y, start / start.sum(), 2, 6, 1.0)
     for number, (learner, alpha, eps, z, _, wrong) in enumerate(twin):
         if eps > 0.5 - 1e-11:
             break  # no better than chance but for rounding
@@ -151,7 +151,7 @@ class BinnedStump(ClassifierMixin, BaseEstimator):
     def fit(self, X, y, sample_weight=None):
         self.classes_, codes = np.unique(y, return_inverse=True)
         weight = np.full(len(y), 1 / len(y)) if sample_weight is None else sample_weight
-        teach = TreeTeacher.of(X, codes.astype(np.int32), len(self.classes_), 1)
+        teach = WeakTreeFitter.from_rows(X, codes.astype(np.int32), len(self.classes_), 1)
         self.tree_, _ = teach(weight)
         return self
 
@@ -212,7 +212,7 @@ def test_a_learner_without_an_error_decides_alone(learner, k):
 def test_a_later_learner_without_an_error_takes_over():
     y = np.array([0, 0, 1, 1, 1])
     seen = iter([np.array([1, 0, 1, 1, 1]), y])
-    made = reweigh(lambda _: (None, next(seen)), y, np.full(5, 0.2), 2, 9, 1.0)
+    made = run_adaboost(lambda _: (None, next(seen)), y, np.full(5, 0.2), 2, 9, 1.0)
     assert made.weights[1] == np.inf
     assert made.normalizers[1] == made.training_errors[1] == 0
     X, y = noisy(0)
@@ -265,7 +265,7 @@ def test_a_later_learner_no_better_than_chance_ends_the_rounds():
     y = np.array([0, 0, 1, 1, 1, 1])
     first = np.array([1, 0, 1, 1, 1, 1])
     # Its weights have grown until it is wrong about half of them.
-    made = reweigh(lambda _: (None, first), y, np.full(6, 1 / 6), 2, 9, 1.0)
+    made = run_adaboost(lambda _: (None, first), y, np.full(6, 1 / 6), 2, 9, 1.0)
     assert len(made.learners) == 1
     assert made.training_errors.tolist() == pytest.approx([1 / 6])
 
@@ -292,7 +292,7 @@ def test_weights_that_underflow_do_no_harm():
     missed = np.where(np.arange(100) == 7, 1 - y, y)
     again = np.where(np.arange(100) == 8, 1 - y, y)
     start = np.where(np.arange(100) < 8, 1e-320, 1.0)
-    made = reweigh(
+    made = run_adaboost(
         lambda d: (None, missed if d[7] < d[8] else again), y, start / start.sum(), 2, 9, 1
     )
     assert np.isfinite(made.weights).all()
@@ -327,7 +327,7 @@ def test_predictions_are_votes_of_the_learners():
     model = AdaBoostTreeClassifier(n_estimators=20, max_depth=2, n_jobs=2).fit(X, y)
     rows = noisy(4, k=3)[0]
     scores = sum(
-        scores_of(one.predict(rows), weight, 3)
+        compute_vote_scores(one.predict(rows), weight, 3)
         for one, weight in zip(model.estimators_, model.estimator_weights_, strict=True)
     )
     np.testing.assert_array_equal(model.decision_function(rows), scores.T)

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, Tree, _core, load, save
-from certree.ensembles.linear_start import linear_start
+from certree.ensembles.linear_start import grow_linear_start
 from certree.ensembles.losses import (
     GammaLoss,
     HuberLoss,
@@ -31,13 +31,13 @@ from certree.ensembles.losses import (
     QuantileLoss,
     SquaredLoss,
     TweedieLoss,
-    weighted_quantile,
+    compute_weighted_quantile,
 )
+from certree.ensembles.multi_output_loss import MultiOutputLoss
+from certree.ensembles.round_selection import choose_rounds, choose_step_factor
 from certree.ensembles.rounds import UNWATCHED, Settings, advance, started
-from certree.ensembles.several_losses import SeveralLosses
-from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.grow import BinnedGrower, Bins
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 from certree.rows.folds import Fold
 from certree.tree import Trees
 from strategies import trees
@@ -84,7 +84,7 @@ def test_a_round_averages_over_all_prunings(tree, sizes, n, shrinkage, curvature
     steps, deviation, weight, evidence = _core.compute_round_steps(
         tree.left, leaf, *sides, *slopes, *rest
     )
-    expected, deviations, log_evidence = reference.boosting_round(
+    expected, deviations, log_evidence = reference.average_boosting_steps(
         tree, leaf, grew, gradient, hessian, *settings, stops
     )
     for u, value in expected.items():
@@ -92,7 +92,7 @@ def test_a_round_averages_over_all_prunings(tree, sizes, n, shrinkage, curvature
         # The root of a variance of 0 but for rounding.
         np.testing.assert_allclose(deviation[u], deviations[u], rtol=1e-8, atol=1e-6)
         for of_voters in weight:
-            assert of_voters[reference.path(tree, u)].sum() == pytest.approx(1)
+            assert of_voters[reference.find_path(tree, u)].sum() == pytest.approx(1)
     assert evidence == pytest.approx(log_evidence, abs=1e-8)
 
 
@@ -256,9 +256,9 @@ def test_slopes_are_derivatives(loss, kind):
         moved = [scores.copy(), scores.copy()]
         moved[0][output] += step
         moved[1][output] -= step
-        up, down = (loss.of_rows(y, one) for one in moved)
+        up, down = (loss.compute_row_losses(y, one) for one in moved)
         np.testing.assert_allclose(gradient[output], (up - down) / (2 * step), atol=1e-6)
-        second = (up - 2 * loss.of_rows(y, scores) + down) / step**2
+        second = (up - 2 * loss.compute_row_losses(y, scores) + down) / step**2
         factor = 4 / 3 if loss.n_outputs > 1 else 1.0
         np.testing.assert_allclose(hessian[output], factor * second, rtol=1e-3, atol=1e-5)
 
@@ -286,14 +286,14 @@ def test_losses_are_those_of_the_reference(name, n, n_outputs, quantile, weighte
     scores = random.normal(size=(n_outputs, n)) * random.choice(scales, n)
     given = name, quantile, y, scores
     for one, other in zip(
-        _core.compute_gradients(*given), reference.loss_slopes(*given), strict=True
+        _core.compute_gradients(*given), reference.compute_gradients(*given), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-15)
     np.testing.assert_allclose(
-        _core.compute_losses(*given), reference.losses(*given), rtol=1e-12, atol=1e-12
+        _core.compute_losses(*given), reference.compute_losses(*given), rtol=1e-12, atol=1e-12
     )
     weight = random.integers(1, 4, n).astype(float) if weighted else None
-    expected = reference.dispersion(*given, weight)
+    expected = reference.compute_dispersion(*given, weight)
     assert _core.estimate_dispersion(*given, weight) == pytest.approx(
         expected, rel=1e-9, abs=1e-300
     )
@@ -321,14 +321,14 @@ def test_what_all_rows_decide_is_told_by_terms(name, parameter, weighted):
     weight = random.random(50) if weighted else None
     terms = _core.scale_terms((name, parameter, 1.0), y, scores)
     scale = np.quantile(terms, parameter) if name == "huber" else terms.mean()
-    assert scale == pytest.approx(reference.loss_scale(name, parameter, y, scores))
-    gradient, hessian = reference.loss_slopes(name, parameter, y, scores)
+    assert scale == pytest.approx(reference.compute_loss_scale(name, parameter, y, scores))
+    gradient, hessian = reference.compute_gradients(name, parameter, y, scores)
     weights = np.ones(50) if weight is None else weight
-    lost = reference.losses(name, parameter, y, scores)
+    lost = reference.compute_losses(name, parameter, y, scores)
     told = [gradient**2, hessian] if name == "tweedie" else [lost, np.zeros(50)]
     sums = np.array([(weights * one).sum() for one in told])
     found = _core.dispersion_of_sums((name, parameter, scale), sums, weights.sum())
-    assert found == pytest.approx(reference.dispersion(name, parameter, y, scores, weight))
+    assert found == pytest.approx(reference.compute_dispersion(name, parameter, y, scores, weight))
 
 
 def test_the_doors_of_losses_check():
@@ -362,8 +362,10 @@ def test_parabolas_of_the_pinball_loss_lie_above_it(quantile):
     unit = 2 * np.abs(y - scores).mean()
     far = np.abs(y - scores[0]) > 0.1 * unit / 2
     for step in (-3.0, -0.1, 0.2, 2.0):
-        parabola = loss.of_rows(y, scores) + (gradient[0] + hessian[0] * step / 2) * step / unit
-        assert (loss.of_rows(y, scores + step)[far] <= parabola[far] + 1e-9).all()
+        parabola = (
+            loss.compute_row_losses(y, scores) + (gradient[0] + hessian[0] * step / 2) * step / unit
+        )
+        assert (loss.compute_row_losses(y, scores + step)[far] <= parabola[far] + 1e-9).all()
 
 
 def test_parabolas_of_the_huber_loss_lie_above_it():
@@ -377,7 +379,7 @@ def test_parabolas_of_the_huber_loss_lie_above_it():
         near = np.minimum(np.abs(distance), bend)
         return near * (np.abs(distance) - near / 2)
 
-    np.testing.assert_allclose(loss.of_rows(y, scores), of(y - scores[0]))
+    np.testing.assert_allclose(loss.compute_row_losses(y, scores), of(y - scores[0]))
     for step in (-3.0, -0.1, 0.2, 2.0):
         parabola = of(y - scores[0]) + (gradient[0] + hessian[0] * step / 2) * step
         assert (of(y - scores[0] - step) <= parabola + 1e-9).all()
@@ -410,9 +412,9 @@ def test_boosting_starts_from_the_best_constant(loss, kind, weighted):
 
     def mean_loss(start):
         scores = np.repeat(start[:, None], n, axis=1)
-        return np.average(loss.of_rows(y, scores), weights=weight)
+        return np.average(loss.compute_row_losses(y, scores), weights=weight)
 
-    start = loss.start(y, weight)
+    start = loss.compute_start(y, weight)
     best = mean_loss(start)
     for shift in (-0.05, 0.05):
         moved = start.copy()
@@ -440,7 +442,7 @@ def test_a_weighted_quantile_is_that_of_copies():
     y, weight = random.normal(size=50), random.integers(1, 4, 50)
     for share in (0.01, 0.3, 0.5, 0.99):
         expected = np.quantile(np.repeat(y, weight), share, method="inverted_cdf")
-        assert weighted_quantile(y, share, weight.astype(float)) == expected
+        assert compute_weighted_quantile(y, share, weight.astype(float)) == expected
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -453,9 +455,9 @@ def test_a_weighted_quantile_is_that_of_exact_sums(seed):
         so_far += Fraction(weight[i])
         if so_far >= Fraction(share) * total:
             break
-    assert weighted_quantile(y, share, weight) == y[i]
+    assert compute_weighted_quantile(y, share, weight) == y[i]
     alike = np.full(200, 0.3)
-    assert weighted_quantile(y, share, alike) == weighted_quantile(y, share, None)
+    assert compute_weighted_quantile(y, share, alike) == compute_weighted_quantile(y, share, None)
 
 
 # -- estimators ------------------------------------------------------------------------------------
@@ -513,7 +515,7 @@ def test_the_order_of_rows_of_numbers_does_not_matter(loss):
 def test_quantiles_of_equal_values_do_not_depend_on_the_order_of_their_weights():
     y, weight = np.array([0.0, 0.0, 0.0, 1.0]), np.array([0.2, 0.1, 0.7, 1.0])
     orders = [*map(list, permutations(range(4)))]
-    assert len({weighted_quantile(y[order], 0.5, weight[order]) for order in orders}) == 1
+    assert len({compute_weighted_quantile(y[order], 0.5, weight[order]) for order in orders}) == 1
 
 
 def test_a_warm_start_goes_on_where_a_fit_ended():
@@ -627,7 +629,9 @@ def test_few_thresholds_serve_smooth_targets_and_all_serve_steps():
 def test_growing_rows_weigh_at_random():
     random = np.random.default_rng(0)
     keys = random.integers(2**64, size=4000, dtype=np.uint64)
-    drawn = [reference.rows_of_round(reference.random_bits(key), keys, 0.7) for key in (1, 2)]
+    drawn = [
+        reference.draw_round_rows(reference.iterate_random_bits(key), keys, 0.7) for key in (1, 2)
+    ]
     for grows, weight in drawn:
         # Exponential: mean and deviation 1, six deviations of what 2800 rows leave open.
         assert abs(weight[grows].mean() - 1) < 6 / np.sqrt(2800)
@@ -636,7 +640,7 @@ def test_growing_rows_weigh_at_random():
         # Rows that weigh would weigh no less: what is drawn twice is drawn independently.
         assert abs(weight[~grows].mean() - 1) < 6 / np.sqrt(1200)
     assert abs(np.corrcoef(drawn[0][1], drawn[1][1])[0, 1]) < 6 / np.sqrt(4000)
-    grows, weight = reference.rows_of_round(reference.random_bits(1), keys, 1.0)
+    grows, weight = reference.draw_round_rows(reference.iterate_random_bits(1), keys, 1.0)
     assert grows.all()
     assert (weight == 1).all()
 
@@ -661,10 +665,10 @@ def a_run(
     y = random.integers(0, max(2, loss.n_outputs), n).astype(np.int32)
     if loss.core_name != "classes":
         y = random.gamma(1.0, size=n) + np.abs(np.nan_to_num(X[:, 0]))
-    if loss.core_name == "classes" and isinstance(loss, SeveralLosses):
+    if loss.core_name == "classes" and isinstance(loss, MultiOutputLoss):
         n_classes = [max(2, one.n_outputs) for one in loss.of]
         y = np.column_stack([random.integers(0, k, n) for k in n_classes]).astype(np.int32)
-    elif isinstance(loss, SeveralLosses) and loss.core_name != "quantile":
+    elif isinstance(loss, MultiOutputLoss) and loss.core_name != "quantile":
         y = np.column_stack([y**k + k for k in range(1, loss.n_outputs + 1)])
     weight = random.integers(1, 4, n).astype(float) if weighted else None
     given = {"feature_shares": (0.5, 1.0), "subsample": 0.7, "votes": True, **options}
@@ -672,10 +676,10 @@ def a_run(
     category = np.arange(p) == p - 1
     slopes = np.append(1, np.zeros(p - 1)).astype(np.int8) if loss.n_outputs == 1 else None
     grower = BinnedGrower(
-        Bins.of(X, category), max_leaves=6, min_samples_leaf=2, monotonic_cst=slopes
+        Bins.from_table(X, category), max_leaves=6, min_samples_leaf=2, monotonic_cst=slopes
     )
     offset = random.normal(size=(loss.n_outputs, n)) if beside else None
-    run, _ = started(settings, grower, FeatureColumns((X,)), y, weight, thresholds, seed, offset)
+    run, _ = started(settings, grower, DenseFeatures((X,)), y, weight, thresholds, seed, offset)
     if n_judging == 0:
         return run
     rows = random.permutation(n)
@@ -699,17 +703,20 @@ RUNS = [
     (LogLoss(3), {"n_judging": 15, "beside": True}),
     (SquaredLoss(), {"n_judging": 10, "beside": True}),
     (PoissonLoss(), {"n_judging": 10, "weighted": True, "beside": True}),
-    (SeveralLosses.each([SquaredLoss()] * 3), {"n_judging": 10}),
-    (SeveralLosses.each([SquaredLoss()] * 2), {"weighted": True, "beside": True}),
-    (SeveralLosses.each([GammaLoss()] * 3), {"n_judging": 10, "weighted": True, "subsample": 1.0}),
-    (SeveralLosses.each([TweedieLoss()] * 2), {"n_judging": 10, "votes": False}),
+    (MultiOutputLoss.combine([SquaredLoss()] * 3), {"n_judging": 10}),
+    (MultiOutputLoss.combine([SquaredLoss()] * 2), {"weighted": True, "beside": True}),
     (
-        SeveralLosses.each([QuantileLoss(quantile=q) for q in (0.9, 0.1, 0.5)]),
+        MultiOutputLoss.combine([GammaLoss()] * 3),
+        {"n_judging": 10, "weighted": True, "subsample": 1.0},
+    ),
+    (MultiOutputLoss.combine([TweedieLoss()] * 2), {"n_judging": 10, "votes": False}),
+    (
+        MultiOutputLoss.combine([QuantileLoss(quantile=q) for q in (0.9, 0.1, 0.5)]),
         {"n_judging": 10, "weighted": True},
     ),
-    (SeveralLosses.each([LogLoss()] * 2), {"n_judging": 10, "weighted": True}),
-    (SeveralLosses.each([LogLoss(3), LogLoss(), LogLoss(4)]), {"n_judging": 15}),
-    (SeveralLosses.each([LogLoss(), LogLoss(3)]), {"subsample": 1.0, "votes": False}),
+    (MultiOutputLoss.combine([LogLoss()] * 2), {"n_judging": 10, "weighted": True}),
+    (MultiOutputLoss.combine([LogLoss(3), LogLoss(), LogLoss(4)]), {"n_judging": 15}),
+    (MultiOutputLoss.combine([LogLoss(), LogLoss(3)]), {"subsample": 1.0, "votes": False}),
 ]
 
 
@@ -718,7 +725,7 @@ RUNS = [
 def test_rounds_are_those_of_the_reference(loss, options, seed):
     # Columns of more than 32 values have coarser bins where few thresholds are asked for.
     run = a_run(loss, seed=seed, **{"n": 80, **options})
-    scores, made, losses = reference.boosting_rounds(run, 3, 9, _core.compute_round_steps)
+    scores, made, losses = reference.run_boosting_rounds(run, 3, 9, _core.compute_round_steps)
     advance([run], 3, 9)
     np.testing.assert_allclose(run.scores, scores, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(run.losses[0], losses, rtol=1e-9, atol=1e-9)
@@ -766,8 +773,8 @@ def test_a_fold_depends_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(
     settings = Settings(loss, 0.3, 1.0, (0.7, 1.0), 0.7, votes=True)
 
     def losses(rows, unit):
-        grower = BinnedGrower(Bins.of(X[rows]), max_leaves=6)
-        given = FeatureColumns((X[rows],)), y[rows], unit * weight[rows]
+        grower = BinnedGrower(Bins.from_table(X[rows]), max_leaves=6)
+        given = DenseFeatures((X[rows],)), y[rows], unit * weight[rows]
         run, _ = started(settings, grower, *given, (2, None), 0)
         sides = [np.flatnonzero(side) for side in (~judges[rows], judges[rows])]
         fold = run.fold(Fold(*sides)).with_statistics()
@@ -785,7 +792,7 @@ def test_the_door_of_many_rounds_checks():
     runs = [run._arguments()]
     goal, ends = (0.5, 1.0, 0, 1, 0), (np.array([0.5]), np.array([1], np.int32))
     settings = ["classes", [goal], 0.1, 0.1, 1.0, 0.5, 0.7, *ends]
-    rest = run.grower.options_of_gradients
+    rest = run.grower.gradient_options
 
     def call(one=None, other=None, first=0, last=1):
         given, setting = [list(runs[0])], list(settings)
@@ -853,37 +860,37 @@ def test_features_that_tell_only_together_are_found():
 
 def test_steps_of_runs_that_choose_are_longer_where_none_is_too_long():
     for rate, few, many in ((0.1, 2, 4), (0.2, 2, 2), (0.26, 1, 1), (np.float64(1.7e308), 1, 1)):
-        assert longer_steps(rate, 2) == few
-        assert longer_steps(rate, 4) == many
+        assert choose_step_factor(rate, 2) == few
+        assert choose_step_factor(rate, 4) == many
 
 
 def test_rounds_are_those_of_the_best_kind(monkeypatch):
-    monkeypatch.setattr("certree.ensembles.stopping.advance", script)
+    monkeypatch.setattr("certree.ensembles.round_selection.advance", script)
 
     def quick():
         return Scripted(lambda n: 1 + 1 / n)
 
     slow = Scripted(lambda n: 0.9 + 30 / n)  # ahead from 290 rounds on
-    assert best_rounds([[quick()]], 1600) == (0, 1600)
-    assert best_rounds([[quick()], [slow]], 1600) == (0, 1600)
+    assert choose_rounds([[quick()]], 1600) == (0, 1600)
+    assert choose_rounds([[quick()], [slow]], 1600) == (0, 1600)
     assert slow.looks[-1] == 132  # the last look at those that are behind
     falling = Scripted(lambda n: abs(n - 400) / 1000 + 0.5)
     late = Scripted(slow.of_round)
-    assert best_rounds([[late], [falling]], 1600) == (1, 373)
+    assert choose_rounds([[late], [falling]], 1600) == (1, 373)
     several = [Scripted(falling.of_round), Scripted(lambda n: abs(n - 100) / 1000)]
-    assert best_rounds([several], 1600)[1] in (93, 132, 187, 264, 373)
+    assert choose_rounds([several], 1600)[1] in (93, 132, 187, 264, 373)
     assert several[0].looks == several[1].looks
     # A look without a smaller loss ends it, but for the first ones.
     rising = Scripted(lambda n: n)
-    assert best_rounds([[rising]], 1600) == (0, 3)
+    assert choose_rounds([[rising]], 1600) == (0, 3)
     assert rising.looks == [3, 4, 6, 8, 11, 16, 23, 33, 47]
     bump = Scripted(lambda n: 1 + (8 <= n < 30) / 10 - n / 10**4)
-    assert best_rounds([[bump]], 1600) == (0, 1600)
+    assert choose_rounds([[bump]], 1600) == (0, 1600)
     # The first kind is left for one that is better by more than noise.
     for part, kind in ((0.98, 0), (0.96, 1)):
         other = Scripted(lambda n, part=part: part * quick().of_round(n))
-        assert best_rounds([[quick()], [other]], 1600) == (kind, 1600)
-    assert best_rounds([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
+        assert choose_rounds([[quick()], [other]], 1600) == (kind, 1600)
+    assert choose_rounds([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -898,7 +905,7 @@ def test_runs_that_choose_the_rounds_take_longer_steps(kind, longest, folds, mon
         assert most == 1600 // longer
         return 0, 7
 
-    monkeypatch.setattr("certree.ensembles.boosting.best_rounds", first)
+    monkeypatch.setattr("certree.ensembles.boosting.choose_rounds", first)
     for rate, longer in ((0.1, longest), (0.25, 2)):
         asked.clear()
         model = kind(learning_rate=rate, random_state=0).fit(X, y)
@@ -919,7 +926,7 @@ def test_one_fold_of_many_rows_chooses_rounds_by_longer_steps(kind, most, monkey
         asked.append((kinds, most))
         return 1, 7
 
-    monkeypatch.setattr("certree.ensembles.boosting.best_rounds", first)
+    monkeypatch.setattr("certree.ensembles.boosting.choose_rounds", first)
     X, y = noisy(3000)
     settings = {"random_state": 0, "max_leaf_nodes": 4}
     model = kind(**settings).fit(X, y)
@@ -967,11 +974,11 @@ def test_quality_decides_what_is_not_given(kind, rounds):
 def test_the_best_fit_is_the_average_of_fits_of_other_seeds(kind, tmp_path):
     X, y = noisy(200)
     best = kind(quality="best", max_iter=5, max_leaf_nodes=4, random_state=0).fit(X, y)
-    members = best._n_members()
+    members = best._count_members()
 
     def line(run, n_steps, member):
         # The first fit starts from the mean, the second one from the whole line, and so on.
-        trees, rows = linear_start(run, n_steps)
+        trees, rows = grow_linear_start(run, n_steps)
         return trees.with_value(2 * (member % 2) * trees.value), rows
 
     several = []
@@ -979,16 +986,18 @@ def test_the_best_fit_is_the_average_of_fits_of_other_seeds(kind, tmp_path):
         one = kind(max_iter=5, max_leaf_nodes=4, random_state=0)
         with pytest.MonkeyPatch.context() as patched:
             seed = best._seed + member
-            patched.setattr("certree.ensembles.boosting.linear_start", partial(line, member=member))
+            patched.setattr(
+                "certree.ensembles.boosting.grow_linear_start", partial(line, member=member)
+            )
             patched.setattr(
                 "certree.ensembles.boosting.check_random_state",
                 lambda _, seed=seed: SimpleNamespace(randint=lambda _: seed),
             )
             several.append(one.fit(X, y))
-    scores = np.mean([one._scores(X) for one in several], axis=0)
-    np.testing.assert_allclose(best._scores(X), scores, atol=1e-12)
-    stages = [*zip(*(one._staged(X) for one in several), strict=True)]
-    for found, expected in zip(best._staged(X), stages, strict=True):
+    scores = np.mean([one._compute_scores(X) for one in several], axis=0)
+    np.testing.assert_allclose(best._compute_scores(X), scores, atol=1e-12)
+    stages = [*zip(*(one._iterate_scores(X) for one in several), strict=True)]
+    for found, expected in zip(best._iterate_scores(X), stages, strict=True):
         np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-12)
     worth = np.sum([one._importances for one in several], axis=0)
     np.testing.assert_allclose(best.feature_importances_, worth / worth.sum())
@@ -1063,7 +1072,7 @@ def test_features_that_may_not_act_together_do_not():
     for number in range(30):
         tree = model.trees_.tree(number)
         for leaf in np.flatnonzero(tree.is_leaf):
-            above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+            above = {int(tree.feature[v]) for v in reference.find_path(tree, leaf)[:-1]}
             assert above <= {0} or above <= {1} or above <= {2, 3, 4}
 
 
@@ -1072,7 +1081,7 @@ def features_together(model):
     for number in range(len(model.trees_)):
         tree = model.trees_.tree(number)
         for leaf in np.flatnonzero(tree.is_leaf):
-            yield {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+            yield {int(tree.feature[v]) for v in reference.find_path(tree, leaf)[:-1]}
 
 
 @pytest.mark.parametrize(("given_as", "most"), [("pairwise", 2), ("no_interactions", 1)])
@@ -1094,9 +1103,9 @@ def test_features_that_may_act_together_may_be_named():
     by_name = BoostedTreesClassifier(interaction_cst=[["a", "b"], ["c", 3]], **SHORT).fit(named, y)
     by_number = BoostedTreesClassifier(interaction_cst=[[0, 1], [2, 3]], **SHORT).fit(X, y)
     assert np.array_equal(by_name.predict_proba(named), by_number.predict_proba(X))
-    with pytest.raises(ValueError, match="interaction_cst names 'f', but the features are"):
+    with pytest.raises(ValueError, match="interaction_cst must hold names .* got 'f'"):
         clone(by_name).set_params(interaction_cst=[["f"]]).fit(named, y)
-    with pytest.raises(ValueError, match=r"interaction_cst names 'a', but the features are \[\]"):
+    with pytest.raises(ValueError, match=r"interaction_cst must hold names .* got 'a'"):
         clone(by_name).fit(X, y)
     with pytest.raises(ValueError, match="interaction_cst"):
         clone(by_name).set_params(interaction_cst="alone").fit(X, y)

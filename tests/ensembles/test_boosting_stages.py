@@ -84,7 +84,7 @@ def test_leaves_are_those_that_rows_reach(model):
     scores = np.repeat(model.start_[None], 150, axis=0)
     for number, tree in enumerate(model.trees_):
         scores += tree.value[leaf[:, number]]
-    np.testing.assert_allclose(scores, model._scores(X).T, atol=1e-12)
+    np.testing.assert_allclose(scores, model._compute_scores(X).T, atol=1e-12)
 
 
 # -- importance ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from certree import (
     certify,
 )
 from certree.certificates import Guarantees, hold_out
-from certree.certificates.certified_numbers import LEAST_SCALE
+from certree.certificates.certified_regression import LEAST_SCALE
 from certree.certificates.inequalities import bounds
 from certree.certificates.model_selection import SHARES
 from certree.ensembles.certified_boosting import CalibrationScores
@@ -44,7 +44,7 @@ def uneven(n=600, seed=0):
 
 def sides(n, train_size=0.5):
     dealt = train_calibration_split(n, train_size, np.random.RandomState(0))
-    return dealt.grow, dealt.weigh
+    return dealt.train, dealt.calibration
 
 
 # -- classes ---------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_groups_are_dealt_whole_and_count_once():
     groups = np.arange(300) // 5
     model = CertifiedBoostedTreesClassifier(train_size=0.5, **SHORT).fit(X, y, groups=groups)
     dealt = train_calibration_split(300, 0.5, np.random.RandomState(0), groups)
-    wrong = model.predict(X[dealt.weigh]) != y[dealt.weigh]
+    wrong = model.predict(X[dealt.calibration]) != y[dealt.calibration]
     assert model.certificate_.grouped
     assert model.certificate_.n == 30
     assert model.certificate_.risk == pytest.approx(wrong.mean())
@@ -279,7 +279,7 @@ def test_the_least_width_is_a_part_of_the_mean_error():
     limit, mean = model.certificate_.unit, np.abs(y - model.predict(X)).mean()
     assert 0.5 < model.least_scale_ / (LEAST_SCALE * mean) < 2
     assert model.least_scale_ < limit
-    assert (model._scale_of(X) == model.least_scale_).any()
+    assert (model._compute_scale(X) == model.least_scale_).any()
 
 
 def test_bands_keep_their_promise():

@@ -17,7 +17,7 @@ import reference
 from certree import CertifiedForestClassifier, load, save
 from certree.certificates import METHODS, certify_ensemble
 from certree.certificates.inequalities import bounds
-from certree.certificates.majority import OF_ENSEMBLES, blocks
+from certree.certificates.majority import ENSEMBLE_METHODS, blocks
 from certree.ensembles.certified_forest import SampledTrees
 
 # Rows of whole numbers are often alike.
@@ -53,9 +53,9 @@ def test_certificates_of_ensembles_observe_what_a_count_of_pairs_does(seed, whol
     wrong, judged, weight = voters(seed, whole=whole)
     overlap = judged.astype(int) @ judged.T
     assume(overlap.min() > 0)
-    risks = reference.ensemble_risks(wrong, judged, weight)
+    risks = reference.compute_ensemble_risks(wrong, judged, weight)
     divergence = sum(rel_entr(weight, 1 / len(weight))) + nats
-    for method, observed in zip(OF_ENSEMBLES, risks, strict=True):
+    for method, observed in zip(ENSEMBLE_METHODS, risks, strict=True):
         found = certify_ensemble(wrong, judged, weight, method=method, complexity=nats)
         n = overlap.diagonal().min() if method == "ensemble_first_order" else overlap.min()
         assert found.n == n
@@ -125,8 +125,8 @@ def test_voters_that_no_row_judges_are_refused():
 
 def sampled(X, y, weight=None, size=0.4, **switches) -> SampledTrees:
     model = CertifiedForestClassifier(**SHORT, **switches)
-    training = model._take(X, y, weight)
-    return model._sampled(training, size, np.random.RandomState(0))
+    training = model._prepare_training(X, y, weight)
+    return model._grow_on_samples(training, size, np.random.RandomState(0))
 
 
 def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
@@ -134,7 +134,7 @@ def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
     before = sampled(X, y)
     for number in range(len(before.trees)):
         other, named = X.copy(), y.copy()
-        out = before.judged[number]
+        out = before.is_out_of_sample[number]
         other[out], named[out] = 1e6 - 7 * other[out], 1 - named[out]
         after = sampled(other, named)
         for field in ("feature", "threshold", "left", "missing_left"):
@@ -142,7 +142,8 @@ def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
                 getattr(after.trees.tree(number), field), getattr(before.trees.tree(number), field)
             )
         labels = (
-            np.split(one.stats[0].label, one.trees.root[1:])[number] for one in (before, after)
+            np.split(one.node_statistics[0].label, one.trees.root[1:])[number]
+            for one in (before, after)
         )
         np.testing.assert_array_equal(*labels)
 
@@ -151,22 +152,24 @@ def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
 def test_laws_vote_and_are_judged_as_a_walk_through_all_rows_says(n_classes):
     X, y = noisy(60, n_classes)
     trees = sampled(X, y, max_depth=3)
-    for posterior, nats in trees.posteriors():
-        shares = trees.shares(posterior)
-        wrong = np.zeros(trees.judged.shape)
+    for posterior, nats in trees.iterate_posteriors():
+        shares = trees.compute_class_fractions(posterior)
+        wrong = np.zeros(trees.is_out_of_sample.shape)
         for number, (tree, first) in enumerate(zip(trees.trees, trees.trees.root, strict=True)):
-            label, weight = trees.stats[0].label[first:], posterior.weight[first:]
+            label, weight = trees.node_statistics[0].label[first:], posterior.weight[first:]
             for i, leaf in enumerate(tree.apply(X)):
                 node = int(leaf)
                 while node >= 0:
                     wrong[number, i] += weight[node] * (label[node] != y[i])
                     node = int(tree.parent[node])
-        found = trees.overlaps(shares)
-        one, both, either = reference.ensemble_risks(wrong, trees.judged, np.full(6, 1 / 6))
+        found = trees.compute_overlaps(shares)
+        one, both, either = reference.compute_ensemble_risks(
+            wrong, trees.is_out_of_sample, np.full(6, 1 / 6)
+        )
         weight = np.full(6, 1 / 6)
-        assert found.one(weight) == pytest.approx(one)
-        assert found.both(weight) == pytest.approx(both)
-        assert found.either(weight) == pytest.approx(either)
+        assert found.compute_risk(weight) == pytest.approx(one)
+        assert found.compute_tandem_risk(weight) == pytest.approx(both)
+        assert found.compute_either_risk(weight) == pytest.approx(either)
         assert nats >= np.log(2) - 1e-12
 
 
@@ -175,20 +178,22 @@ def test_the_certificate_is_about_what_predicts():
     model = CertifiedForestClassifier(
         n_estimators=9, max_samples=0.3, random_state=1, duplicates="genuine"
     ).fit(X, y)
-    training = clone(model)._take(X, y)
-    trees = model._sampled(training, 0.3, np.random.RandomState(1))
+    training = clone(model)._prepare_training(X, y)
+    trees = model._grow_on_samples(training, 0.3, np.random.RandomState(1))
     share = model.trees_.value[model.trees_.find_leaves(X, 1), 0]  # of the second class
     np.testing.assert_array_equal(model.predict(X), share.mean(axis=0) > 0.5)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], share.mean(axis=0), atol=1e-12)
     wrong = np.where(y == 1, 1 - share, share)
     shown = [
-        share[trees.judged[:, i], i].mean() > 0.5 for i in range(len(y)) if trees.judged[:, i].any()
+        share[trees.is_out_of_sample[:, i], i].mean() > 0.5
+        for i in range(len(y))
+        if trees.is_out_of_sample[:, i].any()
     ]
-    known = trees.judged.any(axis=0)
+    known = trees.is_out_of_sample.any(axis=0)
     for certificate in model.certificates_:
         again = certify_ensemble(
             wrong,
-            trees.judged,
+            trees.is_out_of_sample,
             share=1 / 3,
             method=certificate.method,
             complexity=certificate.complexity,
@@ -201,7 +206,7 @@ def test_the_certificate_is_about_what_predicts():
 def test_two_sizes_of_samples_share_delta():
     X, y = noisy()
     model = CertifiedForestClassifier(**SHORT).fit(X, y)
-    assert [one.method for one in model.certificates_] == list(OF_ENSEMBLES)
+    assert [one.method for one in model.certificates_] == list(ENSEMBLE_METHODS)
     assert sum(one.share for one in model.certificates_) == pytest.approx(1 / 2)
     single = CertifiedForestClassifier(max_samples=0.2, **SHORT).fit(X, y)
     assert sum(one.share for one in single.certificates_) == pytest.approx(1)
@@ -224,9 +229,9 @@ def test_weights_grow_and_label_and_certify_nothing():
     X, y = noisy()
     weight = np.where(y == 1, 0.5, 20.0)
     trees = sampled(X, y, weight)
-    grown, others = (stats.n[trees.trees.root] for stats in trees.stats)
-    np.testing.assert_allclose(grown, [weight[~out].sum() for out in trees.judged])
-    np.testing.assert_allclose(others, [weight[out].sum() for out in trees.judged])
+    grown, others = (stats.n[trees.trees.root] for stats in trees.node_statistics)
+    np.testing.assert_allclose(grown, [weight[~out].sum() for out in trees.is_out_of_sample])
+    np.testing.assert_allclose(others, [weight[out].sum() for out in trees.is_out_of_sample])
     model = CertifiedForestClassifier(**SHORT, max_depth=2)
     plain, weighted = (model.fit(X, y, given).predict(X).mean() for given in (None, weight))
     assert weighted < plain / 2
@@ -387,7 +392,7 @@ def test_importances_are_those_of_cuts_that_prunings_make(max_samples):
     trees, posterior = best.sampled.trees, best.posterior
     for number, sample in enumerate(best.sampled.samples):
         tree, first = trees.tree(number), trees.root[number]
-        counts = reference.counts(tree, X[sample], y[sample], 3, np.ones(len(sample)))
+        counts = reference.count_classes(tree, X[sample], y[sample], 3, np.ones(len(sample)))
         n = counts.sum(axis=1)
         gini = n - (counts**2).sum(axis=1) / n
         made_by = {0: 1.0}  # probability that a pruning reaches a node

@@ -17,7 +17,7 @@ from certree import (
     save,
 )
 from certree.ensembles import CustomLoss
-from certree.ensembles.custom_loss import LossOfFunctions
+from certree.ensembles.custom_loss import CustomLossAdapter
 from weight_units import expect_no_unit
 
 SHORT = {"max_iter": 12, "random_state": 0}
@@ -126,8 +126,8 @@ def test_the_start_is_the_best_constant(loss, weighted):
     random = np.random.default_rng(0)
     y, offset = random.gamma(2.0, size=101), 0.5 * random.normal(size=(1, 101))
     weight = random.random(101) if weighted else None
-    one = LossOfFunctions(given=loss)
-    start = one.start(y, weight, offset)
+    one = CustomLossAdapter(given=loss)
+    start = one.compute_start(y, weight, offset)
 
     def mean(constant):
         return np.average(loss.loss(y, offset[0] + constant), weights=weight)

@@ -35,7 +35,7 @@ from certree import (
 )
 from certree.ensembles import evaluation
 from certree.ensembles.rounds import advance
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 from certree.rows.split import TrainCalibrationSplit
 from certree.rows.training import Training
 from weight_units import expect_no_unit
@@ -61,9 +61,9 @@ def numbers(n=400, seed=0):
 
 def parts_of(model, X, y, sample_weight=None):
     """The rows that a fit trains on, and those that it holds out."""
-    training = model._take(X, y, sample_weight)
+    training = model._prepare_training(X, y, sample_weight)
     seed = int(np.random.RandomState(model.random_state).randint(2**31 - 1))
-    return training.held_out(model.validation_fraction, np.random.RandomState(seed))
+    return training.hold_out_rows(model.validation_fraction, np.random.RandomState(seed))
 
 
 # -- the loss --------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def test_rounds_stop_as_a_loop_over_single_fits_does(loss):
     options = {} if kind is BoostedTreesClassifier else {"loss": loss}
     model = kind(**STOPS, **options, learning_rate=0.3).fit(X, y)
     trains, judges = parts_of(clone(model), X, y)
-    of = model._loss()
+    of = model._make_loss()
 
     def scores_after(n_rounds, rows):
         if n_rounds == 0:
@@ -86,14 +86,14 @@ def test_rounds_stop_as_a_loop_over_single_fits_does(loss):
             start = np.repeat(one.start_[:, None], len(rows.y), axis=1)
             return one.trees_.add(start, rows.X, 1, 0, one._n_first_trees)
         one = kind(random_state=0, max_iter=n_rounds, learning_rate=0.3, **options)
-        return one.fit(*of_rows(trains))._scores(rows.X)
+        return one.fit(*of_rows(trains))._compute_scores(rows.X)
 
     def score(n_rounds, rows=judges):
         return -np.mean(
-            reference.losses(of.name, of.parameter, rows.y, scores_after(n_rounds, rows))
+            reference.compute_losses(of.name, of.parameter, rows.y, scores_after(n_rounds, rows))
         )
 
-    expected, kept = reference.early_stopping(score, 60, 5, 1e-7)
+    expected, kept = reference.stop_early(score, 60, 5, 1e-7)
     np.testing.assert_allclose(model.validation_score_, expected, rtol=1e-9)
     assert model.n_iter_ == kept == len(model.trees_) - model._n_first_trees
     trained = [score(t, trains) for t in range(len(expected))]
@@ -115,7 +115,7 @@ def of_rows(rows):
     st.integers(1, 6),
 )
 def test_gains_are_those_of_the_reference(scores, tol, n):
-    made, _ = reference.early_stopping(scores.__getitem__, len(scores) - 1, n, tol)
+    made, _ = reference.stop_early(scores.__getitem__, len(scores) - 1, n, tol)
     without = [
         _core.count_rounds_without_gain(np.array(scores[: t + 1]), tol) for t in range(len(scores))
     ]
@@ -322,16 +322,16 @@ def test_weights_of_classes_count_in_scores():
 def test_whole_groups_are_held_out():
     X, y = noisy(90)
     groups = np.repeat(np.arange(30), 3)
-    sides = replace(TrainCalibrationSplit.all_grow(90), groups=groups)
-    rows = Training(FeatureColumns((X,)), y.astype(np.int32), None, sides)
-    trains, judges = rows.held_out(0.2, np.random.RandomState(0))
-    held = np.unique(judges.sides.groups)
+    sides = replace(TrainCalibrationSplit.train_on_all(90), groups=groups)
+    rows = Training(DenseFeatures((X,)), y.astype(np.int32), None, sides)
+    trains, judges = rows.hold_out_rows(0.2, np.random.RandomState(0))
+    held = np.unique(judges.split.groups)
     assert len(held) == 6
-    assert set(held) | set(trains.sides.groups) == set(range(30))
-    assert not set(held) & set(trains.sides.groups)
-    one = replace(rows, sides=replace(rows.sides, groups=np.zeros(90)))
+    assert set(held) | set(trains.split.groups) == set(range(30))
+    assert not set(held) & set(trains.split.groups)
+    one = replace(rows, split=replace(rows.split, groups=np.zeros(90)))
     with pytest.raises(ValueError, match="n_samples=1 groups"):
-        one.held_out(0.2, np.random.RandomState(0))
+        one.hold_out_rows(0.2, np.random.RandomState(0))
 
 
 def test_a_warm_start_goes_on_as_one_longer_fit():

@@ -28,13 +28,13 @@ from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
 from certree.parts.part import begin_tree, go_on
 from same_models import (
-    InChunks,
-    equal_rows,
+    ChunkedRows,
+    add_towns,
     expect_same,
-    parted,
-    table,
-    with_towns,
-    write_parts,
+    make_equal_rows,
+    make_table,
+    split_table,
+    write_files,
 )
 
 N = 1500
@@ -47,7 +47,7 @@ def model_of(target, **how):
 
 @atomic_fit
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
-    fit_on_parts(model, Here(InChunks(X, y, weight, ends), None, n_threads))
+    fit_on_parts(model, Here(ChunkedRows(X, y, weight, ends), None, n_threads))
     return model
 
 
@@ -65,9 +65,9 @@ SETTINGS = [
 @pytest.mark.parametrize("how", SETTINGS)
 @pytest.mark.parametrize("target", ["two", "three", "numbers"])
 def test_files_and_memory_have_the_same_model(target, how, tmp_path, left_nothing):
-    rows = table(N, target)
-    here = model_of(target, **how).fit(*parted(rows, weighed=False))
-    write_parts(tmp_path, rows.drop_columns(["w"]))
+    rows = make_table(N, target)
+    here = model_of(target, **how).fit(*split_table(rows, weighed=False))
+    write_files(tmp_path, rows.drop_columns(["w"]))
     expect_same(here, model_of(target, **how).fit(tmp_path, "y"), tmp_path)
 
 
@@ -80,9 +80,9 @@ def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_not
     if isinstance(class_weight, dict) and (0 in class_weight) != (target == "two"):
         pytest.skip("of other classes")
     how = {} if class_weight is None else {"class_weight": class_weight}
-    rows = table(N, target, weights=weights)
-    here = model_of(target, **how).fit(*parted(rows))
-    there = model_of(target, **how).fit(write_parts(tmp_path, rows), "y", sample_weight="w")
+    rows = make_table(N, target, weights=weights)
+    here = model_of(target, **how).fit(*split_table(rows))
+    there = model_of(target, **how).fit(write_files(tmp_path, rows), "y", sample_weight="w")
     expect_same(here, there, tmp_path)
 
 
@@ -99,7 +99,7 @@ def with_positive(rows, loss):
 def test_positive_numbers_mean_the_same(
     loss, weights, part_rows, tmp_path, monkeypatch, left_nothing
 ):
-    rows = with_positive(table(N, "numbers", weights=weights or "real"), loss)
+    rows = with_positive(make_table(N, "numbers", weights=weights or "real"), loss)
     expect_same_in_files({"loss": loss}, rows, weights, part_rows, tmp_path, monkeypatch)
 
 
@@ -118,18 +118,18 @@ def test_losses_of_order_statistics_mean_the_same(
 ):
     if part_rows == 1 and weights is not None:
         pytest.skip("takes long")
-    rows = table(N if part_rows > 1 else 200, "numbers", weights=weights or "real")
+    rows = make_table(N if part_rows > 1 else 200, "numbers", weights=weights or "real")
     expect_same_in_files(how, rows, weights, part_rows, tmp_path, monkeypatch)
 
 
 def expect_same_in_files(how, rows, weights, part_rows, folder, monkeypatch):
     """Rows in memory have the model of the same ones in files, in another order."""
     how = {"max_leaf_nodes": 9, **how}
-    here = model_of("numbers", **how).fit(*parted(rows, weights is not None))
+    here = model_of("numbers", **how).fit(*split_table(rows, weights is not None))
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
     order = np.random.RandomState(1).permutation(len(rows))
     moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
-    files = write_parts(folder, moved)
+    files = write_files(folder, moved)
     there = model_of("numbers", **how).fit(files, "y", "w" if weights else None)
     expect_same(here, there, folder)
     assert here.predict(rows.drop_columns(["y", "w"])).std() > 0
@@ -142,27 +142,27 @@ def expect_same_in_files(how, rows, weights, part_rows, folder, monkeypatch):
 def test_features_of_many_levels_mean_the_same(
     target, weights, n_levels, part_rows, tmp_path, monkeypatch, left_nothing
 ):
-    rows = with_towns(table(N, target, weights=weights or "real"), n_levels)
-    here = model_of(target).fit(*parted(rows, weights is not None))
+    rows = add_towns(make_table(N, target, weights=weights or "real"), n_levels)
+    here = model_of(target).fit(*split_table(rows, weights is not None))
     names = [*here.feature_names_in_]
     assert (here.trees_.feature == names.index("town")).any()
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
     moved = rows.take(np.random.RandomState(1).permutation(len(rows)))
-    files = write_parts(tmp_path, moved if weights else moved.drop_columns(["w"]))
+    files = write_files(tmp_path, moved if weights else moved.drop_columns(["w"]))
     expect_same(here, model_of(target).fit(files, "y", "w" if weights else None), tmp_path)
 
 
 @pytest.mark.parametrize("how", [{}, {"quality": "best"}, {"interaction_cst": [[0, 1, 6], [2, 3]]}])
 def test_rows_held_out_see_many_levels(how, tmp_path, left_nothing):
-    rows = with_towns(table(N, "two").drop_columns(["w"]), 60)
+    rows = add_towns(make_table(N, "two").drop_columns(["w"]), 60)
     X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
     held = {} if how.get("quality") == "best" else {"early_stopping": True, "max_iter": 8}
     here, there = (model_of("two", **how, **held) for _ in range(2))
-    expect_same(here.fit(X, y), there.fit(write_parts(tmp_path, rows), "y"), tmp_path)
+    expect_same(here.fit(X, y), there.fit(write_files(tmp_path, rows), "y"), tmp_path)
     judged = {"X_val": X.slice(0, 300), "y_val": y[:300]}
     if "quality" not in how:
         here.fit(X, y, **judged)
-        expect_same(here, there.fit(write_parts(tmp_path, rows), "y", **judged), tmp_path)
+        expect_same(here, there.fit(write_files(tmp_path, rows), "y", **judged), tmp_path)
 
 
 class Watching:
@@ -180,12 +180,12 @@ class Watching:
 @pytest.mark.parametrize("how", [{}, {"early_stopping": True}])
 @pytest.mark.parametrize("is_judged", [False, True])
 def test_callbacks_are_told_the_same(how, is_judged, tmp_path, left_nothing):
-    rows = table(N, "numbers").drop_columns(["w"])
+    rows = make_table(N, "numbers").drop_columns(["w"])
     X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
     judged = {"X_val": X.slice(0, 300), "y_val": y[:300]} if is_judged else {}
     here, there = Watching(3), Watching(3)
     one = model_of("numbers", max_iter=9, **how).fit(X, y, callbacks=[here], **judged)
-    files = write_parts(tmp_path, rows)
+    files = write_files(tmp_path, rows)
     other = model_of("numbers", max_iter=9, **how).fit(files, "y", callbacks=[there], **judged)
     expect_same(one, other, tmp_path)
     assert here.told == there.told
@@ -193,8 +193,8 @@ def test_callbacks_are_told_the_same(how, is_judged, tmp_path, left_nothing):
 
 
 def test_a_callback_that_raises_leaves_the_model_as_it_was(tmp_path, left_nothing):
-    rows = table(N).drop_columns(["w"])
-    files = write_parts(tmp_path, rows)
+    rows = make_table(N).drop_columns(["w"])
+    files = write_files(tmp_path, rows)
     model = model_of("two").fit(files, "y")
     before = model.trees_
 
@@ -228,7 +228,7 @@ UNUSUAL = {
 )
 def test_unusual_targets_mean_the_same(how, target):
     rs = np.random.RandomState(0)
-    X, _, _ = parted(table(N), weighed=False)
+    X, _, _ = split_table(make_table(N), weighed=False)
     y = UNUSUAL[target](rs)
     if how["loss"] == "tweedie":
         y = np.abs(y) + (y.max() == 0)
@@ -246,7 +246,7 @@ def test_unusual_targets_mean_the_same(how, target):
 
 @pytest.mark.parametrize(("loss", "least"), [("poisson", -1.0), ("gamma", 0.0), ("tweedie", -1.0)])
 def test_numbers_of_no_likelihood_are_refused(loss, least, tmp_path, left_nothing):
-    rows = with_positive(table(N, "numbers"), "gamma").drop_columns(["w"])
+    rows = with_positive(make_table(N, "numbers"), "gamma").drop_columns(["w"])
     y = rows["y"].to_numpy().copy()
     y[-1] = least
     file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
@@ -256,7 +256,7 @@ def test_numbers_of_no_likelihood_are_refused(loss, least, tmp_path, left_nothin
 
 @pytest.mark.parametrize("target", ["two", "numbers"])
 def test_slopes_mean_the_same(target, tmp_path, left_nothing):
-    rows = table(N, target).drop_columns(["w"])
+    rows = make_table(N, target).drop_columns(["w"])
     how = {"monotonic_cst": {"x0": 1, "x2": -1}, "max_leaf_nodes": 8}
     pq.write_table(rows, tmp_path / "rows.parquet")
     y = rows["y"].to_numpy()
@@ -274,8 +274,8 @@ def test_slopes_mean_the_same(target, tmp_path, left_nothing):
 )
 @settings(max_examples=max(10, settings().max_examples // 6))
 def test_however_rows_are_divided(seed, target, ends, weights, leaves, shuffles):
-    rows = table(1100, target, seed, weights or "real")
-    X, y, weight = parted(rows, weights is not None)
+    rows = make_table(1100, target, seed, weights or "real")
+    X, y, weight = split_table(rows, weights is not None)
     how = {"max_leaf_nodes": leaves, "max_iter": 3, "random_state": seed}
     order = np.random.RandomState(seed).permutation(1100) if shuffles else np.arange(1100)
     here = model_of(target, **how).fit(X, y, weight)
@@ -298,7 +298,7 @@ def test_however_rows_are_divided(seed, target, ends, weights, leaves, shuffles)
 )
 @settings(max_examples=max(10, settings().max_examples // 6))
 def test_equal_rows_of_other_weights_may_lie_in_any_part(seed, target, ends, weights, stops):
-    X, y, weight = equal_rows(N, target, weights, seed)
+    X, y, weight = make_equal_rows(N, target, weights, seed)
     how = {**(STOPPING if stops else {}), "max_iter": 3, "random_state": seed}
     here = model_of(target, **how).fit(X, y, weight)
     order = np.random.RandomState(seed).permutation(N)
@@ -333,16 +333,16 @@ STOPPED = [
 
 @pytest.mark.parametrize(("target", "weights", "how"), STOPPED)
 def test_early_stopping_means_the_same(target, weights, how, tmp_path, monkeypatch, left_nothing):
-    rows = table(N, target, weights=weights or "real")
+    rows = make_table(N, target, weights=weights or "real")
     if how.get("loss") in ("tweedie", "gamma", "poisson"):
         rows = with_positive(rows, how["loss"])
     how = {**STOPPING, **how}
-    here = model_of(target, **how).fit(*parted(rows, weights is not None))
+    here = model_of(target, **how).fit(*split_table(rows, weights is not None))
     assert hasattr(here, "train_score_")
     order = np.random.RandomState(1).permutation(N)
     moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
     weight = "w" if weights else None
-    files = write_parts(tmp_path, moved)
+    files = write_files(tmp_path, moved)
     for part_rows in (2**19, 170):
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
         there = model_of(target, **how).fit(files, "y", weight)
@@ -351,7 +351,7 @@ def test_early_stopping_means_the_same(target, weights, how, tmp_path, monkeypat
 
 @pytest.mark.parametrize("loss", ["huber", "squared_error", "tweedie"])
 def test_scores_that_are_no_numbers_mean_the_same(loss):
-    X, y, _ = parted(with_positive(table(N, "numbers"), "poisson"), weighed=False)
+    X, y, _ = split_table(with_positive(make_table(N, "numbers"), "poisson"), weighed=False)
     how = {**STOPPING, "loss": loss, "learning_rate": 1e5 if loss == "tweedie" else 1e149}
     ends = [0, 10, 300, 301, 900, N]
     if loss == "tweedie":
@@ -375,12 +375,12 @@ VALIDATED = [
 
 @pytest.mark.parametrize(("target", "weights", "weighed", "how"), VALIDATED)
 def test_rows_in_memory_judge_the_same(target, weights, weighed, how, tmp_path, left_nothing):
-    rows = table(N, target, weights=weights or "real")
-    X, y, weight = parted(table(333, target, seed=5), weighed)
+    rows = make_table(N, target, weights=weights or "real")
+    X, y, weight = split_table(make_table(333, target, seed=5), weighed)
     beside = {"X_val": X, "y_val": y, "sample_weight_val": weight}
     how = {**STOPPING, **how}
-    here = model_of(target, **how).fit(*parted(rows, weights is not None), **beside)
-    files = write_parts(tmp_path, rows if weights else rows.drop_columns(["w"]))
+    here = model_of(target, **how).fit(*split_table(rows, weights is not None), **beside)
+    files = write_files(tmp_path, rows if weights else rows.drop_columns(["w"]))
     there = model_of(target, **how).fit(files, "y", "w" if weights else None, **beside)
     expect_same(here, there, tmp_path)
     assert len(here.validation_score_) > here.n_iter_
@@ -390,19 +390,19 @@ def test_rows_in_memory_judge_the_same(target, weights, weighed, how, tmp_path, 
 def test_rows_in_files_judge_the_same(
     target, weights, weighed, how, tmp_path, monkeypatch, left_nothing
 ):
-    rows, others = table(N, target, weights=weights or "real"), table(333, target, seed=5)
-    X, y, weight = parted(others, weighed)
+    rows, others = make_table(N, target, weights=weights or "real"), make_table(333, target, seed=5)
+    X, y, weight = split_table(others, weighed)
     if not isinstance(y[0], float) and "loss" not in how:
         how = {"class_weight": "balanced", **how}
     how = {**STOPPING, **how}
     here = model_of(target, **how).fit(
-        *parted(rows, weights is not None), X_val=X, y_val=y, sample_weight_val=weight
+        *split_table(rows, weights is not None), X_val=X, y_val=y, sample_weight_val=weight
     )
     (tmp_path / "judges").mkdir()
     judges = others if weighed else others.drop_columns(["w"])
     beside = {"y_val": "y", "sample_weight_val": "w" if weighed else None}
-    places = write_parts(tmp_path / "judges", judges, (0, 100, 100, 333))
-    files = write_parts(tmp_path, rows if weights else rows.drop_columns(["w"]))
+    places = write_files(tmp_path / "judges", judges, (0, 100, 100, 333))
+    files = write_files(tmp_path, rows if weights else rows.drop_columns(["w"]))
     for part_rows, place in ((2**19, tmp_path / "judges"), (170, places[::-1])):
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
         there = model_of(target, **how)
@@ -416,7 +416,9 @@ def test_rows_in_files_judge_the_same(
 
 def test_collections_and_data_sets_judge_files_and_the_reverse(tmp_path, left_nothing):
     frames = pytest.importorskip("dask.dataframe")
-    rows, others = (table(N, "two", seed=seed).drop_columns(["w", "colour"]) for seed in (0, 5))
+    rows, others = (
+        make_table(N, "two", seed=seed).drop_columns(["w", "colour"]) for seed in (0, 5)
+    )
     here = model_of("two", **STOPPING).fit(
         rows.drop_columns(["y"]),
         rows["y"].to_numpy(),
@@ -437,21 +439,23 @@ def test_collections_and_data_sets_judge_files_and_the_reverse(tmp_path, left_no
 
 
 def test_few_rows_that_others_judge_are_fitted_in_memory(tmp_path, left_nothing):
-    X, y, _ = parted(table(300, "numbers"))
-    others, numbers, _ = parted(table(90, "numbers", seed=1))
+    X, y, _ = split_table(make_table(300, "numbers"))
+    others, numbers, _ = split_table(make_table(90, "numbers", seed=1))
     how = {**STOPPING, "max_iter": 4}
     here = model_of("numbers", **how).fit(X, y, X_val=others, y_val=numbers)
-    file = written(tmp_path, table(300, "numbers").drop_columns(["w"]))
+    file = written(tmp_path, make_table(300, "numbers").drop_columns(["w"]))
     there = model_of("numbers", **how).fit(file, "y", X_val=others, y_val=numbers)
     assert here._n_first_trees > 0
     expect_same(here, there, tmp_path)
-    judges = written(tmp_path, table(90, "numbers", seed=1).drop_columns(["w"]), "judges.parquet")
+    judges = written(
+        tmp_path, make_table(90, "numbers", seed=1).drop_columns(["w"]), "judges.parquet"
+    )
     there = model_of("numbers", **how).fit(file, "y", X_val=judges, y_val="y")
     expect_same(here, there, tmp_path)
 
 
 def test_early_stopping_is_chosen_by_the_number_of_rows(monkeypatch):
-    X, y, weight = parted(table(N, "two", weights="whole"))
+    X, y, weight = split_table(make_table(N, "two", weights="whole"))
     monkeypatch.setattr(evaluation, "_MANY_ROWS", (N + (weight > 0).sum()) // 2)
     how = {**STOPPING, "early_stopping": "auto"}
     for of_rows in (None, weight):
@@ -474,7 +478,7 @@ def test_rows_that_cannot_be_held_out_are_refused(how, message, tmp_path, left_n
 
 
 def test_a_class_of_one_row_is_not_held_out(tmp_path, left_nothing):
-    rows = table(N, "two").drop_columns(["w"])
+    rows = make_table(N, "two").drop_columns(["w"])
     y = np.append(2, rows["y"].to_numpy()[1:])
     file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
     with pytest.raises(ValueError, match="least populated class in y has only 1 member"):
@@ -482,25 +486,25 @@ def test_a_class_of_one_row_is_not_held_out(tmp_path, left_nothing):
 
 
 def test_rows_of_large_whole_weights_are_held_out_as_in_memory(tmp_path, left_nothing):
-    rows = table(N, "two", weights="whole")
+    rows = make_table(N, "two", weights="whole")
     place = rows.column_names.index("w")
     many = rows.set_column(place, "w", pa.array(20 + rows["w"].to_numpy()))
-    here = model_of("two", **STOPPING).fit(*parted(many))
+    here = model_of("two", **STOPPING).fit(*split_table(many))
     there = model_of("two", **STOPPING).fit(written(tmp_path, many), "y", "w")
     expect_same(here, there, tmp_path)
 
 
 def test_threads_change_nothing():
-    rows = table(N, "three")
+    rows = make_table(N, "three")
     ends = [0, 10, 300, 301, 900, N]
-    made = [fit_in_chunks(model_of("three"), *parted(rows), ends, n) for n in (1, 2, 5)]
+    made = [fit_in_chunks(model_of("three"), *split_table(rows), ends, n) for n in (1, 2, 5)]
     expect_same(made[0], made[1])
     expect_same(made[0], made[2])
 
 
 @pytest.mark.parametrize("target", ["two", "numbers"])
 def test_members_of_the_best_quality(target, tmp_path):
-    rows = table(N, target).drop_columns(["w"])
+    rows = make_table(N, target).drop_columns(["w"])
     pq.write_table(rows, tmp_path / "rows.parquet")
     y = rows["y"].to_numpy()
     how = {"quality": "best", "max_iter": 2}
@@ -526,7 +530,7 @@ def test_many_rows_have_edges_of_a_sample(spare, tmp_path, monkeypatch, left_not
 
 
 def test_who_watches_changes_nothing(tmp_path, capsys):
-    rows = table(N).drop_columns(["w"])
+    rows = make_table(N).drop_columns(["w"])
     pq.write_table(rows, tmp_path / "rows.parquet")
     shown = model_of("two", verbose=1).fit(tmp_path, "y")
     expect_same(shown, model_of("two").fit(tmp_path, "y"))
@@ -534,7 +538,7 @@ def test_who_watches_changes_nothing(tmp_path, capsys):
 
 
 def test_few_rows_are_fitted_in_memory_where_this_does_more(tmp_path, left_nothing):
-    rows = table(300, "numbers").drop_columns(["w"])
+    rows = make_table(300, "numbers").drop_columns(["w"])
     pq.write_table(rows, tmp_path / "rows.parquet")
     X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
     for how in ({"max_iter": 3}, {"max_iter": "auto", "quality": "default"}):
@@ -545,7 +549,7 @@ def test_few_rows_are_fitted_in_memory_where_this_does_more(tmp_path, left_nothi
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "arrow", "feather", "dataset", "list", "csv.gz"])
 def test_forms_of_files(form, tmp_path, left_nothing):
-    rows = table(N, "three").drop_columns(["w"])
+    rows = make_table(N, "three").drop_columns(["w"])
     here = model_of("three").fit(rows.drop_columns(["y"]), rows["y"].to_numpy(False))
     given = tmp_path / f"rows.{form}"
     if form in ("csv", "tsv", "csv.gz"):
@@ -559,13 +563,13 @@ def test_forms_of_files(form, tmp_path, left_nothing):
     elif form == "feather":
         pa.feather.write_feather(rows, str(given))
     else:
-        files = write_parts(tmp_path, rows)
+        files = write_files(tmp_path, rows)
         given = pa.dataset.dataset(files) if form == "dataset" else [str(one) for one in files]
     expect_same(here, model_of("three").fit(given, "y"), tmp_path)
 
 
 def test_types_of_files_are_joined(tmp_path, left_nothing):
-    rows = table(N, "two").drop_columns(["w"])
+    rows = make_table(N, "two").drop_columns(["w"])
     x = pa.array(np.arange(N) % 7)
     rows = rows.set_column(0, "x0", x.cast(pa.int64()))
     first = rows.slice(0, 700).set_column(0, "x0", x.slice(0, 700).cast(pa.int8()))
@@ -583,7 +587,7 @@ def test_types_of_files_are_joined(tmp_path, left_nothing):
 
 
 def written(folder, rows=None, name="rows.parquet"):
-    pq.write_table(table(N).drop_columns(["w"]) if rows is None else rows, folder / name)
+    pq.write_table(make_table(N).drop_columns(["w"]) if rows is None else rows, folder / name)
     return folder / name
 
 
@@ -594,7 +598,11 @@ REFUSED = [
     ({"quality": "best"}, {"X_val": np.zeros((2, 4)), "y_val": [0, 1]}, "quality='best'"),
     ({}, {"y_val": [0, 1]}, "X_val and y_val must be given together, but X_val is None"),
     ({}, {"X_val": "some.parquet"}, "X_val and y_val must be given together, but y_val is None"),
-    ({}, {"X_val": table(9).select(["x0", "x1"]), "y_val": [0] * 9}, "feature names should match"),
+    (
+        {},
+        {"X_val": make_table(9).select(["x0", "x1"]), "y_val": [0] * 9},
+        "feature names should match",
+    ),
     ({"warm_start": True}, {}, "warm_start"),
     ({}, {"groups": np.zeros(N)}, "groups"),
     ({}, {"offset": np.zeros(N)}, "offset"),
@@ -636,7 +644,7 @@ def test_wrong_columns_are_named(tmp_path, left_nothing):
 
 
 def test_missing_columns_and_types_name_their_file(tmp_path, left_nothing):
-    rows = table(N).drop_columns(["w"])
+    rows = make_table(N).drop_columns(["w"])
     written(tmp_path, rows, "a.parquet")
     other = written(tmp_path, rows.drop_columns(["x2"]), "b.parquet")
     with pytest.raises(ValueError, match=r"b\.parquet has no column 'x2'"):
@@ -648,7 +656,7 @@ def test_missing_columns_and_types_name_their_file(tmp_path, left_nothing):
 
 
 def test_bad_rows_name_their_place(tmp_path, left_nothing):
-    rows = table(N).drop_columns(["w"])
+    rows = make_table(N).drop_columns(["w"])
     y = rows["y"].to_pylist()
     y[-1] = None
     file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
@@ -663,7 +671,7 @@ def test_bad_rows_name_their_place(tmp_path, left_nothing):
 
 
 def test_a_column_that_the_fiftieth_file_lacks_is_named(tmp_path, left_nothing):
-    rows = table(N).drop_columns(["w"])
+    rows = make_table(N).drop_columns(["w"])
     for number in range(50):
         written(tmp_path, rows.slice(30 * number, 30), f"{number:02}.parquet")
     written(tmp_path, rows.slice(0, 9).drop_columns(["x3"]), "50.parquet")
@@ -712,7 +720,7 @@ def test_files_that_change_between_passes(change, tmp_path, monkeypatch, left_no
         told = look(self, *given, **how)
         file.unlink()
         if change == "rewritten":
-            written(tmp_path, table(N, seed=1).drop_columns(["w"]))
+            written(tmp_path, make_table(N, seed=1).drop_columns(["w"]))
         return told
 
     monkeypatch.setattr(executors.Here, "look", looked)
@@ -756,7 +764,7 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch, left_nothing):
 )
 def test_passes_over_the_rows_are_few(loss, more, tmp_path, monkeypatch):
     """A tree takes no more looks at all rows than it is deep, and one; a round four more."""
-    rows = table(N, "numbers" if loss else "two").drop_columns(["w"])
+    rows = make_table(N, "numbers" if loss else "two").drop_columns(["w"])
     rows = with_positive(rows, "gamma") if loss else rows
     calls = []
 

@@ -16,7 +16,7 @@ from certree.interface.arrays import stack_columns
 from certree.interface.fitted_state import atomic_fit
 from certree.parts import sources
 from certree.parts.executors import Here
-from same_models import InChunks, expect_same, table, with_columns, with_towns, write_parts
+from same_models import ChunkedRows, add_targets, add_towns, expect_same, make_table, write_files
 
 N, NAMES = 1500, ["y", "b", "c"]
 
@@ -27,7 +27,7 @@ def model_of(target, **how):
 
 
 def rows_of(target, weights, n=N, seed=0):
-    return with_columns(table(n, target, seed, weights=weights or "real"), target)
+    return add_targets(make_table(n, target, seed, weights=weights or "real"), target)
 
 
 def given_of(rows, weights, names=NAMES):
@@ -44,7 +44,7 @@ def expect_same_in_files(rows, weights, target, how, folder, monkeypatch, names=
     dropped = [one for one in NAMES if one not in names] + ([] if weights else ["w"])
     here = model_of(target, **how).fit(*given_of(rows, weights, names), **judged)
     moved = rows.take(np.random.RandomState(1).permutation(len(rows))).drop_columns(dropped)
-    files = write_parts(folder, moved)
+    files = write_files(folder, moved)
     for part_rows in (2**19, 170):
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
         there = model_of(target, **how).fit(files, names, "w" if weights else None, **judged)
@@ -64,7 +64,7 @@ def test_several_numbers_mean_the_same(loss, weights, tmp_path, monkeypatch, lef
         rows = rows.set_column(rows.column_names.index(name), name, values)
     model = expect_same_in_files(rows, weights, "numbers", {"loss": loss}, tmp_path, monkeypatch)
     assert model.n_outputs_ == 3
-    assert len(set(model._loss_shares)) == 3
+    assert len(set(model._loss_factors)) == 3
 
 
 QUANTILES = {"loss": "quantile", "quantile": [0.1, 0.5, 0.95]}
@@ -96,7 +96,7 @@ NUMBERS = [
 def test_settings_of_several_numbers_mean_the_same(
     how, weights, tmp_path, monkeypatch, left_nothing
 ):
-    rows = with_towns(rows_of("numbers", weights), 60)
+    rows = add_towns(rows_of("numbers", weights), 60)
     model = expect_same_in_files(rows, weights, "numbers", {**how}, tmp_path, monkeypatch)
     assert hasattr(model, "train_score_") == ("early_stopping" in how)
 
@@ -129,7 +129,7 @@ LABELS = [
 def test_columns_of_classes_mean_the_same(
     target, how, weights, tmp_path, monkeypatch, left_nothing
 ):
-    rows = with_towns(rows_of(target, weights), 60)
+    rows = add_towns(rows_of(target, weights), 60)
     model = expect_same_in_files(rows, weights, target, {**how}, tmp_path, monkeypatch)
     assert [one.dtype.kind for one in model.classes_] == [
         "O" if target == "three" else "i",
@@ -163,7 +163,7 @@ def test_columns_of_one_kind_are_told_together(tmp_path, monkeypatch, left_nothi
 
 @atomic_fit
 def fit_in_chunks(model, X, y, weight, ends):
-    fit_on_parts(model, Here(InChunks(X, y, weight, ends), None, 1))
+    fit_on_parts(model, Here(ChunkedRows(X, y, weight, ends), None, 1))
     return model
 
 
@@ -279,7 +279,7 @@ def test_numbers_that_no_loss_takes_are_refused_in_every_column(tmp_path, left_n
 
 def test_rows_of_other_numbers_of_targets_are_refused():
     X, y, _ = given_of(rows_of("numbers", None), None)
-    ragged = InChunks(X, y, None, [0, 700, N])
+    ragged = ChunkedRows(X, y, None, [0, 700, N])
     chunks = [*ragged.chunks()]
     chunks[1] = replace(chunks[1], y=chunks[1].y[:, :2])
     ragged.chunks = lambda **_: iter(chunks)
@@ -348,7 +348,7 @@ def test_rows_in_files_judge_several_targets(target, tmp_path):
     folders = [tmp_path / name for name in ("train", "judges")]
     for folder, rows in zip(folders, (train, judges), strict=True):
         folder.mkdir()
-        write_parts(folder, rows)
+        write_files(folder, rows)
     in_files = {"X_val": folders[1], "y_val": NAMES, "sample_weight_val": "w"}
     there = model_of(target, **how).fit(folders[0], NAMES, "w", **in_files)
     assert here.n_iter_ < 40

@@ -31,12 +31,12 @@ from certree import (
     save,
 )
 from certree.ensembles import Leaves
-from certree.ensembles.forest_samples import ForestSamples, WalkInMemory
-from certree.ensembles.leaves import LeafRows
+from certree.ensembles.forest_samples import ForestSamples, InMemoryOutOfBagLeaves
+from certree.ensembles.leaves import LeafStatistics
 from certree.explain.output_groups import OutputGroups
 from certree.grow import BinnedGrower, Bins
-from certree.rows.hashes import fit_hashes
-from certree.rows.relative_weights import balanced_in_bag, integer_weights
+from certree.rows.hashes import compute_fit_hashes
+from certree.rows.relative_weights import balance_bag_weights, compute_integer_weights
 from weight_units import expect_no_unit
 
 SHORT = {"n_estimators": 8, "random_state": 0}
@@ -58,7 +58,7 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
     X[random.random(X.shape) < 0.1] = np.nan
     weight = random.integers(1, 4, n).astype(float) if weighted else None
     grower = BinnedGrower(
-        Bins.of(X, fine_ends=True),
+        Bins.from_table(X, fine_ends=True),
         max_depth=4,
         order="depth",
         max_features=2,
@@ -76,10 +76,10 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
         sums = np.column_stack([table.sum(axis=1), table[:, 1:] if n_classes == 2 else table])
     width = sums.shape[1] - 1
     trees = forest.trees
-    walk = WalkInMemory(trees, trees.find_out_of_bag_leaves(X, grower.drawing, 1))
+    walk = InMemoryOutOfBagLeaves(trees, trees.find_out_of_bag_leaves(X, grower.row_sampling, 1))
     sums, target = np.ascontiguousarray(sums), y.astype(float)[:, None]
-    rows = LeafRows(walk, sums, target, weight, OutputGroups((width,)), np.ones(1), 1)
-    draws = np.array([grower.draws(number) for number in range(n_trees)])
+    rows = LeafStatistics(walk, sums, target, weight, OutputGroups((width,)), np.ones(1), 1)
+    draws = np.array([grower.count_draws(number) for number in range(n_trees)])
     return X, target, np.ones(n) if weight is None else weight, forest, rows, draws
 
 
@@ -97,13 +97,13 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
 def test_rows_are_judged_with_their_own_labels_taken_out(seed, k, filled_by, shrinkage, weighted):
     X, y, weight, forest, rows, draws = grown(seed, n_classes=k, weighted=weighted)
     trees = [*forest.trees]
-    found, n_trees = rows.said(Leaves(filled_by, shrinkage), len(y))
-    expected, count = reference.judged_out_of_bag(
-        trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.lanes.sizes
+    found, n_trees = rows.sum_predictions(Leaves(filled_by, shrinkage), len(y))
+    expected, count = reference.sum_out_of_bag_predictions(
+        trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.output_groups.sizes
     )
     np.testing.assert_array_equal(n_trees, count)
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    few, _ = rows.said(Leaves(filled_by, shrinkage), 5)
+    few, _ = rows.sum_predictions(Leaves(filled_by, shrinkage), 5)
     np.testing.assert_array_equal(few, found[:5])
 
 
@@ -116,7 +116,7 @@ def test_rows_are_judged_with_their_own_labels_taken_out(seed, k, filled_by, shr
 )
 def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrinkage):
     X, y, weight, forest, rows, draws = grown(seed, n_classes=k, weighted=True)
-    value = rows.values(Leaves(filled_by, shrinkage))
+    value = rows.compute_values(Leaves(filled_by, shrinkage))
     assert (value[rows.trees.left >= 0] == 0).all()
     for number, count in enumerate(draws):
         tree, first = forest.trees.tree(number), forest.trees.root[number]
@@ -124,8 +124,15 @@ def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrink
         inside = count * weight * (filled_by != "out_of_bag")
         outside = (count == 0) * weight * (filled_by != "in_bag")
         for i in range(len(y)):
-            said = reference.filled_leaf(
-                tree, leaf_of, i, y, inside, outside, shrinkage * weight.mean(), rows.lanes.sizes
+            said = reference.compute_refilled_leaf(
+                tree,
+                leaf_of,
+                i,
+                y,
+                inside,
+                outside,
+                shrinkage * weight.mean(),
+                rows.output_groups.sizes,
             )
             np.testing.assert_allclose(value[first + leaf_of[i]], said, atol=1e-12)
 
@@ -134,9 +141,9 @@ def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrink
 @settings(max_examples=10)
 def test_threads_do_not_change_what_is_judged(seed):
     _, y, _, _, rows, _ = grown(seed, n=600, n_classes=3)
-    found = rows.said(Leaves("all", 1.0), len(y))
+    found = rows.sum_predictions(Leaves("all", 1.0), len(y))
     rows.n_threads = 3
-    for one, other in zip(found, rows.said(Leaves("all", 1.0), len(y)), strict=True):
+    for one, other in zip(found, rows.sum_predictions(Leaves("all", 1.0), len(y)), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -146,7 +153,9 @@ def test_rows_out_of_bags_are_found():
     for number, count in enumerate(draws):
         alone = forest.trees.root[number] + forest.trees.tree(number).apply(X)
         np.testing.assert_array_equal(leaf[number], alone)
-        np.testing.assert_array_equal(rows.walk.first[number], np.where(count == 0, ~alone, 0))
+        np.testing.assert_array_equal(
+            rows.out_of_bag_leaves.first_leaves[number], np.where(count == 0, ~alone, 0)
+        )
 
 
 def test_the_door_of_leaves_checks():
@@ -239,13 +248,13 @@ def test_out_of_bag_predictions_are_those_of_the_twin(leaves, weighted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y, weight)
-    rows = ForestSamples.of(clone(model)._take(X, y, weight))
-    grower = model._grower(rows)
-    draws = np.array([grower.draws(number) for number in range(6)])
+    rows = ForestSamples.from_training(clone(model)._prepare_training(X, y, weight))
+    grower = model._create_grower(rows)
+    draws = np.array([grower.count_draws(number) for number in range(6)])
     trees = [*model.trees_]
     filled_by, shrinkage, power = model.leaves_
-    units = rows.weights()
-    total, n_trees = reference.judged_out_of_bag(
+    units = rows.get_weights()
+    total, n_trees = reference.sum_out_of_bag_predictions(
         trees, rows.features.X, rows.targets, units, draws, filled_by, shrinkage * units.mean(), [1]
     )
     assert (n_trees == 0).any()
@@ -253,7 +262,7 @@ def test_out_of_bag_predictions_are_those_of_the_twin(leaves, weighted):
         second = total[:, 0] / n_trees
     raised = np.column_stack([1 - second, second]) ** power
     expected = np.empty((40, 2))
-    expected[rows.place] = raised / raised.sum(axis=1, keepdims=True)
+    expected[rows.input_index] = raised / raised.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.oob_decision_function_, expected, atol=1e-12)
     known = ~np.isnan(expected[:, 0])
     answer = expected[known].argmax(axis=1)
@@ -316,22 +325,22 @@ def test_shuffled_features_that_matter_raise_the_loss():
     assert found[0] > 10 * np.abs(found[1:]).max()
     with pytest.raises(ValueError, match="must be the rows of the fit"):
         model.out_of_bag_importances(X[1:] + 1, y[1:])
-    np.testing.assert_array_equal(model.sample_hashes_, fit_hashes(X))
+    np.testing.assert_array_equal(model.sample_hashes_, compute_fit_hashes(X))
     with pytest.raises(ValueError, match="only available if bootstrap=True"):
         TreeForestClassifier(3, bootstrap=False).fit(X, y).out_of_bag_importances(X, y)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
 def test_sums_in_bags_are_those_of_growth(class_weight):
-    from certree.ensembles.forest_importances import sums_in_bags
+    from certree.ensembles.forest_importances import sum_in_bag_targets
 
     X, y = load_iris(return_X_y=True)
     model = TreeForestClassifier(**SHORT, class_weight=class_weight, warm_start=True).fit(X, y)
-    rows = ForestSamples.of(clone(model)._take(X, y))
-    drawing = model._grower(rows).drawing
+    rows = ForestSamples.from_training(clone(model)._prepare_training(X, y))
+    drawing = model._create_grower(rows).row_sampling
     about = drawing, OutputGroups((3,)), class_weight is not None
-    found = sums_in_bags(model.trees_, rows, rows.features.X, *about)
-    np.testing.assert_array_equal(found, model._kept)
+    found = sum_in_bag_targets(model.trees_, rows, rows.features.X, *about)
+    np.testing.assert_array_equal(found, model._node_sums)
 
 
 # -- estimators ------------------------------------------------------------------------------------
@@ -366,7 +375,7 @@ def test_the_order_of_rows_and_threads_do_not_matter(leaves):
         for ask in (asked, "apply"):
             np.testing.assert_array_equal(getattr(first, ask)(X), getattr(second, ask)(X))
         np.testing.assert_array_equal(first.feature_importances_, second.feature_importances_)
-        told = first._judged_name
+        told = first._oob_attribute
         np.testing.assert_array_equal(getattr(first, told)[order], getattr(second, told))
         assert first.oob_score_ == pytest.approx(second.oob_score_)
 
@@ -447,23 +456,24 @@ def test_rows_of_weight_zero_are_as_if_absent():
 @pytest.mark.parametrize("unit", [1.0, 0.1, 2.0**900])
 def test_weights_become_whole_numbers_without_a_unit(unit):
     weight, other = np.array([2.0, 1.0, 1e-300]), np.array([3.0, 40_000.0])
-    assert integer_weights(unit * weight).tolist() == [2.0**16, 2.0**15, 1]
-    assert integer_weights(unit * other).tolist() == [3, 40_000]
+    assert compute_integer_weights(unit * weight).tolist() == [2.0**16, 2.0**15, 1]
+    assert compute_integer_weights(unit * other).tolist() == [3, 40_000]
 
 
 def test_bags_and_leaves_count_a_row_once_whatever_it_weighs():
     X, y = noisy(200)
     weight = np.random.default_rng(0).integers(1, 9, 200).astype(float)
     plain, weighed = (
-        ForestSamples.of(TreeForestClassifier()._take(X, y, one)) for one in (None, weight)
+        ForestSamples.from_training(TreeForestClassifier()._prepare_training(X, y, one))
+        for one in (None, weight)
     )
-    np.testing.assert_array_equal(plain.place, weighed.place)
+    np.testing.assert_array_equal(plain.input_index, weighed.input_index)
     how = {"min_samples_leaf": 20, "leaves": "plain", "bootstrap": False, **SHORT}
     model = TreeForestClassifier(**how).fit(X, y, weight)
     for leaf in model.trees_.find_leaves(X, 1):
         assert np.unique(leaf, return_counts=True)[1].min() >= 20
-    grower = TreeForestClassifier(**SHORT).fit(X, y, weight)._grower(weighed)
-    assert [grower.draws(number).sum() for number in range(3)] == [200] * 3
+    grower = TreeForestClassifier(**SHORT).fit(X, y, weight)._create_grower(weighed)
+    assert [grower.count_draws(number).sum() for number in range(3)] == [200] * 3
 
 
 def test_weights_of_classes_move_probabilities():
@@ -503,7 +513,7 @@ def test_decision_paths_hold_the_nodes_on_the_way_to_every_leaf(kind):
         expected = [np.zeros((30, tree.n_nodes)) for tree in model.trees_]
         for marks, tree in zip(expected, model.trees_, strict=True):
             for i, leaf in enumerate(reference.apply(tree, X[:30])):
-                marks[i, reference.path(tree, int(leaf))] = 1
+                marks[i, reference.find_path(tree, int(leaf))] = 1
         np.testing.assert_array_equal(found.toarray(), np.hstack(expected))
         assert ends.tolist() == [0, *np.cumsum([tree.n_nodes for tree in model.trees_])]
 
@@ -593,7 +603,7 @@ def test_shares_of_rows_bound_cells():
 def test_so_many_rows_are_drawn(given, expected):
     X, y = noisy(60)
     model = TreeForestClassifier(1, max_samples=given, random_state=0, warm_start=True).fit(X, y)
-    assert model._kept[0, 0] == expected
+    assert model._node_sums[0, 0] == expected
 
 
 @pytest.mark.parametrize(
@@ -685,7 +695,7 @@ def test_balanced_trees_are_those_of_the_weights_of_the_twin(seed, n_classes, cr
     columns = np.column_stack([y, random.integers(0, 2, n)])
     weight = random.integers(1, 5, n).astype(float) if "weighted" in kinds else None
     grower = BinnedGrower(
-        Bins.of(X),
+        Bins.from_table(X),
         order="depth",
         max_features=2,
         bootstrap="once" not in kinds,
@@ -701,10 +711,10 @@ def test_balanced_trees_are_those_of_the_weights_of_the_twin(seed, n_classes, cr
     own = np.ones(n) if weight is None else weight
     found = grow(target, n_trees=3, sample_weight=weight, balanced=True)
     for number, tree in enumerate(found.trees):
-        count = grower.draws(number)
+        count = grower.count_draws(number)
         codes = target.reshape(n, -1).astype(float)
-        balanced = np.array(reference.balanced_in_bag(count, own, codes), dtype=float)
-        np.testing.assert_array_equal(balanced_in_bag(count, own, codes), balanced)
+        balanced = np.array(reference.balance_in_bag_weights(count, own, codes), dtype=float)
+        np.testing.assert_array_equal(balance_bag_weights(count, own, codes), balanced)
         alone = grow(target, n_trees=1, first=number, sample_weight=balanced)
         for name in ("feature", "threshold", "left"):
             np.testing.assert_array_equal(
@@ -727,15 +737,15 @@ def test_classes_weigh_the_same_in_every_bag_as_in_scikit_learn(weighted):
         warnings.simplefilter("ignore")
         model.fit(X, y, weight)
     assert model.leaves_ == Leaves()
-    rows = ForestSamples.of(clone(model)._take(X, y, weight))
+    rows = ForestSamples.from_training(clone(model)._prepare_training(X, y, weight))
     for number, tree in enumerate(model.trees_):
-        count = model._grower(rows).draws(number)
+        count = model._create_grower(rows).count_draws(number)
         np.testing.assert_allclose(tree.value[0], 1 / 3, atol=1e-3)
         if weighted:
             continue
         drawn = np.repeat(np.arange(300), count)
         theirs = compute_sample_weight("balanced", rows.y, indices=drawn)
-        mine = balanced_in_bag(count, rows.weights(), rows.targets)
+        mine = balance_bag_weights(count, rows.get_weights(), rows.targets)
         ratio = (mine / theirs)[count > 0]
         np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
     known = ~np.isnan(model.oob_decision_function_[:, 0])
@@ -785,8 +795,8 @@ def test_balanced_bags_go_on_and_lie_in_files(tmp_path):
         wrong = clone(anew).set_params(leaves=leaves)
         with pytest.raises(ValueError, match=f'takes leaves="auto" or "plain".*{leaves}'):
             wrong.fit(X, y)
-    with pytest.raises(ValueError, match="takes columns of classes, got numbers"):
-        BinnedGrower(Bins.of(X)).grow_columns(X, 1, balanced=True)
+    with pytest.raises(ValueError, match="balanced must be False for columns of numbers"):
+        BinnedGrower(Bins.from_table(X)).grow_columns(X, 1, balanced=True)
 
 
 def test_who_is_not_fitted_says_so():

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from certree.ensembles import TreeForestClassifier, TreeForestRegressor, coded_features, leaves
+from certree.ensembles import TreeForestClassifier, TreeForestRegressor, binned_features, leaves
 from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
-from certree.ensembles.forest_samples import ForestSamples, GivenRows
+from certree.ensembles.forest_samples import ForestSamples, InputRows
 from certree.files import load, save
 from certree.interface.arrays import stack_columns
 from certree.parts import executors, scratch, sources
@@ -19,17 +19,17 @@ from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions
 from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
-from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit, integer_weights
+from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit, compute_integer_weights
 from certree.rows.training import training_rows
 from same_models import (
-    InChunks,
+    ChunkedRows,
+    add_targets,
     assert_same,
-    equal_rows,
     expect_same,
-    parted,
-    table,
-    with_columns,
-    write_parts,
+    make_equal_rows,
+    make_table,
+    split_table,
+    write_files,
 )
 
 N = 1500
@@ -46,9 +46,13 @@ def small_blocks(monkeypatch):
     """Blocks of rows and of trees that are passed one after the other, also of few rows."""
     monkeypatch.setattr(executors, "Portions", partial(Portions, bytes_of_sums=1300))
     monkeypatch.setattr(leaves, "_LEAVES_OF_BLOCK", 600)
-    monkeypatch.setattr(leaves, "JUDGES", 299)
-    for name, size in (("JUDGES", 299), ("CODES", 350), ("AT_A_TIME", 2 * N)):
-        monkeypatch.setattr(coded_features, name, size)
+    monkeypatch.setattr(leaves, "N_COMPARED_ROWS", 299)
+    for name, size in (
+        ("N_COMPARED_ROWS", 299),
+        ("CODES_PER_BLOCK", 350),
+        ("LEAVES_PER_BLOCK", 2 * N),
+    ):
+        monkeypatch.setattr(binned_features, name, size)
 
 
 SETTINGS = [
@@ -66,9 +70,9 @@ SETTINGS = [
 def test_files_and_memory_have_the_same_forest(
     target, number, tmp_path, monkeypatch, left_nothing, small_blocks
 ):
-    rows, how = table(N, target), SETTINGS[number]
-    here = model_of(target, **how).fit(*parted(rows, weighed=False))
-    files = write_parts(tmp_path, rows.drop_columns(["w"]))
+    rows, how = make_table(N, target), SETTINGS[number]
+    here = model_of(target, **how).fit(*split_table(rows, weighed=False))
+    files = write_files(tmp_path, rows.drop_columns(["w"]))
     sizes = [2**19, 170, 1499]
     for part_rows in sizes if number == 1 else [sizes[(number + len(target)) % 3]]:
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
@@ -87,7 +91,7 @@ CRITERIA = [
 
 @pytest.mark.parametrize(("target", "how"), CRITERIA)
 def test_criteria_and_slopes_mean_the_same(target, how, tmp_path, left_nothing):
-    rows = table(N, target).drop_columns(["w"])
+    rows = make_table(N, target).drop_columns(["w"])
     y = rows["y"].to_numpy(zero_copy_only=False)
     if target == "numbers":
         y = np.floor(np.exp(y / 2))
@@ -96,7 +100,7 @@ def test_criteria_and_slopes_mean_the_same(target, how, tmp_path, left_nothing):
         x1 = np.abs(rows["x1"].to_numpy() * 10).round()
         rows = rows.set_column(rows.column_names.index("x1"), "x1", pa.array(x1))
     here = model_of(target, **how).fit(rows.drop_columns(["y"]), y)
-    there = model_of(target, **how).fit(write_parts(tmp_path, rows), "y")
+    there = model_of(target, **how).fit(write_files(tmp_path, rows), "y")
     expect_same(here, there, tmp_path)
 
 
@@ -112,9 +116,9 @@ def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_not
     if isinstance(class_weight, dict) and (0 in class_weight) != (target == "two"):
         pytest.skip("of other classes")
     how = {"oob_score": True} if class_weight is None else {"class_weight": class_weight}
-    rows = table(N, target, weights=weights)
-    here = model_of(target, **how).fit(*parted(rows))
-    there = model_of(target, **how).fit(write_parts(tmp_path, rows), "y", sample_weight="w")
+    rows = make_table(N, target, weights=weights)
+    here = model_of(target, **how).fit(*split_table(rows))
+    there = model_of(target, **how).fit(write_files(tmp_path, rows), "y", sample_weight="w")
     expect_same(here, there, tmp_path)
 
 
@@ -132,13 +136,13 @@ def test_several_targets_mean_the_same(target, how, weights, tmp_path, left_noth
     if target == "numbers" and "class_weight" in how:
         pytest.skip("no classes")
     names = ["y", "b", "c"]
-    rows = with_columns(table(N, target, weights=weights or "real"), target)
+    rows = add_targets(make_table(N, target, weights=weights or "real"), target)
     X, weight = rows.drop_columns([*names, "w"]), rows["w"].to_numpy() if weights else None
     y = stack_columns([rows[name].to_numpy(zero_copy_only=False) for name in names])
     here = model_of(target, **how).fit(X, y, weight)
     # Those out of bags are told in the order in which rows came.
     order = np.arange(N) if "oob_score" in how else np.random.RandomState(1).permutation(N)
-    files = write_parts(tmp_path, rows.take(order).drop_columns([] if weights else ["w"]))
+    files = write_files(tmp_path, rows.take(order).drop_columns([] if weights else ["w"]))
     there = model_of(target, **how).fit(files, names, "w" if weights else None)
     expect_same(here, there, tmp_path)
     assert here.n_outputs_ == 3
@@ -146,13 +150,13 @@ def test_several_targets_mean_the_same(target, how, weights, tmp_path, left_noth
 
 @pytest.mark.parametrize("weights", [2.0**20, 0.001, 1e270])
 def test_weights_of_any_size_mean_the_same(weights, tmp_path, left_nothing):
-    rows = table(N, "two")
+    rows = make_table(N, "two")
     weight = rows["w"].to_numpy() * weights
     if weights == 2.0**20:
         weight = np.round(weight)
     rows = rows.set_column(rows.column_names.index("w"), "w", pa.array(weight))
-    here = model_of("two").fit(*parted(rows))
-    expect_same(here, model_of("two").fit(write_parts(tmp_path, rows), "y", "w"), tmp_path)
+    here = model_of("two").fit(*split_table(rows))
+    expect_same(here, model_of("two").fit(write_files(tmp_path, rows), "y", "w"), tmp_path)
 
 
 @given(
@@ -165,8 +169,8 @@ def test_weights_of_any_size_mean_the_same(weights, tmp_path, left_nothing):
 )
 @settings(max_examples=max(10, settings().max_examples // 6), deadline=None)
 def test_however_rows_are_divided(seed, target, ends, weights, how, shuffles):
-    rows = table(300, target, seed, weights or "real")
-    X, y, weight = parted(rows, weights is not None)
+    rows = make_table(300, target, seed, weights or "real")
+    X, y, weight = split_table(rows, weights is not None)
     how = {**how, "n_estimators": 3, "random_state": seed}
     order = np.random.RandomState(seed).permutation(300) if shuffles else np.arange(300)
     moved = X.take(order), y[order], None if weight is None else weight[order]
@@ -178,10 +182,10 @@ def test_however_rows_are_divided(seed, target, ends, weights, how, shuffles):
         there._fit_samples(rows, given_rows, None)
     assert_same(here.trees_.value, there.trees_.value, "value")
     assert_same(here.trees_.threshold, there.trees_.threshold, "threshold")
-    assert here._origin == there._origin
+    assert here._fit_digest == there._fit_digest
     if "oob_score" in how:
         assert_same(here.oob_score_, there.oob_score_, "oob_score_")
-        name = here._judged_name
+        name = here._oob_attribute
         assert_same(getattr(here, name), getattr(there, name), name)
 
 
@@ -193,7 +197,7 @@ def test_however_rows_are_divided(seed, target, ends, weights, how, shuffles):
 )
 @settings(max_examples=max(10, settings().max_examples // 6), deadline=None)
 def test_equal_rows_of_other_weights_may_lie_in_any_part(seed, target, ends, weights):
-    X, y, weight = equal_rows(300, target, weights, seed)
+    X, y, weight = make_equal_rows(300, target, weights, seed)
     here = model_of(target, random_state=seed).fit(X, y, weight)
     order = np.random.RandomState(seed).permutation(300)
     for moved in (X, y, weight), (X.take(order), y[order], weight[order]):
@@ -204,13 +208,13 @@ def test_equal_rows_of_other_weights_may_lie_in_any_part(seed, target, ends, wei
             there._fit_samples(rows, given_rows, None)
         assert_same(here.trees_.value, there.trees_.value, "value")
         assert_same(here.trees_.threshold, there.trees_.threshold, "threshold")
-        assert here._origin == there._origin
+        assert here._fit_digest == there._fit_digest
 
 
 def read(model, X, y, weight, ends):
     """The rows of a forest in chunks, and the folder in which they lie."""
     folder = tempfile.TemporaryDirectory()
-    parts = Here(InChunks(X, y, weight, ends), None, 1)
+    parts = Here(ChunkedRows(X, y, weight, ends), None, 1)
     rows, given_rows = samples_of_parts(model, parts, Scratch(folder.name))
     return rows, given_rows, folder
 
@@ -218,19 +222,29 @@ def read(model, X, y, weight, ends):
 @pytest.mark.parametrize("weights", ["real", "whole", None])
 @pytest.mark.parametrize("target", ["three", "numbers"])
 def test_rows_of_parts_are_those_of_one_table(target, weights):
-    X, y, weight = parted(table(N, target, weights=weights or "real"), weights is not None)
+    X, y, weight = split_table(
+        make_table(N, target, weights=weights or "real"), weights is not None
+    )
     model = model_of(target, oob_score=True)
     training, _ = training_rows(model, X, y, weight)
-    known, as_given = ForestSamples.of(training), GivenRows.of(training)
+    known, as_given = ForestSamples.from_training(training), InputRows.from_training(training)
     rows, told, kept = read(model, X, y, weight, [0, 3, 3, 700, N])
     with kept:
-        for name in ("y", "weight", "place", "columns", "content"):
+        for name in ("y", "weight", "input_index", "columns", "content"):
             assert_same(getattr(known, name), getattr(rows, name), name)
         for name in ("n", "indices", "y", "weight"):
             assert_same(getattr(as_given, name), getattr(told, name), name)
         mask = model._category_mask()
         bins, found = (one.features.bins(mask, 1) for one in (known, rows))
-        for name in ("codes", "n_bins", "low", "high", "levels", "level_bin", "category"):
+        for name in (
+            "codes",
+            "n_bins",
+            "low",
+            "high",
+            "category_codes",
+            "category_bin",
+            "is_categorical",
+        ):
             assert_same(getattr(bins, name), getattr(found, name), name)
 
 
@@ -242,23 +256,23 @@ def test_rows_of_parts_are_those_of_one_table(target, weights):
 def test_weights_of_parts_become_the_whole_numbers_of_all(weight, cuts):
     weight = np.array(weight)
     parts = np.split(weight, [cuts % len(weight)])
-    unit = sum(map(WeightUnit.of, parts), NO_WEIGHTS)
+    unit = sum(map(WeightUnit.find, parts), NO_WEIGHTS)
     weighing = WholeWeighing(weight.max(), of_weights=unit)
     told = np.concatenate([weighing(one) for one in parts])
-    assert_same(told, integer_weights(weight), "weights")
+    assert_same(told, compute_integer_weights(weight), "weights")
 
 
 def test_threads_change_nothing(tmp_path, left_nothing):
-    rows = table(N, "three").drop_columns(["w"])
-    files = write_parts(tmp_path, rows)
+    rows = make_table(N, "three").drop_columns(["w"])
+    files = write_files(tmp_path, rows)
     one, more = (model_of("three", n_jobs=n, oob_score=True).fit(files, "y") for n in (1, 3))
     expect_same(one, more)
 
 
 def test_a_forest_of_files_is_like_any_other(tmp_path, left_nothing):
-    rows = table(N, "two").drop_columns(["w"])
-    model = model_of("two").fit(write_parts(tmp_path, rows), "y")
-    X, y, _ = parted(table(N, "two"), weighed=False)
+    rows = make_table(N, "two").drop_columns(["w"])
+    model = model_of("two").fit(write_files(tmp_path, rows), "y")
+    X, y, _ = split_table(make_table(N, "two"), weighed=False)
     save(model, tmp_path / "model.certree")
     again = load(tmp_path / "model.certree")
     assert_same(model.predict_proba(X), again.predict_proba(X), "shares")
@@ -267,7 +281,7 @@ def test_a_forest_of_files_is_like_any_other(tmp_path, left_nothing):
 
 
 def test_what_takes_rows_in_memory_is_refused_by_name(tmp_path, left_nothing):
-    files = write_parts(tmp_path, table(N).drop_columns(["w"]))
+    files = write_files(tmp_path, make_table(N).drop_columns(["w"]))
     with pytest.raises(ValueError, match="warm_start=True takes rows in memory"):
         model_of("two", warm_start=True).fit(files, "y")
     with pytest.raises(TypeError, match="name of a column for y, got ndarray"):
@@ -277,8 +291,8 @@ def test_what_takes_rows_in_memory_is_refused_by_name(tmp_path, left_nothing):
 
 
 def test_errors_leave_the_fit_before(tmp_path, left_nothing):
-    files = write_parts(tmp_path, table(N))
-    X, y, _ = parted(table(N))
+    files = write_files(tmp_path, make_table(N))
+    X, y, _ = split_table(make_table(N))
     model = model_of("two").fit(X, y)
     before = model.predict_proba(X)
     for how, message in (
@@ -292,7 +306,7 @@ def test_errors_leave_the_fit_before(tmp_path, left_nothing):
 
 
 def test_a_source_that_changes_is_named():
-    class Changing(InChunks):
+    class Changing(ChunkedRows):
         n_read = 0
 
         def chunks(self, *, targets_only=False):
@@ -300,7 +314,7 @@ def test_a_source_that_changes_is_named():
             self.ends = [0, N] if self.n_read < 4 else [0, N - 1]
             return super().chunks(targets_only=targets_only)
 
-    X, y, _ = parted(table(N), weighed=False)
+    X, y, _ = split_table(make_table(N), weighed=False)
     source = Changing(X, y, None, [0, N])
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -318,7 +332,7 @@ def test_a_part_of_other_rows_than_before_is_named():
 
 
 def test_a_full_disk_is_named(tmp_path, monkeypatch, left_nothing):
-    files = write_parts(tmp_path, table(N).drop_columns(["w"]))
+    files = write_files(tmp_path, make_table(N).drop_columns(["w"]))
 
     def full(_, n_bytes):
         if n_bytes == N * 5:
@@ -330,8 +344,12 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch, left_nothing):
 
 
 def test_a_near_identifier_is_named(tmp_path, left_nothing):
-    rows = table(N).drop_columns(["w"]).append_column("name", pa.array([f"n{i}" for i in range(N)]))
-    files = write_parts(tmp_path, rows)
+    rows = (
+        make_table(N)
+        .drop_columns(["w"])
+        .append_column("name", pa.array([f"n{i}" for i in range(N)]))
+    )
+    files = write_files(tmp_path, rows)
     here = model_of("two")
     with pytest.warns(UserWarning, match="'name' has 1500 categories in 1500 rows"):
         here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
@@ -344,5 +362,5 @@ def test_one_class_a_constant_and_an_empty_feature(tmp_path, left_nothing):
     for target in (np.zeros(40), np.arange(40) % 2):
         rows = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": target.astype(int)})
         here = model_of("two").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
-        there = model_of("two").fit(write_parts(tmp_path, rows, (0, 1, 40)), "y")
+        there = model_of("two").fit(write_files(tmp_path, rows, (0, 1, 40)), "y")
         expect_same(here, there, tmp_path)

@@ -167,7 +167,7 @@ def test_columns_may_be_in_any_order(leaves):
         np.testing.assert_array_equal(mine.feature_importances_, other.feature_importances_)
         assert mine.leaves_ == other.leaves_
         assert mine.oob_score_ == pytest.approx(other.oob_score_, nan_ok=True)
-        told_out_of_bag = [getattr(one, mine._judged_name) for one in (mine, other)]
+        told_out_of_bag = [getattr(one, mine._oob_attribute) for one in (mine, other)]
         for k, place in enumerate(order):
             a, b = told_out_of_bag[0][..., place], told_out_of_bag[1][..., k]
             np.testing.assert_array_equal(a, b)
@@ -245,20 +245,20 @@ def test_what_is_told_out_of_bags_is_what_the_twin_tells(leaves, weighted):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(X, target, weight)
-        rows = ForestSamples.of(clone(model)._take(X, target, weight))
-        draws = np.array([model._grower(rows).draws(number) for number in range(6)])
+        rows = ForestSamples.from_training(clone(model)._prepare_training(X, target, weight))
+        draws = np.array([model._create_grower(rows).count_draws(number) for number in range(6)])
         filled_by, shrinkage, power = model.leaves_
-        lanes, units = model._output_groups.sizes, rows.weights()
+        lanes, units = model._output_groups.sizes, rows.get_weights()
         codes = np.empty_like(rows.targets)
         codes[:, rows.columns] = rows.targets
-        total, n_trees = reference.judged_out_of_bag(
+        total, n_trees = reference.sum_out_of_bag_predictions(
             *([*model.trees_], rows.features.X, codes, units, draws),
             *(filled_by, shrinkage * units.mean(), lanes),
         )
         with np.errstate(invalid="ignore"):
             mean = np.empty((40, sum(lanes)))
-            mean[rows.place] = total / n_trees[:, None]
-        if not model._classes:
+            mean[rows.input_index] = total / n_trees[:, None]
+        if not model._has_classes:
             np.testing.assert_allclose(model.oob_prediction_, mean, atol=1e-9)
             continue
         parts = np.split(mean, np.cumsum(lanes)[:-1], axis=1)

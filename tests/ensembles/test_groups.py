@@ -132,12 +132,12 @@ def runs(monkeypatch):
     found = []
     for model in (BoostedTreesClassifier, BoostedTreesRegressor):
 
-        def started(self, *given, start=model._started):
+        def started(self, *given, start=model._start_run):
             run, first = start(self, *given)
             found.append(run)
             return run, first
 
-        monkeypatch.setattr(model, "_started", started)
+        monkeypatch.setattr(model, "_start_run", started)
     return found
 
 
@@ -149,8 +149,8 @@ def test_rounds_of_boosting_draw_whole_groups(model, weighted, runs):
     (run,) = runs
     shares = []
     for number in range(20):
-        bits = reference.random_bits(number)
-        grows, counts_as = reference.rows_of_round(bits, run.keys, run.settings.subsample)
+        bits = reference.iterate_random_bits(number)
+        grows, counts_as = reference.draw_round_rows(bits, run.keys, run.settings.subsample)
         for group in range(N_GROUPS):
             own = groups == group
             assert len(set(grows[own])) == 1
@@ -167,7 +167,7 @@ def test_the_core_draws_the_groups_that_the_reference_draws(subsample, runs):
     BoostedTreesRegressor(subsample=subsample, **SHORT).fit(X, y, groups=groups)
     run = runs[0].anew(grower=replace(runs[0].grower, n_jobs=1))
     run.scores = np.zeros_like(run.scores)
-    scores, *_ = reference.boosting_rounds(run, 0, 4, _core.compute_round_steps)
+    scores, *_ = reference.run_boosting_rounds(run, 0, 4, _core.compute_round_steps)
     advance([run], 0, 4)
     np.testing.assert_allclose(run.scores, scores, rtol=1e-9, atol=1e-9)
 
@@ -178,18 +178,21 @@ def test_the_core_draws_the_groups_that_the_reference_draws(subsample, runs):
 @pytest.mark.parametrize("model", FORESTS, ids=str)
 def test_rows_out_of_a_bag_share_no_group_with_it(model):
     X, y, weight, groups = rows_for(model)
-    training = clone(model)._take(X, y, weight, groups=groups)
-    rows = ForestSamples.of(training)
+    training = clone(model)._prepare_training(X, y, weight, groups=groups)
+    rows = ForestSamples.from_training(training)
     fitted = clone(model).fit(X, y, weight, groups=groups)
-    grower, of_row = fitted._grower(rows), groups[rows.place]
+    grower, of_row = fitted._create_grower(rows), groups[rows.input_index]
     for number in range(5):
-        drawn = grower.draws(number)
+        drawn = grower.count_draws(number)
         for group in range(N_GROUPS):
             assert len(set(drawn[of_row == group])) == 1
         n_drawn = sum(drawn[of_row == group][0] for group in range(N_GROUPS))
         share = {None: 1.0, 0.4: 0.4, 20: 20 / N_GROUPS}[model.max_samples]
         assert n_drawn == round(share * N_GROUPS)
-        found = fitted.trees_.find_out_of_bag_leaves(rows.features.X, grower.drawing, 1)[number] < 0
+        found = (
+            fitted.trees_.find_out_of_bag_leaves(rows.features.X, grower.row_sampling, 1)[number]
+            < 0
+        )
         np.testing.assert_array_equal(found, drawn == 0)
 
 

@@ -28,10 +28,10 @@ from certree import (
     save,
 )
 from certree.ensembles.losses import LogLoss
-from certree.ensembles.several_losses import SeveralLosses
+from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.explain import shapley_values
 from certree.show import plot_loss, report
-from model_files import arrays_of, refuses, rewrite
+from model_files import expect_refusal, read_arrays, rewrite
 from weight_units import expect_no_unit
 
 SHORT = {"max_iter": 12, "random_state": 0}
@@ -69,14 +69,14 @@ def test_the_loss_is_the_sum_of_the_log_losses(lanes, n, seed, far):
     random = np.random.default_rng(seed)
     y = np.array([random.integers(0, max(2, width), n) for width in lanes])
     scores = far * random.normal(size=(sum(lanes), n))
-    loss = SeveralLosses.each([LogLoss(n_outputs=width) for width in lanes])
-    loss = loss.known_by(y, None, random.integers(0, 2**63, n).astype(np.uint64))
-    expected, gradient, hessian = reference.sums_of_log_losses(y, scores, lanes)
-    np.testing.assert_allclose(loss.of_rows(y, scores), expected, rtol=1e-9, atol=1e-12)
+    loss = MultiOutputLoss.combine([LogLoss(n_outputs=width) for width in lanes])
+    loss = loss.with_training_rows(y, None, random.integers(0, 2**63, n).astype(np.uint64))
+    expected, gradient, hessian = reference.compute_multi_column_log_loss(y, scores, lanes)
+    np.testing.assert_allclose(loss.compute_row_losses(y, scores), expected, rtol=1e-9, atol=1e-12)
     weight = random.random(n) + 0.1
     mean = np.average(expected, weights=weight)
-    assert loss.mean(y.astype(float), scores, weight) == pytest.approx(mean)
-    parts = zip(loss.of, y, loss.lanes.split(scores, axis=0), strict=True)
+    assert loss.compute_mean(y.astype(float), scores, weight) == pytest.approx(mean)
+    parts = zip(loss.components, y, loss.output_groups.split(scores, axis=0), strict=True)
     slopes = [
         one.compute_gradients(known, np.ascontiguousarray(said)) for one, known, said in parts
     ]
@@ -88,13 +88,13 @@ def test_slopes_are_those_of_the_loss():
     random = np.random.default_rng(0)
     lanes, y = [1, 3], np.array([random.integers(0, k, 20) for k in (2, 3)])
     scores, step = random.normal(size=(4, 20)), 1e-5
-    _, gradient, hessian = reference.sums_of_log_losses(y, scores, lanes)
-    before = reference.sums_of_log_losses(y, scores, lanes)[0]
+    _, gradient, hessian = reference.compute_multi_column_log_loss(y, scores, lanes)
+    before = reference.compute_multi_column_log_loss(y, scores, lanes)[0]
     for k in range(4):
         aside = [scores.copy(), scores.copy()]
         aside[0][k] -= step
         aside[1][k] += step
-        low, high = (reference.sums_of_log_losses(y, one, lanes)[0] for one in aside)
+        low, high = (reference.compute_multi_column_log_loss(y, one, lanes)[0] for one in aside)
         np.testing.assert_allclose((high - low) / (2 * step), gradient[k], atol=1e-8)
         factor = 1.0 if k == 0 else 1.5
         second = factor * (high - 2 * before + low) / step**2
@@ -107,10 +107,10 @@ def test_a_first_step_is_that_of_the_literal_twin():
     model = classifier(**how, l2_regularization=2.0).fit(X, labels)
     y, lanes = codes_of(labels), model._output_groups.sizes
     scores = np.repeat(model.start_[:, None], 60, axis=1)
-    _, gradient, hessian = reference.sums_of_log_losses(y, scores, lanes)
+    _, gradient, hessian = reference.compute_multi_column_log_loss(y, scores, lanes)
     (tree,), leaf = [*model.trees_], model.apply(X)[:, 0]
     for k in range(sum(lanes)):
-        steps = reference.newton_steps(tree, leaf, gradient[k], hessian[k], 2.0)
+        steps = reference.compute_newton_steps(tree, leaf, gradient[k], hessian[k], 2.0)
         at_leaves = tree.left < 0
         np.testing.assert_allclose(
             model.trees_.value[at_leaves, k], steps[at_leaves], rtol=1e-7, atol=1e-9
@@ -251,11 +251,13 @@ def test_the_order_of_columns_is_that_of_their_classes():
     rows = np.random.default_rng(0).integers(0, 2**63, 1200).astype(np.uint64)
     y, order = codes_of(labels), [2, 0, 1]
     losses = [LogLoss(n_outputs=width) for width in (1, 3, 1)]
-    known = SeveralLosses.each(losses).known_by(y, None, rows)
-    other = SeveralLosses.each([losses[k] for k in order]).known_by(y[order], None, rows)
+    known = MultiOutputLoss.combine(losses).with_training_rows(y, None, rows)
+    other = MultiOutputLoss.combine([losses[k] for k in order]).with_training_rows(
+        y[order], None, rows
+    )
     assert [order[k] for k in other.order] == list(known.order)
-    assert [goal[1] for goal in known.goals()] == [1.0, 1.0, 1.0]
-    assert sorted(goal[2:] for goal in known.goals()) == [(0, 1, 0), (1, 3, 1), (4, 1, 2)]
+    assert [goal[1] for goal in known.list_groups()] == [1.0, 1.0, 1.0]
+    assert sorted(goal[2:] for goal in known.list_groups()) == [(0, 1, 0), (1, 3, 1), (4, 1, 2)]
 
 
 @pytest.mark.threads
@@ -316,7 +318,7 @@ def test_parameters_set_after_a_fit_change_nothing():
 def test_rounds_are_chosen_by_all_columns(quality):
     X, labels = table(200)
     model = BoostedTreesClassifier(quality=quality, random_state=0).fit(X, labels)
-    assert len(model.trees_) == model.n_iter_ * model._n_members()
+    assert len(model.trees_) == model.n_iter_ * model._count_members()
     scores = model.decision_function(X).shape[1]
     assert (model.n_iter_ == round(200 * scores / 3)) is (quality == "fast")
     assert model.score(X, labels) > 0.5
@@ -403,12 +405,12 @@ def test_files_that_do_not_go_together_are_refused(name, tmp_path):
     X, labels = table()
     place = tmp_path / "model.certree"
     save(classifier().fit(X, labels), place)
-    held = arrays_of(place)[name]
+    held = read_arrays(place)[name]
     # Of values numbers that are none; classes must ascend.
     other = np.full_like(held, np.nan) if held.dtype.kind == "f" else held[::-1]
     for spoilt in (held[..., :-1], held[..., :0], held.astype("S9"), other):
         rewrite(place, {name: spoilt})
-        refuses(place)
+        expect_refusal(place)
 
 
 def test_headers_that_do_not_go_together_are_refused(tmp_path):
@@ -417,10 +419,10 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path):
     for header in ({"n_outputs": 2}, {"n_outputs": 4}, {"n_outputs": 1}, {"classes.2.dtype": "V4"}):
         save(classifier().fit(X, labels), place)
         rewrite(place, **header)
-        refuses(place)
+        expect_refusal(place)
     save(CertifiedBoostedTreesClassifier(max_iter=2).fit(X, labels[:, 0]), place)
     rewrite(place, n_outputs=2)
-    refuses(place, "several targets, and CertifiedBoostedTreesClassifier predicts one")
+    expect_refusal(place, "several targets, and CertifiedBoostedTreesClassifier predicts one")
 
 
 def test_sparse_rows_and_categories_are_taken():

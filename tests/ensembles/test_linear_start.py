@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
 from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.linear_start import linear_start, ridge_slopes, ridge_terms
+from certree.ensembles.linear_start import compute_ridge_terms, fit_ridge, grow_linear_start
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.rounds import Settings, started
 from certree.grow import BinnedGrower, Bins
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 from model_files import rewrite
 
 FEW = {"max_iter": 3, "random_state": 0}
@@ -31,9 +31,9 @@ def mixed(n, seed, *, p=4, missing=0.1):
 def a_run(X, y, weight=None, **options):
     """A run before its first round; the first feature holds categories."""
     category = np.arange(X.shape[1]) == 0
-    grower = BinnedGrower(Bins.of(X, category), max_leaves=4, **options)
+    grower = BinnedGrower(Bins.from_table(X, category), max_leaves=4, **options)
     settings = Settings(SquaredLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True)
-    return started(settings, grower, FeatureColumns((X,)), y, weight, (None,), 0)[0]
+    return started(settings, grower, DenseFeatures((X,)), y, weight, (None,), 0)[0]
 
 
 @given(
@@ -48,7 +48,7 @@ def test_the_line_is_that_of_the_reference(n, p, missing, weighted, seed):
     weight = np.random.default_rng(seed).uniform(0.1, 3.0, n) if weighted else None
     run = a_run(X[:, :p], y, weight)
     np.testing.assert_allclose(
-        ridge_terms(run)[0], reference.ridge_terms(run), rtol=1e-6, atol=1e-6
+        compute_ridge_terms(run)[0], reference.compute_ridge_terms(run), rtol=1e-6, atol=1e-6
     )
 
 
@@ -56,9 +56,9 @@ def test_the_line_does_not_depend_on_the_order_of_rows():
     X, y = mixed(200, 0)
     order = np.random.default_rng(1).permutation(200)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, 200)
-    terms = ridge_terms(a_run(X, y, weight))[0]
+    terms = compute_ridge_terms(a_run(X, y, weight))[0]
     np.testing.assert_array_equal(
-        ridge_terms(a_run(X[order], y[order], weight[order]))[0], terms[:, order]
+        compute_ridge_terms(a_run(X[order], y[order], weight[order]))[0], terms[:, order]
     )
 
 
@@ -67,9 +67,9 @@ def test_the_penalty_grows_with_noise():
     design = random.normal(size=(100, 5))
     design = (design - design.mean(axis=0)) / design.std(axis=0)
     slopes, weight = np.array([1.0, -1.0, 2.0, 0.5, 0.0]), np.ones(100)
-    exact = ridge_slopes(design, design @ slopes + 7.0, weight)
+    exact = fit_ridge(design, design @ slopes + 7.0, weight)
     np.testing.assert_allclose(exact, slopes, atol=1e-4)
-    noise = ridge_slopes(design, 100 * random.normal(size=100), weight)
+    noise = fit_ridge(design, 100 * random.normal(size=100), weight)
     least, *_ = np.linalg.lstsq(design, 100 * random.normal(size=100), rcond=None)
     assert np.abs(noise).sum() < 0.2 * np.abs(least).sum()
 
@@ -79,20 +79,20 @@ def test_trees_say_half_of_the_line_where_steps_suffice(weighted):
     X, y = mixed(200, 0)
     weight = np.random.default_rng(1).uniform(0.1, 3.0, 200) if weighted else None
     run = a_run(X, y, weight)
-    terms = ridge_terms(run)[0]
-    trees, rows = linear_start(run, None)
+    terms = compute_ridge_terms(run)[0]
+    trees, rows = grow_linear_start(run, None)
     assert len(trees) == X.shape[1]
     assert [{*tree.feature[~tree.is_leaf].tolist()} for tree in trees] == [{0}, {1}, {2}, {3}]
     np.testing.assert_allclose(trees.add(np.zeros((1, 200)), X, 1)[0], terms.sum(axis=0) / 2)
     assert rows[trees.root].tolist() == [200] * 4
-    few, rows = linear_start(run, 8)
+    few, rows = grow_linear_start(run, 8)
     share = np.ones(200) if weight is None else weight
     begin = 0
     for tree, term in zip(few, terms, strict=True):
         assert tree.n_leaves <= 8
         leaf = tree.apply(X)
         for v in range(tree.n_nodes):
-            inside = np.array([v in reference.path(tree, one) for one in leaf])
+            inside = np.array([v in reference.find_path(tree, one) for one in leaf])
             expected = np.average(term[inside], weights=share[inside]) / 2
             assert tree.value[v, 0] == pytest.approx(expected, abs=1e-9)
             assert rows[begin + v] == inside.sum()
@@ -103,7 +103,7 @@ def test_trees_keep_the_limits_of_the_grower():
     X, y = mixed(200, 0)
     slopes = [0, 1, 1, -1]
     y = y + np.nan_to_num(X[:, 2]) / np.nanstd(X[:, 2]) + np.nan_to_num(X[:, 3])
-    trees, _ = linear_start(a_run(X, y, monotonic_cst=slopes, min_samples_leaf=30), 64)
+    trees, _ = grow_linear_start(a_run(X, y, monotonic_cst=slopes, min_samples_leaf=30), 64)
     grid = np.nanquantile(X, np.linspace(0, 1, 50), axis=0)
     for tree in trees:
         j = int(tree.feature[0])
@@ -116,7 +116,7 @@ def test_trees_keep_the_limits_of_the_grower():
 
 def test_a_target_of_one_value_has_no_line():
     X, _ = mixed(50, 0)
-    trees, rows = linear_start(a_run(X, np.full(50, 0.1)), 64)
+    trees, rows = grow_linear_start(a_run(X, np.full(50, 0.1)), 64)
     assert len(trees) == len(rows) == 0
 
 
@@ -129,7 +129,7 @@ def test_rows_of_next_to_no_weight_and_far_numbers_do_no_harm():
     for column in (X[:, 3], X[:, 0]):
         column[:1] = 77.0
     for scale in (1e99, 1e-99):
-        trees, _ = linear_start(a_run(X, y * scale, weight), 64)
+        trees, _ = grow_linear_start(a_run(X, y * scale, weight), 64)
         said = trees.add(np.zeros((1, 60)), X, 1)[0]
         assert np.isfinite(said).all()
         assert np.abs(said).max() < 10 * scale
@@ -170,7 +170,9 @@ def test_a_line_gains_on_targets_that_have_one(quality, monkeypatch):
         return np.std(model.fit(*linear()).predict(X_new) - y_new)
 
     found = error()
-    monkeypatch.setattr(BoostedTreesRegressor, "_first_trees", BoostedTrees._first_trees)
+    monkeypatch.setattr(
+        BoostedTreesRegressor, "_make_initial_trees", BoostedTrees._make_initial_trees
+    )
     assert found < 0.9 * error()
 
 
@@ -184,7 +186,7 @@ def test_stages_and_importances_count_the_line():
     np.testing.assert_allclose(stages[0], first)
     moved = [0.0] * 3
     for number, tree in enumerate(model.trees_):
-        rows = np.bincount(np.concatenate([reference.path(tree, v) for v in tree.apply(X)]))
+        rows = np.bincount(np.concatenate([reference.find_path(tree, v) for v in tree.apply(X)]))
         for v in np.flatnonzero(~tree.is_leaf):
             for child in (tree.left[v], tree.left[v] + 1):
                 if number < 3:

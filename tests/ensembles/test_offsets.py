@@ -82,10 +82,10 @@ def test_the_start_is_the_best_constant_beside_offsets(loss, weighted):
     random = np.random.default_rng(0)
     y, offset = random.gamma(2.0, size=51), random.normal(size=(1, 51))
     weight = random.random(51) if weighted else None
-    start = loss.start(y, weight, offset)
+    start = loss.compute_start(y, weight, offset)
 
     def mean(constant):
-        of_rows = reference.losses(loss.name, loss.parameter, y, offset + constant)
+        of_rows = reference.compute_losses(loss.name, loss.parameter, y, offset + constant)
         return np.average(of_rows, weights=weight)
 
     near = start + np.linspace(-0.5, 0.5, 2001)
@@ -95,7 +95,7 @@ def test_the_start_is_the_best_constant_beside_offsets(loss, weighted):
 def test_the_start_of_huber_is_the_median_above_offsets():
     random = np.random.default_rng(0)
     y, offset = random.normal(size=51), random.normal(size=(1, 51))
-    assert HuberLoss().start(y, None, offset) == np.median(y - offset[0])
+    assert HuberLoss().compute_start(y, None, offset) == np.median(y - offset[0])
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3, 5])
@@ -105,14 +105,16 @@ def test_the_start_of_classes_fits_their_frequencies(n_outputs, weighted):
     n, k = 80, max(2, n_outputs)
     y, offset = random.integers(0, k, n), 3 * random.normal(size=(n_outputs, n))
     weight = random.random(n) if weighted else np.ones(n)
-    start = LogLoss(n_outputs).start(y, weight if weighted else None, offset)
+    start = LogLoss(n_outputs).compute_start(y, weight if weighted else None, offset)
     # Half a row more of each class, at the mean offset.
     means = np.average(offset, axis=1, weights=weight)[:, None]
     offsets = np.hstack([offset, np.repeat(means, k, axis=1)])
     targets, weights = np.append(y, np.arange(k)), np.append(weight, np.full(k, 0.5))
 
     def loss(constant):
-        return weights @ reference.losses("classes", 0.5, targets, offsets + constant[:, None])
+        return weights @ reference.compute_losses(
+            "classes", 0.5, targets, offsets + constant[:, None]
+        )
 
     best = minimize(loss, np.zeros(n_outputs), tol=1e-12)
     assert loss(start) <= best.fun * (1 + 1e-9)
@@ -165,8 +167,8 @@ def test_exposures_weigh_rates(loss):
         random.normal(size=(1, 50)),
     )
     weight = e ** (2 - loss.power)
-    beside = reference.loss_slopes(loss.name, 0.5, y, scores + np.log(e))
-    rates = reference.loss_slopes(loss.name, 0.5, y / e, scores)
+    beside = reference.compute_gradients(loss.name, 0.5, y, scores + np.log(e))
+    rates = reference.compute_gradients(loss.name, 0.5, y / e, scores)
     for one, other, ours in zip(
         beside, rates, loss.compute_gradients(y, scores + np.log(e)), strict=True
     ):

@@ -16,7 +16,7 @@ from certree import BoostedTreesRanker, _core, load, save
 from certree.ensembles.rounds import advance
 from certree.explain import shapley_values
 from certree.export import check_export
-from certree.rows.documents import query_numbers
+from certree.rows.queries import number_queries
 from weight_units import expect_no_unit
 
 FAST = {"max_iter": 12, "random_state": 0}
@@ -50,10 +50,10 @@ def ranked(draw):
 def test_slopes_are_those_of_the_literal_loops_over_pairs(world):
     query, y, score, weight, truncation, at = world
     found = _core.compute_ranking_gradients((query, truncation, at), y, score, weight, 1)
-    expected = reference.ranking_slopes(query, truncation, y, score, weight)
+    expected = reference.compute_ranking_gradients(query, truncation, y, score, weight)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
-    spread = reference.ranking_dispersion(*expected, weight)
+    spread = reference.compute_ranking_dispersion(*expected, weight)
     assert _core.estimate_gradient_dispersion(*found, weight) == pytest.approx(spread, rel=1e-9)
 
 
@@ -74,8 +74,8 @@ def test_gradients_of_a_query_sum_to_nothing(world):
 @given(ranked(), st.integers(0, 2**32 - 1))
 def test_gradients_are_those_of_the_pairs_losses_whose_worth_stays(world, seed):
     query, y, score, weight, truncation, _ = world
-    pairs = reference.ranking_pairs(query, truncation, y, score)
-    unit = reference.ranking_unit(pairs, score, weight, query)
+    pairs = reference.find_ranking_pairs(query, truncation, y, score)
+    unit = reference.compute_ranking_unit(pairs, score, weight, query)
 
     def loss(scores):
         of_pair = [
@@ -107,7 +107,7 @@ def test_ndcg_is_that_of_scikit_learn(world):
         told.append(known)
         weights.append(1 if weight is None else weight[mine][0])
     assert found == pytest.approx(np.average(told, weights=weights))
-    expected = 1 - reference.mean_ranking_loss(query, at, y, score, weight)
+    expected = 1 - reference.compute_mean_ranking_loss(query, at, y, score, weight)
     assert found == pytest.approx(expected)
 
 
@@ -221,12 +221,12 @@ def test_rounds_are_those_of_the_literal_twin(monkeypatch):
     model = BoostedTreesRanker(max_iter=4, subsample=0.6, random_state=3, max_thresholds=None)
     model.fit(X, y, np.linspace(0.5, 1.5, 15)[qid], qid=qid)
     run = runs[0][0]
-    scores, made, _ = reference.boosting_rounds(run, 0, 4, _core.compute_round_steps)
+    scores, made, _ = reference.run_boosting_rounds(run, 0, 4, _core.compute_round_steps)
     steps = np.concatenate([one for _, one, _ in made])
     np.testing.assert_allclose(model.trees_.value, steps, rtol=1e-7, atol=1e-9)
-    at = model._loss()
-    assert at.of_queries(run.y, scores[0], run.weight, run.query) == pytest.approx(
-        reference.mean_ranking_loss(run.query, 10, run.y, scores[0], run.weight)
+    at = model._make_loss()
+    assert at.compute_query_loss(run.y, scores[0], run.weight, run.query) == pytest.approx(
+        reference.compute_mean_ranking_loss(run.query, 10, run.y, scores[0], run.weight)
     )
     drawn = [len(set(run.keys[run.query == number])) for number in np.unique(run.query)]
     assert set(drawn) == {1}
@@ -238,7 +238,7 @@ def test_it_learns_to_rank():
     model = BoostedTreesRanker(random_state=0, max_iter=60).fit(X, y, group=group)
     chance = np.mean(
         [
-            1 - reference.mean_ranking_loss(qid, 10, known, rng.normal(size=len(qid)), None)
+            1 - reference.compute_mean_ranking_loss(qid, 10, known, rng.normal(size=len(qid)), None)
             for rng in map(np.random.default_rng, range(3))
         ]
     )
@@ -403,7 +403,7 @@ def test_relevances_that_are_none_are_refused(y):
 def test_names_of_queries_may_be_of_any_kind(names):
     given_names = np.empty(len(names), dtype=object)
     given_names[:] = names
-    number = query_numbers(len(names), None, given_names)
+    number = number_queries(len(names), None, given_names)
     for i, one in enumerate(names):
         assert [one == other for other in names] == (number == number[i]).tolist()
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
 from certree.ensembles import BoostedTreesRanker, CertifiedBoostedTreesRegressor, CustomLoss
-from certree.ensembles.standard_errors import Thirds
+from certree.ensembles.standard_errors import ThirdFits
 from weight_units import expect_no_unit
 
 SHORT = {"max_iter": 8, "standard_errors": True, "random_state": 0}
@@ -42,13 +42,13 @@ def models():
 @pytest.fixture
 def kept(monkeypatch):
     """The thirds that fits have compared."""
-    found, told = [], Thirds.errors
+    found, told = [], ThirdFits.compute_standard_errors
 
     def errors(self, *rest):
         found.append((self, rest))
         return told(self, *rest)
 
-    monkeypatch.setattr(Thirds, "errors", errors)
+    monkeypatch.setattr(ThirdFits, "compute_standard_errors", errors)
     return found
 
 
@@ -65,12 +65,12 @@ def test_they_are_what_the_reference_says(model, table, weighted, kept):
     for fold, runs in zip(thirds.folds, thirds.runs, strict=True):
         assert len(runs[0].trees()) == model.n_iter_
         mean = sum(run.scores for run in runs) / len(runs)
-        rows = [*fold.grow, *fold.judge]
+        rows = [*fold.train, *fold.validation]
         assert sorted(rows) == list(range(len(y)))
         fits.append({i: mean[:, place] for place, i in enumerate(rows)})
-    own = [[*fold.grow] for fold in thirds.folds]
+    own = [[*fold.train] for fold in thirds.folds]
     assert {len(rows) for rows in own} == {len(y) // 3}
-    told = reference.standard_errors(fits, own, scores.T, said.T, weight)
+    told = reference.compute_standard_errors(fits, own, scores.T, said.T, weight)
     found = said.T * model._errors.scale + model._errors.constant
     np.testing.assert_allclose(found, told, rtol=1e-9)
     # What is added up are deviations of the leaves that rows reach.
@@ -87,14 +87,14 @@ def test_errors_of_shares_are_those_of_small_changes_of_scores():
     drawn = random.normal(size=(3, 100_000))
     drawn = (drawn - drawn.mean(axis=0)) * np.sqrt(1.5)
     for i in range(5):
-        moved = model._shares(scores[:, i, None] + errors[:, i, None] * drawn)
-        told = model._told_errors(scores, errors)[i]
+        moved = model._compute_probabilities(scores[:, i, None] + errors[:, i, None] * drawn)
+        told = model._convert_errors(scores, errors)[i]
         np.testing.assert_allclose(told, moved.std(axis=0), rtol=0.02)
-    wide = model._told_errors(scores, np.full((3, 5), 100.0))
+    wide = model._convert_errors(scores, np.full((3, 5), 100.0))
     assert wide.max() == 0.5
     two = BoostedTreesClassifier(**SHORT).fit(*classes())
     np.testing.assert_allclose(
-        two._told_errors(np.array([[0.3]]), np.array([[0.01]])),
+        two._convert_errors(np.array([[0.3]]), np.array([[0.01]])),
         np.full((1, 2), 0.01 * expit(0.3) * expit(-0.3)),
     )
 
@@ -199,7 +199,7 @@ def test_of_whole_groups_none_is_on_both_sides(kept):
     model = BoostedTreesRegressor(**SHORT).fit(X, y, groups=groups)
     assert model.predict_std(X).min() > 0
     for fold in kept[0][0].folds:
-        assert not {*groups[fold.grow]} & {*groups[fold.judge]}
+        assert not {*groups[fold.train]} & {*groups[fold.validation]}
 
 
 def test_few_rows_start_from_the_line_in_thirds_too(kept):
@@ -230,8 +230,8 @@ def test_levels_missing_values_losses_and_early_stopping(monkeypatch):
         walked.append(made[0].n_features)
         return made
 
-    first = BoostedTreesRegressor._first_trees
-    monkeypatch.setattr(BoostedTreesRegressor, "_first_trees", first_trees)
+    first = BoostedTreesRegressor._make_initial_trees
+    monkeypatch.setattr(BoostedTreesRegressor, "_make_initial_trees", first_trees)
     for given in ({}, {"early_stopping": True}, {"loss": loss}, {"loss": "quantile"}):
         model = BoostedTreesRegressor(**{**SHORT, **given}).fit(frame, y)
         told = model.predict_std(frame)
@@ -292,4 +292,4 @@ def test_errors_of_several_numbers_and_quantiles_stand_in_their_columns():
     ends = BoostedTreesRegressor("quantile", quantile=[0.4, 0.5], **SHORT).fit(X, y)
     scores, errors = np.array([[1.0, 3.0], [2.0, 1.0]]), np.array([[10.0, 30.0], [20.0, 11.0]])
     # Sorted predictions take their errors along.
-    assert ends._told_errors(scores, errors).tolist() == [[10.0, 20.0], [11.0, 30.0]]
+    assert ends._convert_errors(scores, errors).tolist() == [[10.0, 20.0], [11.0, 30.0]]

@@ -16,22 +16,22 @@ from sklearn.base import clone
 
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesPosteriors
 from certree.certificates.model_selection import PILOT
-from certree.estimators.certified_classifier import learning_curve
+from certree.estimators.certified_classifier import compute_learning_curve
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.interface.fitted_state import atomic_fit
 from certree.parts import resources, sources
 from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions
-from certree.rows.split import Deal
+from certree.rows.split import TrainCalibrationSplitter
 from same_models import (
-    InChunks,
+    ChunkedRows,
     assert_same,
     assert_same_fields,
     expect_same_tree,
-    in_groups,
-    parted,
-    table,
-    write_parts,
+    make_groups,
+    make_table,
+    split_table,
+    write_files,
 )
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="tells no memory")
@@ -47,9 +47,9 @@ def model_of(target, **how):
 
 @atomic_fit
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22, groups=None):
-    parts = Here(InChunks(X, y, weight, ends, groups), None, n_threads)
+    parts = Here(ChunkedRows(X, y, weight, ends, groups), None, n_threads)
     parts.portions = Portions(n_threads, together=together)
-    model._fit_parts(parts)
+    model._fit_blocks(parts)
     return model
 
 
@@ -90,8 +90,8 @@ WAYS = [
 
 @pytest.mark.parametrize(("target", "how"), WAYS)
 def test_files_and_memory_have_the_same_fit(target, how, tmp_path, monkeypatch, left_nothing):
-    rows = table(N, target).drop_columns(["w"])
-    files = write_parts(tmp_path, rows, ENDS)
+    rows = make_table(N, target).drop_columns(["w"])
+    files = write_files(tmp_path, rows, ENDS)
     X, y = rows.drop_columns(["y"]), rows["y"].to_numpy(zero_copy_only=False)
     here = model_of(target, **how).fit(X, y)
     for part_rows in (2**19, 170, 90):
@@ -146,7 +146,7 @@ WEIGHED = [
 @pytest.mark.parametrize("weights", ["real", "whole"])
 @pytest.mark.parametrize(("target", "how"), WEIGHED)
 def test_weights_mean_the_same(target, how, weights, tmp_path):
-    X, y, weight = parted(table(N, target, weights=weights))
+    X, y, weight = split_table(make_table(N, target, weights=weights))
     here = model_of(target, **how).fit(X, y, weight)
     there = fit_in_chunks(model_of(target, **how), X, y, weight, [0, 1, 1, 600, N], 2)
     expect_same_fit(here, there, tmp_path)
@@ -165,12 +165,12 @@ def test_weights_mean_the_same(target, how, weights, tmp_path):
 def test_no_order_of_the_rows_changes_a_number(
     seed, target, ends, weights, leaves, together, groups
 ):
-    rows = table(400, target, seed % 1000, weights or "real")
+    rows = make_table(400, target, seed % 1000, weights or "real")
     order = np.random.RandomState(seed).permutation(400)
     if groups is not None:
-        groups, rows = in_groups(rows, groups, seed=seed % 1000)
+        groups, rows = make_groups(rows, groups, seed=seed % 1000)
         rows = rows.drop_columns(["g"])
-    X, y, weight = parted(rows, weights is not None)
+    X, y, weight = split_table(rows, weights is not None)
     moved = X.take(order), y[order], None if weight is None else weight[order]
     here, there = (model_of(target, max_leaf_nodes=leaves, n_jobs=1) for _ in range(2))
     how = {"together": together, "groups": None if groups is None else groups[order]}
@@ -183,19 +183,19 @@ def test_no_order_of_the_rows_changes_a_number(
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weights", ["real", "whole", None])
 def test_learning_curves_are_the_same(weights, grouped):
-    groups, rows = in_groups(table(N, "three", weights=weights or "real"), "text")
+    groups, rows = make_groups(make_table(N, "three", weights=weights or "real"), "text")
     groups = groups if grouped else None
-    X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
+    X, y, weight = split_table(rows.drop_columns(["g"]), weights is not None)
     here, there = model_of("three"), model_of("three")
-    deal = Deal(PILOT, np.random.RandomState(0), by_content=True)
-    training = here._take(X, y, weight, groups=groups, dealt=deal)
-    source = InChunks(X, y, weight, [0, 400, N], groups)
+    deal = TrainCalibrationSplitter(PILOT, np.random.RandomState(0), by_content=True)
+    training = here._prepare_training(X, y, weight, groups=groups, row_splitter=deal)
+    source = ChunkedRows(X, y, weight, [0, 400, N], groups)
     dealt = CertifiedFitOfParts.of(there, Here(source, None, 1))
     told, sides = dealt.pilot(PILOT, np.random.RandomState(0), np.random.RandomState(0))
-    curve = here._learning_curve(training, np.random.RandomState(0))
-    assert learning_curve(*told) == curve
+    curve = here._compute_pilot_curve(training, np.random.RandomState(0))
+    assert compute_learning_curve(*told) == curve
     assert curve[0].share < curve[1].share < 1.1 * PILOT
-    assert sides.n_units == training.sides.n_units
+    assert sides.n_units == training.split.n_units
     assert grouped == (sides.n_units in (59, 60))
 
 
@@ -212,9 +212,9 @@ GROUPED = [
 def test_groups_grow_or_certify_as_in_memory(
     target, how, kind, weights, tmp_path, monkeypatch, left_nothing
 ):
-    groups, rows = in_groups(table(N, target, weights=weights or "real"), kind)
-    files = write_parts(tmp_path, rows if weights else rows.drop_columns(["w"]), ENDS)
-    X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
+    groups, rows = make_groups(make_table(N, target, weights=weights or "real"), kind)
+    files = write_files(tmp_path, rows if weights else rows.drop_columns(["w"]), ENDS)
+    X, y, weight = split_table(rows.drop_columns(["g"]), weights is not None)
     here = model_of(target, **how).fit(X, y, weight, groups)
     for part_rows in (2**19, 500, 170):
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
@@ -244,11 +244,11 @@ FORMS = [
 
 @pytest.mark.parametrize(("form", "kind"), FORMS)
 def test_every_format_has_the_same_groups(form, kind, tmp_path):
-    groups, rows = in_groups(table(N), kind)
+    groups, rows = make_groups(make_table(N), kind)
     if kind == "text":  # of CSV others are numbers
         groups = np.array([f"no {one}" for one in groups], dtype=object)
         rows = rows.set_column(rows.column_names.index("g"), "g", pa.array(groups))
-    X, y, weight = parted(rows.drop_columns(["g"]))
+    X, y, weight = split_table(rows.drop_columns(["g"]))
     here = model_of("two", train_size=0.5).fit(X, y, weight, groups)
     (tmp_path / "rows").mkdir()
     own = rows["g"].combine_chunks()
@@ -275,9 +275,9 @@ def test_every_format_has_the_same_groups(form, kind, tmp_path):
 
 
 def test_few_rows_in_groups_are_fitted_in_memory(tmp_path):
-    groups, rows = in_groups(table(100), "text", 30)
+    groups, rows = make_groups(make_table(100), "text", 30)
     pq.write_table(rows, tmp_path / "rows.parquet")
-    here = model_of("two").fit(*parted(rows.drop_columns(["g"])), groups)
+    here = model_of("two").fit(*split_table(rows.drop_columns(["g"])), groups)
     there = model_of("two").fit(tmp_path / "rows.parquet", "y", "w", groups="g")
     expect_same_fit(here, there, tmp_path)
 
@@ -290,8 +290,8 @@ def message(fit, *given, **how):
 
 @pytest.mark.parametrize("target", ["two", "numbers"])
 def test_wrong_groups_are_refused_as_in_memory(target, tmp_path):
-    _, rows = in_groups(table(N, target), "text")
-    X, y, weight = parted(rows.drop_columns(["g"]))
+    _, rows = make_groups(make_table(N, target), "text")
+    X, y, weight = split_table(rows.drop_columns(["g"]))
     model, number = model_of(target), np.arange(N) % 30
     weight = np.where(np.arange(N) < 450, 0, weight)  # no row of the first file has any
     rows = rows.set_column(rows.column_names.index("w"), "w", pa.array(weight))
@@ -307,21 +307,21 @@ def test_wrong_groups_are_refused_as_in_memory(target, tmp_path):
         pa.array(np.where(number % 7, stamp, np.datetime64("NaT"))),
     ):
         given = rows.set_column(rows.column_names.index("g"), "g", values)
-        files = write_parts(tmp_path, given, (0, 400, 400, N))
+        files = write_files(tmp_path, given, (0, 400, 400, N))
         one = message(model.fit, files, "y", "w", groups="g")
         memory = pa.table({"g": values})["g"].to_pandas().to_numpy()
         assert one == message(model.fit, X, y, weight, groups=memory)
         said.add(one.split(", got")[0])
     assert said == {"groups must name a group of every row"}
     one_group = rows.set_column(rows.column_names.index("g"), "g", pa.array(np.zeros(N)))
-    files = write_parts(tmp_path, one_group, ENDS)
+    files = write_files(tmp_path, one_group, ENDS)
     lacking = message(model.fit, files, "y", "w", groups="g")
     assert "of 1 groups leaves none to" in lacking
     assert lacking == message(model.fit, X, y, weight, groups=np.zeros(N))
     assert "column for groups, got ndarray" in message(model.fit, files, "y", groups=np.zeros(N))
     assert "groups='h' is no column of" in message(model.fit, files, "y", groups="h")
     words = pa.array([[1], [2, 3]] * (N // 2))
-    files = write_parts(tmp_path, rows.set_column(rows.column_names.index("g"), "g", words), ENDS)
+    files = write_files(tmp_path, rows.set_column(rows.column_names.index("g"), "g", words), ENDS)
     assert "groups must hold values that can be ordered" in message(
         model.fit, files, "y", groups="g"
     )
@@ -329,9 +329,9 @@ def test_wrong_groups_are_refused_as_in_memory(target, tmp_path):
 
 
 def test_rows_that_are_alike_in_a_group_repeat_none(tmp_path):
-    rows = table(N).drop_columns(["w"]).append_column("g", pa.array(np.arange(N) // 9))
+    rows = make_table(N).drop_columns(["w"]).append_column("g", pa.array(np.arange(N) // 9))
     rows = pa.concat_tables([rows, rows.slice(0, 300), rows.slice(0, 3)])
-    files = write_parts(tmp_path, rows, (0, 700, N + 200, N + 303))
+    files = write_files(tmp_path, rows, (0, 700, N + 200, N + 303))
     X, y = rows.drop_columns(["y", "g"]), rows["y"].to_numpy()
     here = model_of("two", train_size=0.3).fit(X, y, groups=rows["g"].to_numpy())
     there = model_of("two", train_size=0.3).fit(files, "y", groups="g")
@@ -341,7 +341,7 @@ def test_rows_that_are_alike_in_a_group_repeat_none(tmp_path):
 
 
 def test_a_class_that_only_certifies(tmp_path):
-    X, _, _ = parted(table(N), weighed=False)
+    X, _, _ = split_table(make_table(N), weighed=False)
     y = np.array(["one", "two"], dtype=object)[np.arange(N) % 2]
     y[::90] = [f"rare {k}" for k in range(10)]
     here = model_of("two", train_size=0.5, class_weight="balanced").fit(X, y)
@@ -367,14 +367,14 @@ def test_categories_are_those_of_the_rows_that_grow(tmp_path):
 
 
 def test_few_rows_are_fitted_in_memory(tmp_path):
-    rows = table(100).drop_columns(["w"])
+    rows = make_table(100).drop_columns(["w"])
     pq.write_table(rows, tmp_path / "rows.parquet")
     here = model_of("two").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
     expect_same_fit(here, model_of("two").fit(tmp_path / "rows.parquet", "y"), tmp_path)
 
 
 def test_a_random_state_goes_on_as_in_memory():
-    X, y, _ = parted(table(N), weighed=False)
+    X, y, _ = split_table(make_table(N), weighed=False)
     states = [np.random.RandomState(5) for _ in range(2)]
     model_of("two", random_state=states[0]).fit(X, y)
     fit_in_chunks(model_of("two", random_state=states[1]), X, y, None, [0, 300, N])
@@ -394,7 +394,7 @@ REFUSED = [
 def test_what_takes_rows_in_memory_is_refused_by_name(
     target, how, given, said, tmp_path, left_nothing
 ):
-    files = write_parts(tmp_path, table(N, target).drop_columns(["w"]), ENDS)
+    files = write_files(tmp_path, make_table(N, target).drop_columns(["w"]), ENDS)
     model = model_of(target).set_params(**how)
     with pytest.raises(ValueError, match=said):
         model.fit(files, "y", **given)
@@ -403,8 +403,8 @@ def test_what_takes_rows_in_memory_is_refused_by_name(
 
 @pytest.mark.parametrize("word", ["auto", "refuse"])
 def test_repeated_rows_are_counted_as_in_memory(word, tmp_path):
-    rows = table(N).drop_columns(["w"])
-    files = write_parts(tmp_path, rows, ENDS)
+    rows = make_table(N).drop_columns(["w"])
+    files = write_files(tmp_path, rows, ENDS)
     said = []
     for X, y in ((rows.drop_columns(["y"]), rows["y"].to_numpy()), (files, "y")):
         with pytest.raises(ValueError, match="rows that certify repeat other rows") as refused:
@@ -414,7 +414,7 @@ def test_repeated_rows_are_counted_as_in_memory(word, tmp_path):
 
 
 def test_classes_and_preprocessors_take_rows_in_memory(tmp_path):
-    files = write_parts(tmp_path, table(N).drop_columns(["w"]), ENDS)
+    files = write_files(tmp_path, make_table(N).drop_columns(["w"]), ENDS)
     with pytest.raises(ValueError, match="classes takes rows in memory"):
         model_of("two").fit(files, "y", classes=[0, 1])
     from sklearn.preprocessing import StandardScaler
@@ -424,19 +424,19 @@ def test_classes_and_preprocessors_take_rows_in_memory(tmp_path):
 
 
 def test_an_error_leaves_the_model_as_it_was(tmp_path):
-    X, y, _ = parted(table(N), weighed=False)
+    X, y, _ = split_table(make_table(N), weighed=False)
     model = model_of("two").fit(X, y)
     before = model.tree_, model.certificate_, model.sample_hashes_
-    rows = table(N, "numbers").drop_columns(["w"])
+    rows = make_table(N, "numbers").drop_columns(["w"])
     with pytest.raises(ValueError, match="Unknown label type"):
-        model.fit(write_parts(tmp_path, rows, ENDS), "y")
+        model.fit(write_files(tmp_path, rows, ENDS), "y")
     assert (model.tree_, model.certificate_, model.sample_hashes_) == before
 
 
 @linux
 @pytest.mark.parametrize("target", ["two", "numbers"])
 def test_a_limit_of_memory_changes_nothing(target, tmp_path):
-    files = write_parts(tmp_path, table(N, target), ENDS)
+    files = write_files(tmp_path, make_table(N, target), ENDS)
     free = model_of(target, max_leaf_nodes=5).fit(files, "y", sample_weight="w")
     with resources(memory_limit="8GB"):
         same = model_of(target, max_leaf_nodes=5).fit(files, "y", sample_weight="w")
@@ -448,9 +448,9 @@ def test_a_limit_of_memory_changes_nothing(target, tmp_path):
 @linux
 @pytest.mark.parametrize("target", ["two", "numbers"])
 def test_a_limit_takes_whole_weights_of_any_size(target, tmp_path):
-    rows = table(N, target, weights="whole")
+    rows = make_table(N, target, weights="whole")
     heavy = pa.array(10_000 * rows["w"].to_numpy())
-    files = write_parts(tmp_path, rows.drop_columns(["w"]).append_column("w", heavy), ENDS)
+    files = write_files(tmp_path, rows.drop_columns(["w"]).append_column("w", heavy), ENDS)
     free = model_of(target).fit(files, "y", sample_weight="w")
     with resources(memory_limit="8GB"):
         same = model_of(target).fit(files, "y", sample_weight="w")
@@ -460,7 +460,7 @@ def test_a_limit_takes_whole_weights_of_any_size(target, tmp_path):
 @pytest.mark.filterwarnings("ignore:sample_weight differs so much:UserWarning")
 @pytest.mark.parametrize("how", [{}, {"class_weight": "balanced"}])
 def test_the_effective_number_is_that_of_all_rows(how):
-    X, y, weight = parted(table(N))
+    X, y, weight = split_table(make_table(N))
     weight = np.where(np.arange(N) == 0, 3000.0, weight)
     here = model_of("two", **how).fit(X, y, weight)
     there = fit_in_chunks(model_of("two", **how), X, y, weight, [0, 300, N])
@@ -468,7 +468,7 @@ def test_the_effective_number_is_that_of_all_rows(how):
 
 
 def test_uneven_weights_are_worth_one_warning():
-    X, y, weight = parted(table(N))
+    X, y, weight = split_table(make_table(N))
     weight = np.where(np.arange(N) == 0, 3000.0, weight)
     with pytest.warns(UserWarning, match="sample_weight differs so much that 900 rows") as found:
         fit_in_chunks(model_of("two"), X, y, weight, [0, 300, N])
@@ -477,8 +477,8 @@ def test_uneven_weights_are_worth_one_warning():
 
 @linux
 def test_a_limit_takes_no_groups(tmp_path):
-    rows = table(N).drop_columns(["w"]).append_column("g", pa.array(np.arange(N) // 3))
-    files = write_parts(tmp_path, rows)
+    rows = make_table(N).drop_columns(["w"]).append_column("g", pa.array(np.arange(N) // 3))
+    files = write_files(tmp_path, rows)
     with (
         resources(memory_limit="8GB"),
         pytest.raises(

@@ -18,7 +18,7 @@ from certree.certificates import (
     pruning_prior,
 )
 from certree.certificates.inequalities import bounds
-from certree.certificates.parts import PredictionIntervals
+from certree.certificates.subsets import PredictionIntervals
 from certree.rows.split import train_calibration_split
 from certree.weights import map_pruning
 from sklearn_checks import copies_differ, expect_checks
@@ -50,7 +50,7 @@ def fitted(n=800, **switches):
 
 
 def weighing(n, train_size=0.5):
-    return train_calibration_split(n, train_size, np.random.RandomState(0)).weigh
+    return train_calibration_split(n, train_size, np.random.RandomState(0)).calibration
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -66,7 +66,9 @@ def test_the_vote_is_that_of_the_growing_rows_alone():
     sides = train_calibration_split(400, 0.5, np.random.RandomState(0))
     model = CertifiedTreeRegressor(random_state=0).fit(X, y)
     changed = y.copy()
-    changed[sides.weigh] = np.random.default_rng(0).permutation(changed[sides.weigh]) - 7
+    changed[sides.calibration] = (
+        np.random.default_rng(0).permutation(changed[sides.calibration]) - 7
+    )
     other = CertifiedTreeRegressor(random_state=0).fit(X, changed)
     np.testing.assert_array_equal(model.predict(X), other.predict(X))
     np.testing.assert_array_equal(model.intervals_.scale, other.intervals_.scale)
@@ -74,7 +76,7 @@ def test_the_vote_is_that_of_the_growing_rows_alone():
     assert model.certificate_.bound != other.certificate_.bound
     plain = PACBayesTreeRegressor(cv=[(np.arange(150), np.arange(150, 200))], lambda_error=0.5)
     given = clone(model).set_params(cv=plain.cv)
-    alone = clone(plain).set_params(lambda_error=None).fit(X[sides.grow], y[sides.grow])
+    alone = clone(plain).set_params(lambda_error=None).fit(X[sides.train], y[sides.train])
     np.testing.assert_allclose(given.fit(X, y).predict(X), alone.predict(X), rtol=1e-12)
 
 
@@ -89,12 +91,12 @@ def test_bands_are_those_of_the_definition(widths, coverage, delta):
     for region in range(len(mass)):
         own = model.intervals_.region[leaf] == region
         scores = np.sort(off[own] / model.intervals_.scale[leaf[own]])
-        place = reference.place_to_cover(len(scores), coverage, delta * mass[region])
+        place = reference.find_covering_rank(len(scores), coverage, delta * mass[region])
         reach.append(np.append(scores, np.inf)[place - 1])
     found = model.predict_interval(X[:50], coverage, delta)
     for x, band in zip(X[:50], found, strict=True):
         columns = model.vote_.score[:, 0], model.intervals_.scale, model.intervals_.region
-        expected = reference.interval(model.tree_, *columns, reach, x)
+        expected = reference.compute_interval(model.tree_, *columns, reach, x)
         np.testing.assert_allclose(band, expected, rtol=1e-12)
         assert band[0] <= expected[0] <= expected[1] <= band[1]
     made = model.certify_interval(coverage, delta)
@@ -109,7 +111,7 @@ def test_the_certificate_is_on_the_truncated_error():
     model, X, y = fitted()
     weigh = weighing(len(y))
     certificate = model.certificate_
-    observed = reference.truncated_error(
+    observed = reference.compute_truncated_error(
         model.tree_, model.vote_.score[:, 0], X[weigh], y[weigh], certificate.unit
     )
     assert certificate.risk == pytest.approx(observed)
@@ -151,7 +153,7 @@ def test_prunings_are_certified_at_once_by_their_mass():
     for pruning in (likeliest, certree.prunings.cost_complexity(model.tree_, model.stats_, 3.0)):
         certificate = model.certify_pruning(pruning)
         value = Voting("mean", 2.0).ballots(model.tree_, model.stats_).cast(model.tree_, pruning)
-        observed = reference.truncated_error(
+        observed = reference.compute_truncated_error(
             model.tree_, value.score[:, 0], X[weigh], y[weigh], certificate.unit
         )
         assert certificate.risk == pytest.approx(observed)
@@ -187,7 +189,7 @@ def test_the_prior_of_prunings_sums_to_one():
     posterior = certree.pac_bayes(tree, certree.measure(tree, X, y), 1.0, 0.0)
     prior = pruning_prior(tree, map_pruning(tree, posterior))
     total = 0.0
-    for pruning in reference.prunings(tree):
+    for pruning in reference.enumerate_prunings(tree):
         weight = np.zeros(tree.n_nodes)
         weight[[cell[0] for cell in pruning]] = 1
         splits = (reference_reached(tree, weight)) & (weight == 0)
@@ -201,7 +203,7 @@ def reference_reached(tree, weight):
     """Nodes that no leaf of a pruning lies above."""
     above = np.zeros(tree.n_nodes, dtype=bool)
     for node in range(1, tree.n_nodes):
-        parent = reference.path(tree, node)[-2]
+        parent = reference.find_path(tree, node)[-2]
         above[node] = above[parent] or weight[parent] == 1
     return ~above
 
@@ -298,7 +300,7 @@ def test_frames_categories_and_preprocessors_serve():
     assert model.predict_interval(X).shape == (442, 2)
     numbers = X.drop(columns="kind").to_numpy()
     scaled = CertifiedTreeRegressor(preprocessor=StandardScaler(), random_state=0).fit(numbers, y)
-    grow = train_calibration_split(442, 0.5, np.random.RandomState(0)).grow
+    grow = train_calibration_split(442, 0.5, np.random.RandomState(0)).train
     np.testing.assert_allclose(scaled.preprocessor_.mean_, numbers[grow].mean(axis=0))
     assert np.isfinite(scaled.predict_interval(numbers)).all()
     holes = numbers.copy()

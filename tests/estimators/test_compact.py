@@ -18,7 +18,7 @@ from certree import (
     PrunedTreeClassifier,
     Voting,
 )
-from certree.estimators.compact import compacted
+from certree.estimators.compact import compact_tree
 from certree.tree import LEAF
 from strategies import trees_and_stats
 
@@ -36,10 +36,10 @@ def test_the_smaller_tree_is_the_literal_one(
     weights = certree.pac_bayes(tree, stats, inverse_temperature, 0.0)
     ballots = voting.ballots(tree, stats)
     values = np.eye(stats.n_classes)[ballots.label] if ballots.values is None else ballots.values
-    smaller, kept, posterior, ballot = compacted(tree, stats, weights, voting, tolerance)
+    smaller, kept, posterior, ballot = compact_tree(tree, stats, weights, voting, tolerance)
     # Where a change is the tolerance itself, rounding decides.
     near = [
-        reference.compacted_leaves(tree, weights.weight, values, tolerance + slack)
+        reference.compact_leaves(tree, weights.weight, values, tolerance + slack)
         for slack in (-1e-9, 1e-9)
     ]
     if near[0].keys() != near[1].keys():
@@ -52,7 +52,7 @@ def test_the_smaller_tree_is_the_literal_one(
     np.testing.assert_array_equal(kept.counts[leaves], stats.counts[order])
     assert (smaller.chain[leaves] == 1).all()
     for leaf in np.flatnonzero(leaves):
-        assert posterior.weight[reference.path(smaller, leaf)].sum() == pytest.approx(1)
+        assert posterior.weight[reference.find_path(smaller, leaf)].sum() == pytest.approx(1)
     np.testing.assert_allclose(
         posterior.weight,
         certree.weights.reached(smaller, posterior) * expit(-posterior.log_odds),

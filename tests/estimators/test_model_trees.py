@@ -29,7 +29,7 @@ from certree import (
     PACBayesTreeClassifier,
     PrunedTreeRegressor,
 )
-from certree.estimators.model_trees import _rows_of_nodes
+from certree.estimators.model_trees import _list_node_rows
 from certree.estimators.tune import LOG_GRID, linear_grid
 from certree.prunings import Polynomial, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
@@ -75,7 +75,7 @@ def test_small_cells_pass_the_checks_of_scikit_learn(estimator):
 def test_rows_of_nodes_are_those_that_pass_them():
     X, y, _ = curved(200)
     tree = certree.grow_kd(X, y, max_depth=4)
-    rows = _rows_of_nodes(tree, tree.apply(X))
+    rows = _list_node_rows(tree, tree.apply(X))
     assert rows[0].tolist() == list(range(200))
     for v in range(tree.n_nodes):
         if tree.left[v] >= 0:
@@ -85,7 +85,7 @@ def test_rows_of_nodes_are_those_that_pass_them():
 
 
 def table(tree, X, y, rows):
-    return reference.counts(tree, X[rows], y[rows], 2)
+    return reference.count_classes(tree, X[rows], y[rows], 2)
 
 
 def lost(shares, y, scoring):
@@ -104,9 +104,9 @@ def test_the_pruning_is_the_best_of_all_by_the_judged_losses(scoring):
     random_state.randint(2**31 - 1)
     folds = list(content_folds(X, y.astype(np.int32), 3, random_state))
     losses = []
-    shares = [reference.smoothed(tree, table(tree, X, y, f.grow), 1.0) for f in folds]
-    for v, rows in enumerate(_rows_of_nodes(tree, tree.apply(X))):
-        sides = [[np.intersect1d(side, rows) for side in (f.grow, f.judge)] for f in folds]
+    shares = [reference.smooth_frequencies(tree, table(tree, X, y, f.train), 1.0) for f in folds]
+    for v, rows in enumerate(_list_node_rows(tree, tree.apply(X))):
+        sides = [[np.intersect1d(side, rows) for side in (f.train, f.validation)] for f in folds]
         constant = loss = 0.0
         for share, (grow, judge) in zip(shares, sides, strict=True):
             flat = np.tile(share[v], (len(judge), 1))
@@ -128,9 +128,9 @@ def nodes_by_training_errors(tree, X, y, weight, leaf, scoring, X_new, y_new, we
     """Errors of the model or constant of each node on its rows, and its loss on new rows."""
     unit = weight.mean() if len(weight) else 1.0
     stats = replace(certree.count(tree, X, y, 2, sample_weight=weight), weight_unit=unit)
-    shares = reference.smoothed(tree, stats.counts / unit, 1.0)
+    shares = reference.smooth_frequencies(tree, stats.counts / unit, 1.0)
     cost, loss = [], []
-    sides = [_rows_of_nodes(tree, tree.apply(side)) for side in (X, X_new)]
+    sides = [_list_node_rows(tree, tree.apply(side)) for side in (X, X_new)]
     for v, (inside, outside) in enumerate(zip(*sides, strict=True)):
         errors = weight[inside] @ (shares[v].argmax() != y[inside])
         predicted = np.tile(shares[v], (len(outside), 1))
@@ -174,7 +174,7 @@ def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothn
             rule=Polynomial(smoothness), alpha=alpha, max_depth=3, random_state=0
         ).fit(X, y, sample_weight=weight)
         weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, alpha, cost=cost)
-        inside = _rows_of_nodes(tree, tree.apply(X))
+        inside = _list_node_rows(tree, tree.apply(X))
         expected = {frozenset(inside[v]) for v in np.flatnonzero(weights.weight)}
         assert leaves_with_rows(model, X) == expected
         assert model.best_params_ == {"alpha": alpha}
@@ -187,7 +187,7 @@ def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothn
         errors = cost / weight.mean()
         penalties = literal_penalties(tree, rows, alpha, smoothness, np.log(tree.n_leaves))
         value = penalised_cost(tree, rows, rule, alpha, penalties, False, errors)
-        least = reference.smallest_fragment_cost_of_all(tree, errors, rows.n, *penalties, False)
+        least = reference.enumerate_smallest_fragment_cost(tree, errors, rows.n, *penalties, False)
         assert value == pytest.approx(least)
         sizes.add(model.get_n_leaves())
     assert min(sizes) == 1 < len(sizes)
@@ -255,7 +255,7 @@ def test_the_rule_of_theorem_3_prunes_its_own_tree(grower, smoothness):
             count_empty=True,
             cost=cost,
         )
-        rows = _rows_of_nodes(tree, tree.apply(X))
+        rows = _list_node_rows(tree, tree.apply(X))
         kept = [frozenset(rows[v]) for v in np.flatnonzero(weights.weight)]
         assert leaves_with_rows(model, X) == {inside for inside in kept if inside}
         assert np.sum(model.predict(X) != y) == weights.weight @ cost
@@ -270,7 +270,7 @@ def test_the_price_is_tuned_on_the_one_tree_of_all_rows(grower):
     rule = Polynomial(2, count_empty=True)
     model = DecoratedTreeClassifier(grower=grower, rule=rule, cv=KFold(4), min_samples_model=9)
     assert model.fit(X, y).best_params_["alpha"] > 0
-    with pytest.raises(ValueError, match="halves no side of 2 features for 60 rows"):
+    with pytest.raises(ValueError, match="60 rows are too few to halve each of 2 features"):
         model.fit(X[:60], y[:60])
 
 
@@ -469,7 +469,7 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
             DecoratedTreeClassifier(
                 grower=Dyadic(resolution="paper"), rule="polynomial", max_depth=7
             ),
-            'resolution="paper" takes max_depth=None, got 7',
+            'max_depth must be None with resolution="paper", got 7',
         ),
         (DecoratedTreeClassifier(rule=SquareRoot()), "'rule' parameter"),
         (DecoratedTreeClassifier(rule="polynomial", alpha=0.0), "'alpha' parameter"),

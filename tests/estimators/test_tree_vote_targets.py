@@ -32,7 +32,7 @@ from certree import (
 from certree.explain import shapley_values
 from certree.export import check_export
 from certree.show import plot_calibration, plot_tree, report
-from model_files import arrays_of, refuses, rewrite
+from model_files import expect_refusal, read_arrays, rewrite
 
 CLASSIFIERS = [PACBayesTreeClassifier, PrunedTreeClassifier]
 REGRESSORS = [PACBayesTreeRegressor, PrunedTreeRegressor]
@@ -113,14 +113,16 @@ def test_all_prunings_vote_by_the_mean_loss_of_classes(prior, vote):
     model = PACBayesTreeClassifier(vote=vote, **how).fit(np.nan_to_num(X), labels)
     tree = model.tree_
     columns = [np.unique(one, return_inverse=True)[1] for one in labels.T]
-    loss, _ = reference.mean_loss(tree, np.nan_to_num(X), np.column_stack(columns))
-    every, masses, _ = reference.pac_bayes(tree, model.stats_.n, loss, 0.5, 0.1, prior)
+    loss, _ = reference.compute_mean_loss(tree, np.nan_to_num(X), np.column_stack(columns))
+    every, masses, _ = reference.compute_pac_bayes_posterior(
+        tree, model.stats_.n, loss, 0.5, 0.1, prior
+    )
     of_each = []
     for y in columns:
-        counts = reference.counts(tree, np.nan_to_num(X), y, y.max() + 1)
-        shares = reference.smoothed(tree, counts, 0.1)
+        counts = reference.count_classes(tree, np.nan_to_num(X), y, y.max() + 1)
+        shares = reference.smooth_frequencies(tree, counts, 0.1)
         of_each.append(
-            shares if vote == "mean" else np.eye(y.max() + 1)[reference.majority(tree, counts)]
+            shares if vote == "mean" else np.eye(y.max() + 1)[reference.label_nodes(tree, counts)]
         )
     outcome = reference.vote(tree, every, masses, np.column_stack(of_each))
     leaf = reference.apply(tree, np.nan_to_num(X))
@@ -135,12 +137,12 @@ def test_all_prunings_vote_by_the_mean_loss_of_numbers():
     model = PACBayesTreeRegressor(**how).fit(X, y)
     tree = model.tree_
     units = [one.unit for one in model.stats_.of_each]
-    loss, _ = reference.mean_loss(tree, X, y, None, units)
-    every, masses, _ = reference.pac_bayes(tree, model.stats_.n, loss, 0.5, 0.1)
+    loss, _ = reference.compute_mean_loss(tree, X, y, None, units)
+    every, masses, _ = reference.compute_pac_bayes_posterior(tree, model.stats_.n, loss, 0.5, 0.1)
     means = []
     for one in y.T:
-        rows, mean, _ = reference.moments(tree, X, one)
-        means.append(reference.smoothed_means(tree, rows, mean, 1.5))
+        rows, mean, _ = reference.compute_moments(tree, X, one)
+        means.append(reference.smooth_means(tree, rows, mean, 1.5))
     outcome = reference.vote(tree, every, masses, np.column_stack(means))
     expected = [outcome[v] for v in reference.apply(tree, X)]
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-7, atol=1e-10)
@@ -488,7 +490,7 @@ def test_damaged_files_are_refused(estimator, tmp_path):
     path, alone = tmp_path / "model.certree", tmp_path / "alone.certree"
     save(clone(model).fit(X, y[:, 0]), alone)
     save(model, path)
-    held = arrays_of(path)
+    held = read_arrays(path)
     rows = "stats.1.counts" if estimator in CLASSIFIERS else "stats.1.rows"
     for changed, message in (
         ({rows: held[rows] + 1}, "same rows in the same nodes"),
@@ -499,17 +501,17 @@ def test_damaged_files_are_refused(estimator, tmp_path):
         broken = tmp_path / "broken.certree"
         broken.write_bytes(path.read_bytes())
         rewrite(broken, changed)
-        refuses(broken, message)
+        expect_refusal(broken, message)
     for n_outputs in (1, 4, "3", None):
         broken.write_bytes(path.read_bytes())
         rewrite(broken, n_outputs=n_outputs)
-        refuses(broken)
+        expect_refusal(broken)
     for part in (rows, "stats.2.label" if estimator in CLASSIFIERS else "stats.2.mean"):
         broken.write_bytes(path.read_bytes())
         rewrite(broken, without=(part,))
-        refuses(broken, f"lacks {part}")
+        expect_refusal(broken, f"lacks {part}")
     rewrite(alone, n_outputs=2)
-    refuses(alone)
+    expect_refusal(alone)
 
 
 def test_estimators_of_one_target_take_no_files_of_several(tmp_path):
@@ -520,4 +522,4 @@ def test_estimators_of_one_target_take_no_files_of_several(tmp_path):
     ):
         save(model.fit(np.nan_to_num(X), target[:, 0]), tmp_path / "model.certree")
         rewrite(tmp_path / "model.certree", n_outputs=3)
-        refuses(tmp_path / "model.certree", "it holds several targets, and .* predicts one")
+        expect_refusal(tmp_path / "model.certree", "it holds several targets, and .* predicts one")

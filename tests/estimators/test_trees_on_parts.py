@@ -26,7 +26,14 @@ from certree.parts import sources
 from certree.parts.cells_of_tree import tables_of
 from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions
-from same_models import InChunks, expect_same_tree, in_groups, parted, table, write_parts
+from same_models import (
+    ChunkedRows,
+    expect_same_tree,
+    make_groups,
+    make_table,
+    split_table,
+    write_files,
+)
 
 N = 900
 
@@ -40,7 +47,7 @@ def model_of(target, grower=None, **how):
 @atomic_fit
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1, groups=None, **portions):
     model.seen_rows_ = None
-    parts = Here(InChunks(X, y, weight, ends, groups), None, n_threads)
+    parts = Here(ChunkedRows(X, y, weight, ends, groups), None, n_threads)
     parts.portions = Portions(**portions)
     fit_tree_on_parts(model, parts)
     return model
@@ -70,11 +77,11 @@ def test_files_and_memory_have_the_same_tree(
     how = {**grower}
     if "criterion" in how:
         how["criterion"] = OTHER[target]
-    rows = table(N, target)
-    here = model_of(target, how).fit(*parted(rows, weighed=False))
+    rows = make_table(N, target)
+    here = model_of(target, how).fit(*split_table(rows, weighed=False))
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
     moved = rows.take(np.random.RandomState(1).permutation(N)).drop_columns(["w"])
-    there = model_of(target, how).fit(write_parts(tmp_path, moved, ENDS), "y")
+    there = model_of(target, how).fit(write_files(tmp_path, moved, ENDS), "y")
     expect_same_tree(here, there, tmp_path)
     n_leaves = here.tree_.n_leaves
     assert n_leaves == grower["max_leaf_nodes"] if "max_leaf_nodes" in grower else n_leaves > 20
@@ -90,8 +97,8 @@ def test_weights_mean_the_same(target, class_weight, weights, leaf, tmp_path):
     if isinstance(class_weight, dict) and (0 in class_weight) != (target == "two"):
         pytest.skip("of other classes")
     how = {} if class_weight is None else {"class_weight": class_weight}
-    rows = table(N, target, weights="real" if weights == "real" else "whole")
-    X, y, weight = parted(rows)
+    rows = make_table(N, target, weights="real" if weights == "real" else "whole")
+    X, y, weight = split_table(rows)
     weight = weight * 37.0 if weights == "heavy" else weight
     here = model_of(target, {"min_samples_leaf": leaf}, **how).fit(X, y, weight)
     there = model_of(target, {"min_samples_leaf": leaf}, **how)
@@ -102,7 +109,7 @@ def test_weights_mean_the_same(target, class_weight, weights, leaf, tmp_path):
 
 @pytest.mark.parametrize("target", ["two", "numbers"])
 def test_the_unit_of_weights_says_nothing(target):
-    X, y, weight = parted(table(400, target, weights="whole"))
+    X, y, weight = split_table(make_table(400, target, weights="whole"))
     ask = "predict" if target == "numbers" else "predict_proba"
     said, *others = (
         getattr(fit_in_chunks(model_of(target), X, y, factor * weight, [0, 100, 400]), ask)(X)
@@ -126,7 +133,9 @@ def test_the_unit_of_weights_says_nothing(target):
 def test_no_division_of_the_rows_changes_a_bit(
     seed, target, ends, weights, leaves, max_bins, together
 ):
-    X, y, weight = parted(table(300, target, seed % 1000, weights or "real"), weights is not None)
+    X, y, weight = split_table(
+        make_table(300, target, seed % 1000, weights or "real"), weights is not None
+    )
     grower = {"max_leaf_nodes": leaves}
     models = [model_of(target, grower).set_params(grower__max_bins=max_bins) for _ in range(2)]
     order = np.random.RandomState(seed).permutation(300)
@@ -145,7 +154,9 @@ def test_what_a_level_tells_is_little(
 ):
     """Sums of the smaller one of two siblings alone, by the bins that its rows have."""
     n = 3000
-    X, y, weight = parted(table(n, target, weights=weights or "real"), weights is not None)
+    X, y, weight = split_table(
+        make_table(n, target, weights=weights or "real"), weights is not None
+    )
     before, every, small = Here.collect, [], []
 
     def collect(here, f, *given):
@@ -195,7 +206,7 @@ PRUNED = [
 
 @pytest.mark.parametrize(("kind", "target", "how"), PRUNED)
 def test_prunings_are_the_same(kind, target, how, tmp_path):
-    X, y, _ = parted(table(N, target), weighed=False)
+    X, y, _ = split_table(make_table(N, target), weighed=False)
     here, there = (kind(Cart(max_bins=64), random_state=0, **how) for _ in range(2))
     expect_same_tree(
         here.fit(X, y), fit_in_chunks(there, X, y, None, [0, 300, 700, N], 2), tmp_path
@@ -218,7 +229,7 @@ CHOSEN = [
 @pytest.mark.parametrize(("kind", "target", "how"), CHOSEN)
 def test_folds_choose_the_same(kind, target, how, weights, tmp_path):
     named = "whole" if weights == "heavy" else weights or "real"
-    X, y, weight = parted(table(700, target, weights=named), weights is not None)
+    X, y, weight = split_table(make_table(700, target, weights=named), weights is not None)
     weight = weight * 37.0 if weights == "heavy" else weight
     grower = Cart(max_bins=255, max_leaf_nodes=60)
     here, there = (kind(grower, random_state=3, **how) for _ in range(2))
@@ -228,18 +239,18 @@ def test_folds_choose_the_same(kind, target, how, weights, tmp_path):
     expect_same_tree(here.fit(X, y, weight), there, tmp_path)
 
 
-OF_GROUPS = [
+GROUP_FAMILIES = [
     *((*CHOSEN[0], weights) for weights in ("real", "whole", "heavy", None)),
     *((*CHOSEN[2], weights) for weights in ("whole", "heavy", None)),
     *((*CHOSEN[i], "whole") for i in (3, 4, 5, 6)),
 ]
 
 
-@pytest.mark.parametrize(("kind", "target", "how", "weights"), OF_GROUPS)
+@pytest.mark.parametrize(("kind", "target", "how", "weights"), GROUP_FAMILIES)
 def test_folds_of_groups_choose_the_same(kind, target, how, weights, tmp_path):
     named = "whole" if weights == "heavy" else weights or "real"
-    groups, rows = in_groups(table(700, target, weights=named), "text", 40)
-    X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
+    groups, rows = make_groups(make_table(700, target, weights=named), "text", 40)
+    X, y, weight = split_table(rows.drop_columns(["g"]), weights is not None)
     weight = weight * 37.0 if weights == "heavy" else weight
     grower = Cart(max_bins=255, max_leaf_nodes=60)
     here, there = (kind(grower, random_state=3, **how) for _ in range(2))
@@ -251,22 +262,22 @@ def test_folds_of_groups_choose_the_same(kind, target, how, weights, tmp_path):
 
 @pytest.mark.parametrize("n_groups", [1, 3])
 def test_fewer_groups_than_folds(n_groups, tmp_path):
-    groups, rows = in_groups(table(N), "ints", n_groups)
-    X, y, _ = parted(rows.drop_columns(["g"]), weighed=False)
+    groups, rows = make_groups(make_table(N), "ints", n_groups)
+    X, y, _ = split_table(rows.drop_columns(["g"]), weighed=False)
     here, there = (PACBayesTreeClassifier(Cart(max_bins=9), random_state=0) for _ in range(2))
     there = fit_in_chunks(there, X, y, None, [0, 1, N], groups=groups)
     expect_same_tree(here.fit(X, y, groups=groups), there, tmp_path)
 
 
 def test_a_class_that_a_fold_lacks(tmp_path):
-    X, _, _ = parted(table(400), weighed=False)
+    X, _, _ = split_table(make_table(400), weighed=False)
     y = np.repeat([0, 1, 2], [200, 199, 1])
     here, there = (PACBayesTreeClassifier(Cart(max_bins=9), random_state=0) for _ in range(2))
     expect_same_tree(here.fit(X, y), fit_in_chunks(there, X, y, None, [0, 250, 400]), tmp_path)
 
 
 def test_few_rows_are_fitted_in_memory(tmp_path):
-    rows = table(30).drop_columns(["w"])
+    rows = make_table(30).drop_columns(["w"])
     pq.write_table(rows, tmp_path / "rows.parquet")
     here, there = (PACBayesTreeClassifier(Cart(max_bins=9), random_state=0) for _ in range(2))
     here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
@@ -275,7 +286,7 @@ def test_few_rows_are_fitted_in_memory(tmp_path):
 
 @pytest.mark.parametrize("target", ["two", "numbers"])
 def test_slopes_and_depths_mean_the_same(target, tmp_path):
-    X, y, _ = parted(table(N, target), weighed=False)
+    X, y, _ = split_table(make_table(N, target), weighed=False)
     how = {"monotonic_cst": {"x0": 1, "x2": -1}, "max_depth": "log"}
     here = model_of(target, {"max_leaf_nodes": 30}, **how).fit(X, y)
     there = fit_in_chunks(model_of(target, {"max_leaf_nodes": 30}, **how), X, y, None, [0, 7, N])
@@ -284,7 +295,7 @@ def test_slopes_and_depths_mean_the_same(target, tmp_path):
 
 @pytest.mark.parametrize("least", [0, 3])
 def test_counts_mean_the_same(least, tmp_path):
-    X, y, _ = parted(table(N, "numbers"), weighed=False)
+    X, y, _ = split_table(make_table(N, "numbers"), weighed=False)
     y = least + np.random.RandomState(0).poisson(np.exp(y / 2)).astype(float)
     grower = {"criterion": "poisson", "min_samples_leaf": 3}
     here = model_of("numbers", grower).fit(X, y)
@@ -308,7 +319,7 @@ UNUSUAL = {
 @pytest.mark.parametrize("weighed", [False, True])
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_numbers_mean_the_same(name, weighed, tmp_path):
-    X, _, weight = parted(table(N), weighed)
+    X, _, weight = split_table(make_table(N), weighed)
     y = UNUSUAL[name](np.random.RandomState(0))
     order = np.random.RandomState(3).permutation(N)
     here = model_of("numbers").fit(X, y, weight)
@@ -318,7 +329,7 @@ def test_unusual_numbers_mean_the_same(name, weighed, tmp_path):
 
 
 def test_one_class_is_a_tree_of_one_leaf(tmp_path):
-    X, _, _ = parted(table(50), weighed=False)
+    X, _, _ = split_table(make_table(50), weighed=False)
     y = np.full(50, "only")
     here = model_of("two").fit(X, y)
     expect_same_tree(here, fit_in_chunks(model_of("two"), X, y, None, [0, 20, 50]), tmp_path)
@@ -338,41 +349,41 @@ def test_many_classes_and_many_levels(tmp_path):
 REFUSED = [
     (PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.0), r"Cart\(max_bins=255\)"),
     (PACBayesTreeClassifier(Cart(), lambda_error=1.0, lambda_penalty=0.0), "max_bins=255"),
-    (PrunedTreeClassifier("kd", alpha=1.0), r"grower=KD\("),
+    (PrunedTreeClassifier("kd", alpha=1.0), r"grower must be .* got KD\("),
     (PACBayesTreeClassifier(Cart(max_bins=255), cv=[([0], [1])]), "cv must be a number of folds"),
     (
         PACBayesTreeClassifier(Cart(max_bins=255), cv=256),
         "cv must be a number of folds, at most 255",
     ),
-    (PrunedTreeClassifier(Cart(max_bins=999), alpha=1.0), "max_bins must be None or a whole"),
+    (PrunedTreeClassifier(Cart(max_bins=999), alpha=1.0), "max_bins must be None or an integer"),
     (
         PrunedTreeClassifier(Cart(max_bins=9, min_weight_fraction_leaf=0.1), alpha=1.0),
-        "min_weight_fraction_leaf takes max_bins=None",
+        "min_weight_fraction_leaf must be 0 with max_bins",
     ),
 ]
 
 
 @pytest.mark.parametrize(("model", "said"), REFUSED)
 def test_what_takes_rows_in_memory_is_refused_by_name(model, said, tmp_path, left_nothing):
-    files = write_parts(tmp_path, table(N), ENDS)
+    files = write_files(tmp_path, make_table(N), ENDS)
     with pytest.raises(ValueError, match=said):
         model.fit(files, "y")
     assert not hasattr(model, "tree_")
 
 
 def test_two_classes_where_two_are_expected(tmp_path, left_nothing):
-    files = write_parts(tmp_path, table(N, "three"), ENDS)
+    files = write_files(tmp_path, make_table(N, "three"), ENDS)
     with pytest.raises(ValueError, match=r"Only binary classification.*\(3 classes\)"):
         HelmboldSchapireTreeClassifier(Cart(max_bins=9)).fit(files, "y")
 
 
 def test_an_error_leaves_the_model_as_it_was(tmp_path):
-    X, y, _ = parted(table(N), weighed=False)
+    X, y, _ = split_table(make_table(N), weighed=False)
     model = model_of("two").fit(X, y)
     before = model.tree_
-    rows = table(N, "numbers").drop_columns(["w"])
+    rows = make_table(N, "numbers").drop_columns(["w"])
     with pytest.raises(ValueError, match="Unknown label type"):
-        model.fit(write_parts(tmp_path, rows, ENDS), "y")
+        model.fit(write_files(tmp_path, rows, ENDS), "y")
     assert model.tree_ is before
 
 

@@ -29,10 +29,10 @@ from certree.estimators.tune import (
     GrownFold,
     Mixture,
     Objective,
-    _shares,
-    choose,
+    _fit_mixture_weights,
+    choose_posteriors,
     linear_grid,
-    mixture,
+    mix_candidates,
     tune,
 )
 from certree.grow import KD, Cart, Dyadic, TrainingSamples
@@ -104,7 +104,7 @@ def grow_fold(fold, grower, rows, summarise):
     (tree,) = grow_trees(grower, rows, [fold])
     unit = 1.0 if rows.weight is None else rows.weight.mean()
     training = SimpleNamespace(y=rows.y, weight=rows.weight, weight_unit=unit)
-    return GrownFold.of(fold, tree, summarise, tree.route(rows.X, 1), training)
+    return GrownFold.from_rows(fold, tree, summarise, tree.route(rows.X, 1), training)
 
 
 def counting(n_classes):
@@ -127,7 +127,7 @@ def literal_loss(folds, candidate, scoring, temperatures):
         score = vote(fold.tree, fold.stats, weights, candidate.voting).score
         for leaf in np.flatnonzero(fold.tree.is_leaf):
             winner = int(np.argmax(score[leaf]))
-            for k, rows in enumerate(fold.judging[leaf]):
+            for k, rows in enumerate(fold.validation[leaf]):
                 if scoring == "error":
                     total += rows if k != winner else 0.0
                 elif rows > 0:
@@ -162,16 +162,19 @@ def test_losses_of_several_targets_are_the_sum_of_those_of_each(name, scoring):
     grown = [grow_fold(fold, KD(), rows, summarise) for fold in folds]
     candidate = Candidate(CANDIDATES[name].family, voting)
     temperatures = 2.0 ** rng.uniform(-4, 4, size=(3, N_TEMPERATURES[name]))
-    losses = Objective.of(grown, candidate, scoring).losses(temperatures)
+    losses = Objective.for_candidate(grown, candidate, scoring).compute_losses(temperatures)
     for row, loss in zip(temperatures, losses, strict=True):
         literal = 0.0
         for fold, part in zip(folds, grown, strict=True):
             weights = candidate.family(part.tree, part.stats).solve(*row)
-            leaf = part.tree.apply(X[fold.judge])
+            leaf = part.tree.apply(X[fold.validation])
             for k, one in enumerate(part.stats.of_each):
-                said, truth = vote(part.tree, one, weights, voting).score[leaf], y[fold.judge, k]
+                said, truth = (
+                    vote(part.tree, one, weights, voting).score[leaf],
+                    y[fold.validation, k],
+                )
                 if scoring == "squared":
-                    literal += ((truth - said[:, 0]) ** 2).sum() / y[fold.grow, k].var()
+                    literal += ((truth - said[:, 0]) ** 2).sum() / y[fold.train, k].var()
                 elif scoring == "error":
                     literal += (said.argmax(axis=1) != truth).sum()
                 else:
@@ -191,14 +194,14 @@ def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grower):
     grown = [grow_fold(fold, grower, rows, measure_by_leaf) for fold in folds]
     candidate = Candidate(partial(pac_bayes_family, prior="branching"), Voting("mean", 1.5))
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(5, 2))
-    losses = Objective.of(grown, candidate, "squared").losses(temperatures)
+    losses = Objective.for_candidate(grown, candidate, "squared").compute_losses(temperatures)
     for row, loss in zip(temperatures, losses, strict=True):
         literal = 0.0
         for fold, part in zip(folds, grown, strict=True):
             weights = candidate.family(part.tree, part.stats).solve(*row)
             score = vote(part.tree, part.stats, weights, Voting("mean", 1.5)).score[:, 0]
-            distance = y[fold.judge] - score[part.tree.apply(X[fold.judge])]
-            once = np.ones(len(fold.judge)) if weight is None else weight[fold.judge]
+            distance = y[fold.validation] - score[part.tree.apply(X[fold.validation])]
+            once = np.ones(len(fold.validation)) if weight is None else weight[fold.validation]
             literal += (once * distance**2).sum()
         assert loss == pytest.approx(literal, rel=1e-10)
 
@@ -251,12 +254,14 @@ def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, grower, we
     folds = grown(X, y, weight, n_classes, grower)
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(12, N_TEMPERATURES[name]))
     temperatures[0] = 0.0
-    objective = Objective.of(folds, CANDIDATES[name], scoring)
+    objective = Objective.for_candidate(folds, CANDIDATES[name], scoring)
     literal = [literal_loss(folds, CANDIDATES[name], scoring, row) for row in temperatures]
     if scoring == "error" and weighted != "real":
-        np.testing.assert_array_equal(objective.losses(temperatures), literal)
+        np.testing.assert_array_equal(objective.compute_losses(temperatures), literal)
     else:
-        np.testing.assert_allclose(objective.losses(temperatures), literal, rtol=1e-11, atol=1e-9)
+        np.testing.assert_allclose(
+            objective.compute_losses(temperatures), literal, rtol=1e-11, atol=1e-9
+        )
 
 
 def test_losses_at_small_temperatures_differ_from_those_at_large_ones():
@@ -268,7 +273,10 @@ def test_losses_at_small_temperatures_differ_from_those_at_large_ones():
         grid = np.repeat(LOG_GRID[:, None], N_TEMPERATURES[name], axis=1)
         grid[:, -1] = grid[:, -1] if N_TEMPERATURES[name] == 1 else 2.0**-8
         for scoring in ("error", "log_loss"):
-            assert len(set(Objective.of(folds, candidate, scoring).losses(grid))) >= 2, (
+            assert (
+                len(set(Objective.for_candidate(folds, candidate, scoring).compute_losses(grid)))
+                >= 2
+            ), (
                 name,
                 scoring,
             )
@@ -282,7 +290,7 @@ def test_tune_finds_what_a_literal_search_finds(name, search):
     for seed in range(3):
         X, y = noisy(40, seed, n_classes)
         folds = grown(X, y, None, n_classes)
-        objective = Objective.of(folds, CANDIDATES[name], "error")
+        objective = Objective.for_candidate(folds, CANDIDATES[name], "error")
         expected = literal_search(folds, CANDIDATES[name], "error", given_temperatures, search)
         # Grids are written in another way here, so that the last bits may differ.
         np.testing.assert_allclose(
@@ -295,7 +303,7 @@ def test_tune_by_log_loss_finds_the_smallest_literal_log_loss(search):
     X, y = noisy(60, 5)
     folds = grown(X, y)
     for candidate in (CANDIDATES["PAC-Bayes, mean"], PAC_BAYES):
-        found = tune(Objective.of(folds, candidate, "log_loss"), [None, None], search)
+        found = tune(Objective.for_candidate(folds, candidate, "log_loss"), [None, None], search)
         expected = literal_search(folds, candidate, "log_loss", [None, None], search)
         loss = literal_loss(folds, candidate, "log_loss", found)
         assert loss == pytest.approx(
@@ -308,7 +316,7 @@ def test_the_two_searches_can_differ():
     found = set()
     for seed in range(10):
         X, y = noisy(60, seed)
-        objective = Objective.of(grown(X, y), PAC_BAYES, "error")
+        objective = Objective.for_candidate(grown(X, y), PAC_BAYES, "error")
         found.add(
             tune(objective, [None, None], "joint") == tune(objective, [None, None], "error-first")
         )
@@ -320,7 +328,7 @@ def test_the_two_searches_can_differ():
 def test_given_temperatures_stay_and_the_other_one_suits_them(search, given_temperatures):
     X, y = noisy(60, 3)
     folds = grown(X, y)
-    found = tune(Objective.of(folds, PAC_BAYES, "error"), given_temperatures, search)
+    found = tune(Objective.for_candidate(folds, PAC_BAYES, "error"), given_temperatures, search)
     expected = literal_search(folds, PAC_BAYES, "error", given_temperatures, search)
     for value, wanted in zip(found, given_temperatures, strict=True):
         assert wanted is None or value == wanted
@@ -331,19 +339,19 @@ def test_given_temperatures_stay_and_the_other_one_suits_them(search, given_temp
 def test_on_ties_the_smallest_temperatures_win(search):
     # One class: no pruning ever errs, so that all grid points tie.
     X, y = noisy(30, 0)[0], np.zeros(30, dtype=np.int32)
-    objective = Objective.of(grown(X, y), PAC_BAYES, "error")
+    objective = Objective.for_candidate(grown(X, y), PAC_BAYES, "error")
     assert tune(objective, [None, None], search) == (2.0**-9, 2.0**-9)
 
 
 def test_without_folds_temperatures_are_one_unless_given():
-    objective = Objective.of([], PAC_BAYES, "error")
+    objective = Objective.for_candidate([], PAC_BAYES, "error")
     assert tune(objective, [None, None]) == (1.0, 1.0)
     assert tune(objective, [None, 0.25]) == (1.0, 0.25)
 
 
 def test_advance_is_called_after_each_grid():
     X, y = noisy(30, 0)
-    objective = Objective.of(grown(X, y), PAC_BAYES, "error")
+    objective = Objective.for_candidate(grown(X, y), PAC_BAYES, "error")
     for search, given_temperatures, calls in [
         ("joint", [None, None], 2),
         ("error-first", [None, None], 4),
@@ -363,21 +371,23 @@ def test_losses_have_the_same_bits_for_any_number_of_threads(name, scoring):
     folds = grown(X, y, weight)
     t = N_TEMPERATURES[name]
     grid = np.stack(np.meshgrid(*[LOG_GRID] * t, indexing="ij"), axis=-1).reshape(-1, t)
-    alone = Objective.of(folds, CANDIDATES[name], scoring, 1).losses(grid)
+    alone = Objective.for_candidate(folds, CANDIDATES[name], scoring, 1).compute_losses(grid)
     for n_threads in (2, 3, 8, 1000):
-        together = Objective.of(folds, CANDIDATES[name], scoring, n_threads).losses(grid)
+        together = Objective.for_candidate(
+            folds, CANDIDATES[name], scoring, n_threads
+        ).compute_losses(grid)
         np.testing.assert_array_equal(together, alone)
 
 
 @pytest.mark.parametrize("scoring", ["", "accuracy", None])
 def test_an_unknown_scoring_is_refused(scoring):
     with pytest.raises(ValueError, match="scoring must be"):
-        Objective.of([], PAC_BAYES, scoring)
+        Objective.for_candidate([], PAC_BAYES, scoring)
 
 
 @pytest.mark.parametrize("search", ["", "random", None])
 def test_an_unknown_search_is_refused(search):
-    objective = Objective.of(grown(*noisy(20, 0)), PAC_BAYES, "error")
+    objective = Objective.for_candidate(grown(*noisy(20, 0)), PAC_BAYES, "error")
     with pytest.raises(ValueError, match="search must be"):
         tune(objective, [None, None], search)
 
@@ -389,7 +399,7 @@ def test_a_grown_fold_counts_the_rows_of_its_two_sides():
     grow = np.setdiff1d(np.arange(50), judge)
     fold = grow_fold(Fold(grow, judge), KD(), TrainingSamples(X, y, weight), counting(3))
     assert fold.stats.weight_unit == weight.mean()  # of all rows
-    for rows, counts in ((grow, fold.stats.counts), (judge, fold.judging)):
+    for rows, counts in ((grow, fold.stats.counts), (judge, fold.validation)):
         leaf = fold.tree.apply(X[rows])
         for node in np.flatnonzero(fold.tree.is_leaf):
             inside = rows[leaf == node]
@@ -407,8 +417,8 @@ def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(grower, weighted):
     weight = np.random.default_rng(0).integers(1, 4, 60).astype(float) if weighted else None
     for fold in content_folds(X, y, 3, np.random.RandomState(0), weight):
         whole = grow_fold(fold, grower, TrainingSamples(X, y, weight), counting(3)).tree
-        own = None if weight is None else weight[fold.grow]
-        alone = grower.grow(TrainingSamples(X[fold.grow], y[fold.grow], own))
+        own = None if weight is None else weight[fold.train]
+        alone = grower.grow(TrainingSamples(X[fold.train], y[fold.train], own))
         for name in ("feature", "threshold", "left", "chain"):
             np.testing.assert_array_equal(getattr(whole, name), getattr(alone, name))
 
@@ -417,15 +427,17 @@ def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(grower, weighted):
 def test_the_candidate_whose_laws_lose_least_is_chosen(search):
     folds = grown(*noisy(120, 3))
     names = ["PAC-Bayes, smoothed mean", "PAC-Bayes", "PAC-Bayes, branching"]
-    objectives = {name: Objective.of(folds, CANDIDATES[name], "error") for name in names}
+    objectives = {name: Objective.for_candidate(folds, CANDIDATES[name], "error") for name in names}
     found = {name: tune(one, [None, None], search) for name, one in objectives.items()}
-    losses = {name: one.losses(np.array([found[name]]))[0] for name, one in objectives.items()}
-    chosen = choose(objectives, [None, None], search)
+    losses = {
+        name: one.compute_losses(np.array([found[name]]))[0] for name, one in objectives.items()
+    }
+    chosen = choose_posteriors(objectives, [None, None], search)
     (best,) = chosen.families
     assert losses[best] == min(losses.values())
     np.testing.assert_array_equal(chosen.temperatures, [found[best]])
     same = dict.fromkeys("abc", objectives[best])
-    assert choose(same, [None, None], search).families == ["a"]
+    assert choose_posteriors(same, [None, None], search).families == ["a"]
 
 
 @pytest.mark.parametrize("scoring", ["error", "log_loss"])
@@ -436,10 +448,11 @@ def test_the_unit_of_weights_tunes_nothing(scoring, factor):
     grid = np.stack(np.meshgrid(LOG_GRID, LOG_GRID, indexing="ij"), -1).reshape(-1, 2)
     for name, candidate in CANDIDATES.items():
         one, other = (
-            Objective.of(grown(X, y, w), candidate, scoring) for w in (weight, factor * weight)
+            Objective.for_candidate(grown(X, y, w), candidate, scoring)
+            for w in (weight, factor * weight)
         )
         n = N_TEMPERATURES[name]
-        losses = [factor * one.losses(grid[:, :n]), other.losses(grid[:, :n])]
+        losses = [factor * one.compute_losses(grid[:, :n]), other.compute_losses(grid[:, :n])]
         np.testing.assert_allclose(*losses, rtol=1e-9)
         if factor == 0.25:
             np.testing.assert_array_equal(*losses)
@@ -450,7 +463,9 @@ def test_weights_change_the_losses():
     X, y = noisy(80, 7)
     weight = np.random.default_rng(7).integers(1, 6, 80).astype(float)
     weighted, plain = (
-        Objective.of(grown(X, y, w), PAC_BAYES, "error").losses(np.ones((1, 2)))[0]
+        Objective.for_candidate(grown(X, y, w), PAC_BAYES, "error").compute_losses(np.ones((1, 2)))[
+            0
+        ]
         for w in (weight, None)
     )
     assert weighted > plain
@@ -471,8 +486,8 @@ def literal_shares(folds, candidate, temperatures):
             vote(fold.tree, fold.stats, family.solve(*posterior), candidate.voting).score
             for posterior in temperatures
         ]
-        for leaf, k in np.argwhere((fold.judging > 0) & fold.tree.is_leaf[:, None]):
-            rows.append(fold.judging[leaf, k])
+        for leaf, k in np.argwhere((fold.validation > 0) & fold.tree.is_leaf[:, None]):
+            rows.append(fold.validation[leaf, k])
             shares.append([max(score[leaf, k], SMALLEST) for score in votes])
     return np.array(rows), np.array(shares)
 
@@ -489,7 +504,9 @@ def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, grower, n_la
     folds = grown(X, y, None, n_classes, grower)
     rng = np.random.default_rng(seed)
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(n_laws, N_TEMPERATURES[name]))
-    rows, truth, shares = Objective.of(folds, CANDIDATES[name], "log_loss").votes(temperatures)
+    rows, truth, shares = Objective.for_candidate(
+        folds, CANDIDATES[name], "log_loss"
+    ).predict_validation(temperatures)
     expected_rows, expected = literal_shares(folds, CANDIDATES[name], temperatures)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(truth, 1)
@@ -510,7 +527,9 @@ def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_la
     temperatures = 2.0 ** np.random.default_rng(seed).uniform(-8, 6, size=(n_laws, 2))
     for family in (pac_bayes_family, likeliest_prunings):
         candidate = Candidate(family, Voting("mean", 2.0))
-        rows, truth, given = Objective.of(folds, candidate, "squared").votes(temperatures)
+        rows, truth, given = Objective.for_candidate(
+            folds, candidate, "squared"
+        ).predict_validation(temperatures)
         expected = []
         for fold in folds:
             posteriors = family(fold.tree, fold.stats)
@@ -520,8 +539,10 @@ def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_la
                 ]
                 for posterior in temperatures
             ]
-            seen = fold.tree.is_leaf & (fold.judging[:, 0] > 0)
-            expected.append(np.column_stack([fold.judging[seen, :2], *[b[seen] for b in ballots]]))
+            seen = fold.tree.is_leaf & (fold.validation[:, 0] > 0)
+            expected.append(
+                np.column_stack([fold.validation[seen, :2], *[b[seen] for b in ballots]])
+            )
         expected = np.concatenate(expected)
         np.testing.assert_array_equal(np.column_stack([rows, truth]), expected[:, :2])
         np.testing.assert_allclose(given, expected[:, 2:], rtol=1e-11, atol=1e-11)
@@ -531,20 +552,20 @@ def test_laws_of_numbers_are_mixed_by_least_squares():
     folds = grown_numbers(300, 4)
     voting = Voting("mean", 2.0)
     objectives = {
-        name: Objective.of(folds, Candidate(family, voting), "squared")
+        name: Objective.for_candidate(folds, Candidate(family, voting), "squared")
         for name, family in [("posteriors", pac_bayes_family), ("prunings", likeliest_prunings)]
     }
-    posteriors = mixture(objectives, [None, None])
+    posteriors = mix_candidates(objectives, [None, None])
     grid = np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
-    rows, truth, _ = objectives["posteriors"].votes(grid)
-    given = np.hstack([one.votes(grid)[2] for one in objectives.values()])
+    rows, truth, _ = objectives["posteriors"].predict_validation(grid)
+    given = np.hstack([one.predict_validation(grid)[2] for one in objectives.values()])
 
     def squares(shares):
         return rows @ (given @ shares - truth) ** 2
 
     shares = np.zeros(16)
     for name, row, share in zip(
-        posteriors.families, posteriors.temperatures, posteriors.shares, strict=True
+        posteriors.families, posteriors.temperatures, posteriors.mixture_weights, strict=True
     ):
         shares[8 * (name == "prunings") + MIXED_GRID.tolist().index(row[0])] = share
     alone = min(map(squares, np.eye(16)))
@@ -565,34 +586,40 @@ def test_numbers_that_all_laws_get_right_leave_the_shares_equal():
         grow_fold(fold, GROWERS[0], TrainingSamples(X, np.ones(40)), measure_by_leaf)
         for fold in content_folds(X, np.ones(40), 2, np.random.RandomState(0))
     ]
-    objective = Objective.of(folds, Candidate(pac_bayes_family, Voting("mean")), "squared")
-    shares = mixture({"posteriors": objective}, [None, None]).shares
+    objective = Objective.for_candidate(
+        folds, Candidate(pac_bayes_family, Voting("mean")), "squared"
+    )
+    shares = mix_candidates({"posteriors": objective}, [None, None]).mixture_weights
     np.testing.assert_array_equal(shares, np.full(8, 1 / 8))
 
 
 def test_a_mixture_of_many_cells_is_learned_from_some(monkeypatch):
     X, y = noisy(2000, 5)
-    objective = Objective.of(grown(X, y, None, 2, Cart()), MEAN, "log_loss")
+    objective = Objective.for_candidate(grown(X, y, None, 2, Cart()), MEAN, "log_loss")
     grid = np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
-    every = objective.votes(grid)
-    whole = mixture({"posteriors": objective}, [None, None])
-    monkeypatch.setattr("certree.estimators.tune._MOST_CELLS", len(every[0]) // 2)
-    rows, _, votes = objective.votes(grid)
+    every = objective.predict_validation(grid)
+    whole = mix_candidates({"posteriors": objective}, [None, None])
+    monkeypatch.setattr("certree.estimators.tune._MAX_GROUPS", len(every[0]) // 2)
+    rows, _, votes = objective.predict_validation(grid)
     assert len(every[0]) // 2 - 2 <= len(rows) <= len(every[0]) // 2
     assert set(map(tuple, votes)) <= set(map(tuple, every[2]))
-    some = mixture({"posteriors": objective}, [None, None])
-    loss, best = (-every[0] @ np.log(every[2] @ one.shares) for one in (some, whole))
+    some = mix_candidates({"posteriors": objective}, [None, None])
+    loss, best = (-every[0] @ np.log(every[2] @ one.mixture_weights) for one in (some, whole))
     assert loss == pytest.approx(best, rel=0.01)
     # All candidates are judged by the same cells.
     other = Candidate(partial(pac_bayes_family, prior="branching"), MEAN.voting)
     folds = grown(X, y, None, 2, Cart())
-    np.testing.assert_array_equal(Objective.of(folds, other, "log_loss").votes(grid)[0], rows)
+    np.testing.assert_array_equal(
+        Objective.for_candidate(folds, other, "log_loss").predict_validation(grid)[0], rows
+    )
 
 
 def test_paths_are_not_mixed():
-    objective = Objective.of(grown(*noisy(50, 0)), CANDIDATES["weakest links"], "log_loss")
+    objective = Objective.for_candidate(
+        grown(*noisy(50, 0)), CANDIDATES["weakest links"], "log_loss"
+    )
     with pytest.raises(TypeError, match="only posteriors can be mixed, got PruningPath"):
-        objective.votes(np.ones((2, 1)))
+        objective.predict_validation(np.ones((2, 1)))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 20), st.integers(1, 9), st.integers(0, 30))
@@ -600,7 +627,7 @@ def test_mixing_equals_the_literal_algorithm(seed, n, n_laws, n_steps):
     rng = np.random.default_rng(seed)
     rows, shares = rng.uniform(0.1, 3, n), rng.uniform(SMALLEST, 1, (n, n_laws))
     proportion, loss = _core.fit_mixture(rows, shares, n_steps)
-    expected, expected_loss = reference.mix(rows, shares, n_steps)
+    expected, expected_loss = reference.fit_mixture(rows, shares, n_steps)
     np.testing.assert_allclose(proportion, expected, rtol=1e-11)
     assert loss == pytest.approx(expected_loss, rel=1e-11, abs=1e-11)
 
@@ -614,14 +641,14 @@ def test_mixing_shares_of_the_wrong_shape_is_refused():
 
 def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
     X, y = noisy(300, 2, 3)
-    objective = Objective.of(grown(X, y, None, 3), MEAN, "log_loss")
-    posteriors = mixture({"posteriors": objective}, [None, None])
+    objective = Objective.for_candidate(grown(X, y, None, 3), MEAN, "log_loss")
+    posteriors = mix_candidates({"posteriors": objective}, [None, None])
     np.testing.assert_array_equal(
         posteriors.temperatures, np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
     )
     loss = mixed_loss(posteriors, {"posteriors": objective})
-    assert loss < objective.losses(posteriors.temperatures).min()
-    rows, _, shares = objective.votes(posteriors.temperatures)
+    assert loss < objective.compute_losses(posteriors.temperatures).min()
+    rows, _, shares = objective.predict_validation(posteriors.temperatures)
     assert loss < _core.fit_mixture(rows, shares, 10 * STEPS)[1] * 1.01
 
 
@@ -629,11 +656,13 @@ def test_laws_of_several_candidates_are_mixed():
     X, y = noisy(200, 3, 3)
     folds = grown(X, y, None, 3)
     names = ["PAC-Bayes, smoothed mean", "PAC-Bayes", "PAC-Bayes, branching"]
-    objectives = {name: Objective.of(folds, CANDIDATES[name], "log_loss") for name in names}
-    together = mixture(objectives, [None, None])
+    objectives = {
+        name: Objective.for_candidate(folds, CANDIDATES[name], "log_loss") for name in names
+    }
+    together = mix_candidates(objectives, [None, None])
     assert set(together.families) == set(names)
     alone = [
-        mixed_loss(mixture({name: one}, [None, None]), objectives)
+        mixed_loss(mix_candidates({name: one}, [None, None]), objectives)
         for name, one in objectives.items()
     ]
     # A hundred steps are nearly enough.
@@ -644,9 +673,9 @@ def mixed_loss(posteriors, objectives):
     """Held-out log loss of a mixture, summed law by law."""
     shares = 0.0
     for name, row, share in zip(
-        posteriors.families, posteriors.temperatures, posteriors.shares, strict=True
+        posteriors.families, posteriors.temperatures, posteriors.mixture_weights, strict=True
     ):
-        rows, _, given = objectives[name].votes(row[None])
+        rows, _, given = objectives[name].predict_validation(row[None])
         shares = shares + share * given[:, 0]
     return -rows @ np.log(shares)
 
@@ -657,7 +686,7 @@ def test_a_mixture_votes_with_the_average_of_its_laws():
     candidates = {"a": PAC_BAYES, "b": CANDIDATES["PAC-Bayes, branching"]}
     expected = 0.3 * PAC_BAYES.family(tree.tree, tree.stats).solve(1.0, 0.0).weight
     expected += 0.7 * candidates["b"].family(tree.tree, tree.stats).solve(0.5, 0.0).weight
-    weight = posteriors.posterior(candidates, tree.tree, tree.stats).weight
+    weight = posteriors.compute_posterior(candidates, tree.tree, tree.stats).weight
     np.testing.assert_allclose(weight, expected, atol=1e-15)
 
 
@@ -666,29 +695,33 @@ def test_a_mixture_votes_with_the_average_of_its_laws():
 )
 def test_given_temperatures_stay_in_a_mixture(given_temperatures, mixed):
     X, y = noisy(60, 3)
-    posteriors = mixture(
-        {"posteriors": Objective.of(grown(X, y), MEAN, "log_loss")}, given_temperatures
+    posteriors = mix_candidates(
+        {"posteriors": Objective.for_candidate(grown(X, y), MEAN, "log_loss")}, given_temperatures
     )
     for i, value in enumerate(given_temperatures):
-        expected = MIXED_GRID if i == mixed else np.full(len(posteriors.shares), value)
+        expected = MIXED_GRID if i == mixed else np.full(len(posteriors.mixture_weights), value)
         np.testing.assert_array_equal(posteriors.temperatures[:, i], expected)
-    assert len(posteriors.shares) == (1 if mixed is None else len(MIXED_GRID))
+    assert len(posteriors.mixture_weights) == (1 if mixed is None else len(MIXED_GRID))
 
 
 def test_without_folds_all_laws_of_a_mixture_have_equal_shares():
-    posteriors = mixture({"posteriors": Objective.of([], MEAN, "log_loss")}, [None, None])
-    np.testing.assert_array_equal(posteriors.shares, np.full(8, 1 / 8))
+    posteriors = mix_candidates(
+        {"posteriors": Objective.for_candidate([], MEAN, "log_loss")}, [None, None]
+    )
+    np.testing.assert_array_equal(posteriors.mixture_weights, np.full(8, 1 / 8))
 
 
 def test_a_mixture_of_numbers_does_not_depend_on_their_unit():
     random = np.random.default_rng(0)
     rows, truth = random.integers(1, 5, 30).astype(float), random.uniform(-1.9, 1.9, 30)
     votes = random.uniform(-1.9, 1.9, (30, 4))
-    one = _shares("squared", rows, truth, votes)
+    one = _fit_mixture_weights("squared", rows, truth, votes)
     assert one.sum() == pytest.approx(1)
     # Errors of the largest would overflow.
     for exponent in (1022, 300, -300):
-        other = _shares("squared", rows, np.ldexp(truth, exponent), np.ldexp(votes, exponent))
+        other = _fit_mixture_weights(
+            "squared", rows, np.ldexp(truth, exponent), np.ldexp(votes, exponent)
+        )
         np.testing.assert_array_equal(one, other)
 
 
@@ -696,9 +729,11 @@ def test_mixtures_have_the_same_bits_for_any_number_of_threads():
     X, y = noisy(200, 8, 3)
     folds = grown(X, y, None, 3)
     grid = np.stack([np.repeat(LOG_GRID, 2), np.tile([0.0, 1.0], 10)], axis=1)
-    alone = Objective.of(folds, MEAN, "log_loss", 1).votes(grid)
+    alone = Objective.for_candidate(folds, MEAN, "log_loss", 1).predict_validation(grid)
     for n_threads in (2, 3, 1000):
-        together = Objective.of(folds, MEAN, "log_loss", n_threads).votes(grid)
+        together = Objective.for_candidate(folds, MEAN, "log_loss", n_threads).predict_validation(
+            grid
+        )
         np.testing.assert_array_equal(together[2], alone[2])
 
 

@@ -26,7 +26,7 @@ from certree import (
     PrunedTreeRegressor,
     TreeForestClassifier,
 )
-from model_files import arrays_of, header_of, refuses, rewrite
+from model_files import expect_refusal, read_arrays, read_header, rewrite
 
 BOX = Grid([[-3.0, -3.0], [3.0, 3.0]])
 LAW = {"lambda_error": 1.0, "lambda_penalty": 0.1}
@@ -155,7 +155,9 @@ def test_fits_in_a_given_box_count_as_others_do(model, monkeypatch):
     y = target_of(model, y)
     expected = clone(model)
     with monkeypatch.context() as patched:
-        patched.setattr("certree.estimators.updatable._why_not", lambda _: "the way of all others")
+        patched.setattr(
+            "certree.estimators.updatable._explain_no_updates", lambda _: "the way of all others"
+        )
         expected.fit(X, y, np.ceil(weight))
     assert expected.seen_rows_ is None
     found = clone(model).fit(X, y, np.ceil(weight))
@@ -215,10 +217,10 @@ def test_files_whose_rows_are_not_those_of_the_fit_are_refused(change, said, tmp
     X = X + np.arange(120)[:, None] / 1000  # no copies
     path = tmp_path / "model"
     certree.save(clone(MODELS[0]).fit(X, y), path)
-    changed = change(arrays_of(path))
-    known = changed.get("sample_hashes", arrays_of(path)["sample_hashes"])
+    changed = change(read_arrays(path))
+    known = changed.get("sample_hashes", read_arrays(path)["sample_hashes"])
     rewrite(path, changed, n_sample_hashes=len(known))
-    refuses(path, said)
+    expect_refusal(path, said)
 
 
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[3]], ids=["classes", "numbers"])
@@ -229,7 +231,7 @@ def test_rows_of_a_file_may_stand_in_any_order(model, tmp_path):
     path = tmp_path / "model"
     certree.save(fitted, path)
     order = np.random.default_rng(0).permutation((weight > 0).sum())
-    arrays = arrays_of(path)
+    arrays = read_arrays(path)
     names = [name for name in arrays if name.startswith("seen_rows.")]
     rewrite(path, {name: arrays[name][order] for name in names})
     expect_same(certree.load(path), fitted, X)
@@ -239,9 +241,9 @@ def test_rows_of_a_file_need_a_box(tmp_path):
     X, y, _ = table()
     path = tmp_path / "model"
     certree.save(clone(MODELS[3]).fit(X, y / 3), path)
-    parameters = header_of(path)["parameters"]
+    parameters = read_header(path)["parameters"]
     rewrite(path, parameters={**parameters, "max_depth": None})
-    refuses(path, "rows of a fit that none can join: its depth follows the number of rows")
+    expect_refusal(path, "rows of a fit that none can join: its depth follows the number of rows")
 
 
 def _rows_at(arrays, places):
@@ -262,7 +264,7 @@ def test_rows_are_found_as_often_as_they_are_there():
         ((X[:5], y[:5], weight[:5] + 1), 5),
         ((np.tile(X, (2, 1)), np.tile(y, 2), np.tile(weight, 2)), len(y)),
     ]:
-        known = reference.rows_not_among((X, y, weight), rows)
+        known = reference.count_unknown_rows((X, y, weight), rows)
         assert known == n_unknown
         with pytest.raises(ValueError, match=rf"{n_unknown} of {len(rows[1])} rows are not among"):
             model.forget(rows[0], rows[1], sample_weight=rows[2])

@@ -56,8 +56,8 @@ def values_of(tree, stats, voting):
     if voting.kind == "majority":
         return np.eye(stats.n_classes)[stats.label]
     if voting.smoothing == 0:
-        return reference.frequencies(tree, stats.counts)
-    return reference.smoothed(tree, stats.counts, voting.smoothing)
+        return reference.compute_frequencies(tree, stats.counts)
+    return reference.smooth_frequencies(tree, stats.counts, voting.smoothing)
 
 
 def sparse(stats):
@@ -86,13 +86,13 @@ def test_contributions_are_the_mean_change_over_all_prunings(tree_and_stats, lam
     tree, stats = tree_and_stats
     tree, X = rows_like(tree, seed)
     weights = certree.pac_bayes(tree, stats, lam, 0.1)
-    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    every, masses, _ = reference.compute_pac_bayes_posterior(tree, stats.n, stats.errors, lam, 0.1)
     value = values_of(tree, stats, voting)
     ballot, ballots = certree.vote(tree, stats, weights, voting), voting.ballots(tree, stats)
     base, added = compute_contributions(tree, weights, ballot, ballots, stats.n, X, 1)
     np.testing.assert_allclose(base, value[0], atol=1e-12)
     for x, parts in zip(X, added, strict=True):
-        expected = reference.contributions(tree, every, masses, value, stats.n, x)
+        expected = reference.compute_contributions(tree, every, masses, value, stats.n, x)
         np.testing.assert_allclose(parts, expected, atol=1e-10)
     blended = tree.blend(X, stats.n, ballot.score, 1)
     np.testing.assert_allclose(base + added.sum(axis=2), blended, atol=1e-12)
@@ -122,13 +122,15 @@ def test_contributions_to_numbers_are_the_mean_change_over_all_prunings(tree_and
     tree, stats = tree_and_stats
     tree, X = rows_like(tree, seed)
     weights = certree.pac_bayes(tree, stats, lam, 0.1)
-    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.sse / 0.5, lam, 0.1)
-    value = reference.smoothed_means(tree, stats.n, stats.mean, 1.0)[:, None]
+    every, masses, _ = reference.compute_pac_bayes_posterior(
+        tree, stats.n, stats.sse / 0.5, lam, 0.1
+    )
+    value = reference.smooth_means(tree, stats.n, stats.mean, 1.0)[:, None]
     how = Voting("mean", 1.0)
     ballot, ballots = certree.vote(tree, stats, weights, how), how.ballots(tree, stats)
     _, added = compute_contributions(tree, weights, ballot, ballots, stats.n, X, 1)
     for x, parts in zip(X, added, strict=True):
-        expected = reference.contributions(tree, every, masses, value, stats.n, x)
+        expected = reference.compute_contributions(tree, every, masses, value, stats.n, x)
         np.testing.assert_allclose(parts, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -180,7 +182,7 @@ REGRESSORS = [
 def expected_of(model, X):
     """What contributions must sum to, on the scale of the model."""
     if isinstance(model, TreeForestClassifier):
-        mean = model._means(X)
+        mean = model._average_trees(X)
         return np.column_stack([1 - mean, mean]) if mean.shape[1] == 1 else mean
     if isinstance(model, NaiveBayesClassifier):
         logs = model.predict_log_proba(X)
@@ -271,7 +273,7 @@ def test_a_forest_goes_from_mean_to_mean():
     value = tree.value
     leaf = tree.apply(X)
     for v in range(tree.n_nodes):
-        inside = np.array([v in reference.path(tree, one) for one in leaf])
+        inside = np.array([v in reference.find_path(tree, one) for one in leaf])
         np.testing.assert_allclose(value[v], value[leaf[inside]].mean(axis=0), atol=1e-12)
 
 
@@ -519,9 +521,9 @@ def test_every_row_satisfies_one_rule(tree_and_stats, max_leaves, seed, named):
     assert sum(rule.rows for rule in rules) == pytest.approx(stats.n[0])
     for x, leaf in zip(X, tree.apply(X), strict=True):
         (rule,) = satisfied(rules, dict(zip(names, x, strict=True)))
-        assert rule.node in reference.path(tree, leaf)
+        assert rule.node in reference.find_path(tree, leaf)
     for rule in rules:
-        expected = reference.outcome_below(tree, ballot.score, stats.n, rule.node)
+        expected = reference.compute_outcome_below(tree, ballot.score, stats.n, rule.node)
         assert rule.probability == pytest.approx(expected.max())
         if tree.is_leaf[rule.node]:
             assert (rule.prediction, rule.probability) == told(ballot.score[rule.node])

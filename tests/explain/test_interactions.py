@@ -22,7 +22,7 @@ from certree import (
 from certree.explain import Interactions, interaction_fractions
 from certree.explain.additive_trees import AdditiveTrees
 from certree.tree import Trees
-from strategies import sums, trees
+from strategies import sum_leaves, trees
 
 
 @st.composite
@@ -36,7 +36,7 @@ def models(draw, sets=True):
         tree = draw(trees(max_inner=6, n_features=p, sets=sets))
         m = tree.n_nodes
         value = draw(hnp.arrays(np.float64, (m, n_outputs), elements=st.integers(-9, 9)))
-        rows = sums(tree, draw(hnp.arrays(np.float64, m, elements=st.integers(0, 4))))
+        rows = sum_leaves(tree, draw(hnp.arrays(np.float64, m, elements=st.integers(0, 4))))
         made.append((replace(tree, missing_both=~tree.is_leaf & both), value, rows))
     X = draw(
         hnp.arrays(
@@ -68,10 +68,10 @@ def expected(made, X):
             return sum(
                 part * value[leaf, k]
                 for tree, value, rows in made
-                for leaf, part in reference.parts_of_row(tree, rows, x)
+                for leaf, part in reference.find_fractional_leaves(tree, rows, x)
             )
 
-        for features, variance in reference.analysis_of_variance(says, cells(X)).items():
+        for features, variance in reference.analyse_variance(says, cells(X)).items():
             total[features] = total.get(features, 0.0) + variance
     return total
 

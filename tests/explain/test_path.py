@@ -183,7 +183,7 @@ def test_dots_mark_exactly_the_shown_cells_that_are_split_further(grower):
     X, y = whole_numbers()
     model = PACBayesTreeClassifier(grower, lambda_error=0.5, lambda_penalty=0.1).fit(X, y)
     for max_leaves in (1, 2, 4, 9, 40):
-        shown = list(branches(model._explainer().select_subtree(max_leaves)))
+        shown = list(branches(model._make_explainer().select_subtree(max_leaves)))
         for branch in shown:
             split = not model.tree_.is_leaf[branch.cell.node]
             assert branch.has_hidden_children == (split and not branch.children)

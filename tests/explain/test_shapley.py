@@ -34,9 +34,13 @@ from certree import (
 )
 from certree.explain import banzhaf_values, shap_trees, shapley_values
 from certree.explain.additive_trees import AdditiveTrees
-from certree.explain.shapley import choose_banzhaf_points, choose_shapley_points, compute_values
+from certree.explain.shapley import (
+    choose_banzhaf_points,
+    choose_shapley_points,
+    compute_coalition_values,
+)
 from certree.tree import Trees
-from strategies import sums, trees
+from strategies import sum_leaves, trees
 
 BOOSTED = {"max_iter": 8, "random_state": 0}
 
@@ -59,7 +63,7 @@ def games(draw, most_features=6, n_trees=3, lacking=True):
         m = tree.n_nodes
         value = draw(hnp.arrays(np.float64, (m, n_outputs), elements=st.integers(-9, 9)))
         leaf_rows = draw(hnp.arrays(np.float64, m, elements=st.integers(0, 4)))
-        made.append((tree, value, sums(tree, leaf_rows)))
+        made.append((tree, value, sum_leaves(tree, leaf_rows)))
     return made, X, background
 
 
@@ -75,10 +79,12 @@ def expected(made, x, background):
 
     def says(known):
         if background is None:
-            return sum(reference.said_of_known(t, r, v, x, known) for t, v, r in made)
-        return sum(reference.said_before(t, r, v, x, background, known) for t, v, r in made)
+            return sum(reference.predict_by_path(t, r, v, x, known) for t, v, r in made)
+        return sum(
+            reference.predict_by_background(t, r, v, x, background, known) for t, v, r in made
+        )
 
-    return [one.T for one in reference.power_indices(says, len(x))]
+    return [one.T for one in reference.compute_power_indices(says, len(x))]
 
 
 @given(games(), st.booleans(), st.booleans())
@@ -90,10 +96,14 @@ def test_values_are_those_of_all_coalitions(game, both, with_background):
     shapley, banzhaf = zip(*[expected(made, x, others) for x in X], strict=True)
     trees_of_all = summed(made)
     np.testing.assert_allclose(
-        compute_values(trees_of_all, X, others, choose_shapley_points, 1), shapley, atol=1e-11
+        compute_coalition_values(trees_of_all, X, others, choose_shapley_points, 1),
+        shapley,
+        atol=1e-11,
     )
     np.testing.assert_allclose(
-        compute_values(trees_of_all, X, others, choose_banzhaf_points, 1), banzhaf, atol=1e-11
+        compute_coalition_values(trees_of_all, X, others, choose_banzhaf_points, 1),
+        banzhaf,
+        atol=1e-11,
     )
 
 
@@ -103,11 +113,13 @@ def test_outputs_and_expectations_are_those_of_no_and_all_features(game):
     own = summed(made)
     p = X.shape[1]
     for x, said in zip(X, own.compute_outputs(X, 1), strict=True):
-        whole = sum(reference.said_of_known(t, r, v, x, set(range(p))) for t, v, r in made)
+        whole = sum(reference.predict_by_path(t, r, v, x, set(range(p))) for t, v, r in made)
         np.testing.assert_allclose(said, whole, atol=1e-12)
-        nothing = sum(reference.said_of_known(t, r, v, x, set()) for t, v, r in made)
+        nothing = sum(reference.predict_by_path(t, r, v, x, set()) for t, v, r in made)
         np.testing.assert_allclose(own.compute_mean_output(own.rows_per_node), nothing, atol=1e-12)
-        before = sum(reference.said_before(t, r, v, x, background, set()) for t, v, r in made)
+        before = sum(
+            reference.predict_by_background(t, r, v, x, background, set()) for t, v, r in made
+        )
         np.testing.assert_allclose(
             own.compute_outputs(background, 1).mean(axis=0), before, atol=1e-12
         )
@@ -122,7 +134,7 @@ def test_a_feature_that_is_not_compared_has_no_value(game):
     )
     for others in (None, background):
         for quadrature in (choose_shapley_points, choose_banzhaf_points):
-            assert not compute_values(own, X, others, quadrature, 1)[:, :, idle].any()
+            assert not compute_coalition_values(own, X, others, quadrature, 1)[:, :, idle].any()
 
 
 @given(games(most_features=4))
@@ -134,10 +146,10 @@ def test_features_that_change_places_change_their_values(game):
         for t, v, rows in made
     ]
     for others in (None, background):
-        before = compute_values(summed(made), X, others, choose_shapley_points, 1)
+        before = compute_coalition_values(summed(made), X, others, choose_shapley_points, 1)
         there = None if others is None else np.ascontiguousarray(others[:, order])
         turn = np.ascontiguousarray(X[:, order])
-        after = compute_values(summed(turned), turn, there, choose_shapley_points, 1)
+        after = compute_coalition_values(summed(turned), turn, there, choose_shapley_points, 1)
         np.testing.assert_allclose(before[:, :, order], after, atol=1e-12)
 
 
@@ -151,7 +163,7 @@ def deep(p=70, seed=0):
     m = len(left)
     tree = Tree(feature, np.zeros(m), np.array(left), np.ones(m, dtype=np.int32), p)
     value = random.normal(size=(m, 1))
-    return tree, value, sums(tree, random.integers(1, 9, m).astype(float))
+    return tree, value, sum_leaves(tree, random.integers(1, 9, m).astype(float))
 
 
 def test_paths_of_many_features():
@@ -163,7 +175,7 @@ def test_paths_of_many_features():
     X[0] = background[0] = 1.0
     before = own.compute_outputs(background, 1).mean(axis=0)
     for others, base in ((None, own.compute_mean_output(own.rows_per_node)), (background, before)):
-        added = compute_values(own, X, others, choose_shapley_points, 1)
+        added = compute_coalition_values(own, X, others, choose_shapley_points, 1)
         np.testing.assert_allclose(added.sum(axis=2) + base, own.compute_outputs(X, 1), atol=1e-10)
 
 

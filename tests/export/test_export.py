@@ -53,7 +53,7 @@ from certree.export.comparison import Predictions, compare_predictions, predict_
 from certree.export.engines import quote_name, run_in_onnxruntime
 from certree.export.formula import Formula, break_ties_by_label, round_down_to_float32
 from certree.export.onnx_graph import make_onnx_model
-from reference import parts_of_row
+from reference import find_fractional_leaves
 from strategies import trees
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/model.schema.json").read_text("utf-8"))
@@ -170,7 +170,7 @@ def expect_sklearn(model, X, rows, truth):
     table = pd.DataFrame(rows, columns=X.columns) if hasattr(other, "feature_names_in_") else rows
     if hasattr(model, "tree_"):  # rows do not go both ways there
         leaf = model.apply(X)
-        truth = model._leaf_values()[leaf]
+        truth = model._compute_leaf_values()[leaf]
         truth = truth if hasattr(model, "classes_") else truth[:, 0]
         assert np.array_equal(predicted(other, table), truth)
         known = model.tree_.missing_both.sum() == 0 or ~np.isnan(rows).any(axis=1)
@@ -245,7 +245,7 @@ CELLS = st.one_of(st.integers(-3, 6).map(float), st.just(float("nan")))
 @settings(max_examples=40)
 def test_graphs_of_onnx_send_rows_as_the_twin_does(formula, X, bits):
     tree, rows = formula.trees[0], formula.rows[0]
-    parts = [parts_of_row(tree, rows, x) for x in X]
+    parts = [find_fractional_leaves(tree, rows, x) for x in X]
     expected = [sum(part * tree.value[leaf] for leaf, part in one) for one in parts]
     label, found = run(make_onnx_model(formula, f"float{bits}"), X.astype(f"float{bits}"))
     np.testing.assert_allclose(found, expected, 0, 1e-6 if bits == "32" else 1e-15)
@@ -350,7 +350,7 @@ def test_new_rows_that_lack_what_no_row_of_the_fit_lacked_are_averaged():
     unknown = X.assign(**{"size of it": 1e6})
     for rows in (X, unknown):
         blended = predicted(model, rows)
-        assert np.abs(blended - model._leaf_values()[model.apply(rows)]).max() > 0.01
+        assert np.abs(blended - model._compute_leaf_values()[model.apply(rows)]).max() > 0.01
         expect_exports(model, rows)
 
 

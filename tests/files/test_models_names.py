@@ -26,7 +26,7 @@ from certree import (
 from certree.files.models import _MODELS
 from certree.interface.arrays import ArrayRecord
 from certree.interface.stored_state import StoredState
-from model_files import arrays_of, header_of
+from model_files import read_arrays, read_header
 
 RECORD = Path(__file__).with_name("stored_names.json")
 # A tree with models in its leaves holds estimators of scikit-learn and is not saved.
@@ -116,8 +116,8 @@ def fit(model, weight=None):
 def names_in_file(kind, path):
     """The names of arrays, and those of the other entries, in the file of a model."""
     certree.save(FITS[kind](), path)
-    header = header_of(path)
-    arrays = sorted(arrays_of(path).keys() - {"header"})
+    header = read_header(path)
+    arrays = sorted(read_arrays(path).keys() - {"header"})
     return {"arrays": arrays, "entries": sorted(header.keys() - {"parameters"})}
 
 

@@ -20,7 +20,7 @@ from certree import (
 )
 from certree.export import check_export
 from certree.rows.categories import Categories
-from model_files import as_header, header_of, refuses, rewrite, through_file
+from model_files import encode_header, expect_refusal, read_header, rewrite, save_and_load
 
 MODELS = [
     PACBayesTreeClassifier(max_depth=2, random_state=0),
@@ -51,12 +51,12 @@ def fitted(model, y=None):
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: type(one).__name__)
 def test_texts_that_no_split_uses_are_not_in_the_file(model, tmp_path):
     model, X, _ = fitted(model)
-    loaded = through_file(model, tmp_path / "model")
+    loaded = save_and_load(model, tmp_path / "model")
     assert model.categories_.digested == ()  # the model itself keeps its texts
     assert loaded.categories_.digested == (0,)
     assert max(map(len, loaded.categories_.names[0])) == 16
     assert {*loaded.categories_.names[1]} == {"Athens", "Bern"}  # shorter than digests
-    assert "é" * 9 not in str(header_of(tmp_path / "model"))
+    assert "é" * 9 not in str(read_header(tmp_path / "model"))
     new = X.assign(note=X["note"].to_numpy()[::-1]).replace({"note": {X["note"][3]: "new"}})
     for rows in (X, new, X.assign(note=None)):
         for method in ("predict", "predict_proba", "apply"):
@@ -80,7 +80,7 @@ def test_texts_that_no_split_uses_are_not_in_the_file(model, tmp_path):
 
 def test_rows_of_the_fit_are_known_after_loading(tmp_path):
     model, X, y = fitted(MODELS[0])
-    loaded = through_file(model, tmp_path / "model")
+    loaded = save_and_load(model, tmp_path / "model")
     with pytest.raises(ValueError, match="300 of 300 rows also occur among those of the fit"):
         certify(loaded, X, y)
     others = X.assign(note=X["note"].to_numpy()[::-1])
@@ -90,24 +90,24 @@ def test_rows_of_the_fit_are_known_after_loading(tmp_path):
 def test_texts_that_a_split_uses_are_kept(tmp_path):
     X = pd.DataFrame({"note": [f"{k % 7} ".ljust(LONG, "é") for k in range(300)]})
     model = PACBayesTreeClassifier(random_state=0).fit(X, np.arange(300) % 7 < 3)
-    loaded = through_file(model, tmp_path / "model")
+    loaded = save_and_load(model, tmp_path / "model")
     assert loaded.categories_.names == model.categories_.names
     assert loaded.to_dict() == model.to_dict()
 
 
 def test_naive_bayes_keeps_all_texts(tmp_path):
     model = NaiveBayesClassifier().fit(*table())
-    assert through_file(model, tmp_path / "model").categories_.names == model.categories_.names
+    assert save_and_load(model, tmp_path / "model").categories_.names == model.categories_.names
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: type(one).__name__)
 def test_earlier_files_with_all_texts_predict_the_same(model, tmp_path):
     model, X, _ = fitted(model)
     save(model, tmp_path / "model")
-    header = header_of(tmp_path / "model")
+    header = read_header(tmp_path / "model")
     del header["digested_categories"]
     header["categories"] = [*model.categories_.names]
-    rewrite(tmp_path / "model", {"header": as_header(header)})
+    rewrite(tmp_path / "model", {"header": encode_header(header)})
     loaded = load(tmp_path / "model")
     assert loaded.categories_.names == model.categories_.names
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
@@ -130,7 +130,7 @@ def test_damaged_places_of_digests_are_refused(digested, message, tmp_path):
     model, _, _ = fitted(MODELS[0])
     save(model, tmp_path / "model")
     rewrite(tmp_path / "model", digested_categories=digested)
-    refuses(tmp_path / "model", message)
+    expect_refusal(tmp_path / "model", message)
 
 
 def test_trees_with_splits_on_digests_are_not_exported(tmp_path):
@@ -140,7 +140,7 @@ def test_trees_with_splits_on_digests_are_not_exported(tmp_path):
         model = TreeForestClassifier(
             1, max_depth=1, max_features=1, leaves="plain", warm_start=True, random_state=seed
         )
-        loaded = through_file(model.fit(X, y), tmp_path / "model")
+        loaded = save_and_load(model.fit(X, y), tmp_path / "model")
         if loaded.categories_.digested == (0,):
             break
     twins = [one.set_params(n_estimators=20).fit(X, y) for one in (loaded, model)]
@@ -165,7 +165,7 @@ def test_fits_in_a_fixed_box_are_continued_after_loading(tmp_path):
     fit[0].fit(X[first], y[first])
     fit[1].fit(X[last], y[last])
     fit[2].fit(X, y)
-    loaded = through_file(fit[0], tmp_path / "model")
+    loaded = save_and_load(fit[0], tmp_path / "model")
     assert loaded.categories_.digested == (1,)
     loaded.merge(fit[1])
     np.testing.assert_array_equal(loaded.predict(X), fit[2].predict(X))
@@ -181,22 +181,22 @@ def test_fits_in_a_fixed_box_are_continued_after_loading(tmp_path):
 def test_texts_with_one_digest_or_short_ones_are_kept(monkeypatch):
     every = np.ones(1, dtype=bool)
     short = Categories((("a" * 16, "b" * 16),))
-    assert short.without_texts(every).names == short.names
+    assert short.digest_texts(every).names == short.names
     long = Categories((("a" * 17, "b" * 17),))
-    assert long.without_texts(~every).names == long.names
-    assert long.without_texts(every).digested == (0,)
-    assert long.without_texts(every).without_texts(every).equals(long)
-    assert not long.without_texts(every).equals(short)
+    assert long.digest_texts(~every).names == long.names
+    assert long.digest_texts(every).digested == (0,)
+    assert long.digest_texts(every).digest_texts(every).equals(long)
+    assert not long.digest_texts(every).equals(short)
     numbers = Categories(((1.0, 2.0),))
-    assert numbers.without_texts(every).names == numbers.names
+    assert numbers.digest_texts(every).names == numbers.names
     monkeypatch.setattr(certree.rows.categories, "_digest", lambda _: "0" * 16)
-    assert long.without_texts(every).names == long.names
+    assert long.digest_texts(every).names == long.names
 
 
 def test_digests_of_texts_are_equal_in_every_process():
-    known = Categories((("a" * 30, "\ud800" * 30),)).without_texts(np.ones(1, dtype=bool))
+    known = Categories((("a" * 30, "\ud800" * 30),)).digest_texts(np.ones(1, dtype=bool))
     assert known.names[0] == ("71fab4a212af99bb", "b8c31095e7cb4cdb")
-    more = known.with_those_of(np.array([["a" * 30], ["c" * 30]], dtype=object))
+    more = known.add_categories(np.array([["a" * 30], ["c" * 30]], dtype=object))
     assert len(more.names[0]) == 3
     assert more.names[0][:2] == known.names[0]
     assert more.digested == (0,)

@@ -14,7 +14,7 @@ import certree
 from certree import predict_files
 from certree.files import tables
 from certree.files.predictions import predict_columns
-from same_models import table
+from same_models import make_table
 
 N = 900
 FORMS = ["parquet", "arrow", "csv", "csv.gz", "tsv"]
@@ -22,7 +22,7 @@ FORMS = ["parquet", "arrow", "csv", "csv.gz", "tsv"]
 
 @pytest.fixture(scope="module")
 def rows():
-    rows = table(N, "three", seed=3).drop_columns(["w"])
+    rows = make_table(N, "three", seed=3).drop_columns(["w"])
     return rows.append_column("key", pa.array(np.arange(N)))
 
 

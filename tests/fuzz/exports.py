@@ -16,7 +16,7 @@ from certree.explain.tree_model import TreeModel
 from certree.export import check_export
 from certree.export.comparison import Predictions, compare_predictions, predict_with_model
 from certree.export.engines import RunSQL, run_in_duckdb, run_in_sqlite
-from certree.rows.columns import rows_at
+from certree.rows.columns import take_rows
 from fuzz.functions import Attempt
 from fuzz.relations import Subject
 
@@ -105,18 +105,18 @@ def by_float32(random: Random, subject: Subject) -> None:
 
     Then rows that float32 holds must agree, and so where values are neighbours among all numbers.
     """
-    rows = np.asarray(subject.model._new_rows(subject.X), dtype=float)
+    rows = np.asarray(subject.model._encode_new_rows(subject.X), dtype=float)
     needs_float64 = len(subject.model._float64_features) or "neighbours" in subject.table.kinds
     with np.errstate(over="ignore"):
         narrow = rows.astype(np.float32)
     agree = rows == narrow if needs_float64 else ~np.isinf(narrow)
     known = np.flatnonzero(agree.all(axis=1))
     if len(known):
-        _agree(subject, rows_at(subject.X, known), ["sklearn"])
+        _agree(subject, take_rows(subject.X, known), ["sklearn"])
         values = predict_with_model(subject.model, subject.X).values
         with np.errstate(over="ignore"):
             if np.allclose(values, values.astype(np.float32), rtol=1e-6, atol=0):
-                _agree(subject, rows_at(subject.X, known), ["onnx"])
+                _agree(subject, take_rows(subject.X, known), ["onnx"])
 
 
 def _agree(subject: Subject, X: Any, exports: list[str]) -> None:

@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 import certree
 from certree import Cart, Grid
 from fuzz.hostile import NUMBERS, OTHERS, spoilt
-from model_files import as_header, npy
+from model_files import encode_header, encode_npy
 
 # A flipped header may say that there are millions: nobody makes rows for those.
 _MOST_FEATURES = 100
@@ -187,7 +187,7 @@ def _packed_anew(random: Random, content: bytes) -> bytes:
     way = random.randrange(7)
     if way < 2:
         array = spoilt(random, np.load(io.BytesIO(members[name])))
-        members[name] = npy(np.asarray(array)) if not isinstance(array, dict) else b""
+        members[name] = encode_npy(np.asarray(array)) if not isinstance(array, dict) else b""
     elif way == 2:
         members[name] = _flip(random, members[name])
     elif way == 3:
@@ -220,7 +220,7 @@ def _other_header(random: Random, content: bytes) -> bytes:
         del place[key]
     else:
         place[key] = _for_header(random, place)
-    members["header.npy"] = npy(as_header(header))
+    members["header.npy"] = encode_npy(encode_header(header))
     return _zipped(random, [*members.items()])
 
 

@@ -17,7 +17,7 @@ from fuzz.world import World, plausible
 ROOMS = ["certree", *(f"certree.{room}" for room in ("rows", "grow", "stats", "weights"))]
 ROOMS += [f"certree.{room}" for room in ("prunings", "votes", "certificates", "boolean")]
 ROOMS += [
-    f"certree.{room}" for room in ("certificates.inequalities", "certificates.parts", "paper")
+    f"certree.{room}" for room in ("certificates.inequalities", "certificates.subsets", "paper")
 ]
 Attempt = Callable[[], None]
 

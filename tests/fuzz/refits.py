@@ -266,7 +266,7 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     if "levels of numbers" in table.kinds:  # Parquet keeps none
         return
     takes_files = isinstance(model, _SAME_BITS)
-    if getattr(model, "_takes_parts", False):
+    if getattr(model, "_takes_blocks", False):
         bins = random.choice([2, 7, 255])
         model = clone(model).set_params(
             grower=certree.Cart(max_bins=bins), cv=random.choice([2, 3])

@@ -22,12 +22,12 @@ def _close(got: Any, expected: Any, relative: float = 1e-9, absolute: float = 1e
 
 def _count(world: World, answer: Any, tree: Tree, X: Any, y: Any, **given: Any) -> None:
     weight = given.get("sample_weight")
-    expected = reference.counts(tree, X, y, answer.n_classes, weight)
+    expected = reference.count_classes(tree, X, y, answer.n_classes, weight)
     _close(answer.counts, expected, absolute=1e-12 * expected.max())
 
 
 def _measure(world: World, answer: Any, tree: Tree, X: Any, y: Any, **given: Any) -> None:
-    rows, mean, sse = reference.moments(tree, X, y, given.get("sample_weight"))
+    rows, mean, sse = reference.compute_moments(tree, X, y, given.get("sample_weight"))
     _close(answer.rows, rows, absolute=1e-12 * rows.max())
     _close(answer.mean, mean, 1e-9, 1e-9 * np.abs(y).max())
     with np.errstate(over="ignore"):
@@ -45,23 +45,23 @@ def _pac_bayes(world: World, answer: Any, tree: Tree, stats: Any, **given: Any) 
     if max(lambdas) * float(rows[0]) > 1e6 or 0 < stats.n[0] < 1e-100:
         return  # beyond the range in which float64 can tell such prunings apart
     if given.get("loss") == "log_loss":
-        cost = reference.log_losses(stats.counts)
-    every, masses, _ = reference.pac_bayes(
+        cost = reference.compute_log_losses(stats.counts)
+    every, masses, _ = reference.compute_pac_bayes_posterior(
         tree, rows, cost / stats.weight_unit, *lambdas, given.get("prior", "leaves"), stop
     )
-    _close(answer.weight, reference.leaf_weights(tree, every, masses), 1e-7, 1e-9)
+    _close(answer.weight, reference.compute_leaf_weights(tree, every, masses), 1e-7, 1e-9)
 
 
 def _average(world: World, answer: Any, tree: Tree, log_own: Any, log_split: Any = 0.0) -> None:
     splits = np.broadcast_to(log_split, tree.n_nodes)
     if not _few_prunings(tree) or np.abs(log_own).max() > 1e6:
         return
-    every, masses, _ = reference.average(tree, log_own, splits)
-    _close(answer.weight, reference.leaf_weights(tree, every, masses), 1e-7, 1e-9)
+    every, masses, _ = reference.average_prunings(tree, log_own, splits)
+    _close(answer.weight, reference.compute_leaf_weights(tree, every, masses), 1e-7, 1e-9)
 
 
 def _prune(world: World, answer: Any, tree: Tree, cost: Any) -> None:
-    expected, _ = reference.smallest_cost(tree, cost)
+    expected, _ = reference.find_smallest_cost(tree, cost)
     _close(float(answer.weight @ cost), float(expected))
 
 
@@ -72,14 +72,16 @@ def _theorem_bound(
     if not _few_prunings(tree) or lam is None or delta is None or delta < 1e-100:
         return
     known = population.n, population.errors
-    literal = reference.theorem_bound(tree, *known, n, bayes_risk, delta, lam, population.n_classes)
+    literal = reference.compute_theorem_bound(
+        tree, *known, n, bayes_risk, delta, lam, population.n_classes
+    )
     _close(answer.excess, min(literal, 1.0))
 
 
 def _dyadic(world: World, answer: Any, X: Any, y: Any = None, **given: Any) -> None:
     if given.keys() <= {"max_depth", "n_jobs"} and X.dtype == np.float64:
         literal = reference.grow_dyadic(X, y, max_depth=given.get("max_depth"))
-        assert reference.nested(answer, X) == literal
+        assert reference.nest_tree(answer, X) == literal
 
 
 def _kd(world: World, answer: Any, X: Any, y: Any = None, **given: Any) -> None:
@@ -88,7 +90,7 @@ def _kd(world: World, answer: Any, X: Any, y: Any = None, **given: Any) -> None:
         return
     if ordinary.min() > 1e-100 and ordinary.max() < 1e100 and world.n <= 8:
         literal = reference.grow_kd(X, y, "cycle", max_depth=given.get("max_depth"))
-        assert reference.nested(grow_kd(X, y, axis="cycle", **given), X) == literal
+        assert reference.nest_tree(grow_kd(X, y, axis="cycle", **given), X) == literal
 
 
 def _cart(world: World, answer: Tree, X: Any, **given: Any) -> None:
@@ -105,7 +107,7 @@ def _hold_out(world: World, answer: Any, errors: int, n: int, **given: Any) -> N
     log_delta = math.log(given.get("delta", 0.05)) + math.log(given.get("share", 1.0))
     if log_delta < -30 or log_delta > -1e-6 or errors == n:
         return
-    tail = float(reference.log_of(reference.binomial_tail(errors, n, answer.bound)))
+    tail = float(reference.compute_log(reference.compute_binomial_tail(errors, n, answer.bound)))
     assert abs(tail - log_delta) < 1e-6 * max(1.0, -log_delta), (tail, log_delta)
 
 

@@ -17,7 +17,7 @@ import reference
 from certree import Cart, _core, grow_cart
 from certree.grow import TrainingSamples
 from certree.grow.cart import _key
-from certree.rows.draw_order import sums_of_codes
+from certree.rows.draw_order import sum_encoded_table
 from strategies import categorical_rows, rows
 
 OF_NUMBERS = ["squared", "absolute_error", "poisson"]
@@ -74,10 +74,12 @@ def assert_every_cut_is_the_best(X, response, weight, criterion):
     weighted = (weight != 1).any()
     tree = grow_cart(X, response, criterion=criterion, sample_weight=weight)
     worth = np.full(X.shape[1], -np.inf)  # of each feature at the root
-    for gain, j, *_ in reference.cart_cuts(X, response, weight, criterion):
+    for gain, j, *_ in reference.iterate_cart_splits(X, response, weight, criterion):
         worth[j] = max(worth[j], gain)
     for v, inside in cells(tree, X).items():
-        cuts = list(reference.cart_cuts(X[inside], response[inside], weight[inside], criterion))
+        cuts = list(
+            reference.iterate_cart_splits(X[inside], response[inside], weight[inside], criterion)
+        )
         if tree.left[v] < 0:
             assert not cuts or len(set(response[inside])) == 1 or weight[inside].sum() <= 1
             continue
@@ -94,9 +96,7 @@ def assert_every_cut_is_the_best(X, response, weight, criterion):
         if criterion in ("gini", "misclassification") and not weighted:
             # Exact counts: of equal cuts that of the feature worth most at the root, then the first.
             classes = [[int(one)] for one in response]
-            order = reference.order_of_columns(
-                *reference.column_sums(X, classes, [None] * X.shape[1])
-            )
+            order = reference.order_columns(*reference.sum_columns(X, classes, [None] * X.shape[1]))
             places = {j: (-round(worth[j], 9), order.index(j)) for j in order}
             assert made[1] == min((cut[1] for cut in tied), key=places.get)
 
@@ -109,7 +109,10 @@ def test_the_tree_does_not_depend_on_the_order_of_features(X_y, order, criterion
     tree, other = (grow_cart(each, y, criterion=criterion) for each in (X, X[:, order]))
     worth = [
         max(
-            (cut[0] for cut in reference.cart_cuts(X[:, [j]], y, np.ones(len(y)), criterion)),
+            (
+                cut[0]
+                for cut in reference.iterate_cart_splits(X[:, [j]], y, np.ones(len(y)), criterion)
+            ),
             default=0,
         )
         for j in range(X.shape[1])
@@ -135,14 +138,14 @@ def test_every_division_of_categories_is_the_best_of_all(criterion, n_classes, d
     assert tree.optimal_splits is True or criterion in ("poisson", "absolute_error")
     for v, inside in cells(tree, X).items():
         here, answer, w = X[inside], response[inside], weight[inside]
-        cuts = [cut[0] for cut in reference.cart_cuts(here[:, [1]], answer, w, criterion)]
+        cuts = [cut[0] for cut in reference.iterate_cart_splits(here[:, [1]], answer, w, criterion)]
         for j in (0, 2):
             cuts += [cut[0] for cut in divisions(here[:, j], answer, w, criterion)]
         if tree.left[v] < 0:
             assert not cuts or len(set(answer)) == 1 or w.sum() <= 1
             continue
         left = np.array([reference.goes_left(tree, v, x) for x in here])
-        made = reference.decrease(answer, w, left, criterion)
+        made = reference.compute_decrease(answer, w, left, criterion)
         assert made >= max(cuts) - 1e-9 * (1 + abs(max(cuts)))
         members = tree.category_set(v)
         if tree.feature[v] == 1:
@@ -159,8 +162,8 @@ def divisions(x, y, w, criterion):
     x = np.nan_to_num(x, nan=99)
     mean = {c: np.average(y[x == c], weights=w[x == c]) for c in np.unique(x)}
     if criterion == "absolute_error" or (criterion == "poisson" and 0 in mean.values()):
-        return list(reference.prefix_cuts(x, y, w, criterion, mean))
-    return list(reference.set_cuts(x, y, w, criterion))
+        return list(reference.iterate_prefix_splits(x, y, w, criterion, mean))
+    return list(reference.iterate_category_splits(x, y, w, criterion))
 
 
 def many_categories(seed, criterion):
@@ -185,21 +188,21 @@ def test_many_categories_are_divided_if_chance_does_not_explain_them(criterion, 
         here, answer, w = X[inside], y[inside], weight[inside]
         if len(inside) == 1 or len(set(answer)) == 1:
             continue
-        cuts = [cut[0] for cut in reference.cart_cuts(here[:, [2]], answer, w, criterion)]
+        cuts = [cut[0] for cut in reference.iterate_cart_splits(here[:, [2]], answer, w, criterion)]
         for j in (0, 1):
-            if not reference.beyond_chance(here[:, j], answer, w):
+            if not reference.differs_beyond_chance(here[:, j], answer, w):
                 passed_over += 1
                 continue
             x = np.nan_to_num(here[:, j], nan=99)
             mean = {c: np.average(answer[x == c], weights=w[x == c]) for c in np.unique(x)}
-            found = reference.prefix_cuts(x, answer, w, criterion, mean)
+            found = reference.iterate_prefix_splits(x, answer, w, criterion, mean)
             cuts += [gain for gain, _ in found]
         if tree.left[v] < 0:
             assert not cuts or max(w.sum(), len(w)) < 2
             continue
         left = np.array([reference.goes_left(tree, v, x) for x in here])
         slack = 1e-9 * (1 + max(cuts))
-        made = reference.decrease(answer, w, left, criterion)
+        made = reference.compute_decrease(answer, w, left, criterion)
         assert made == pytest.approx(max(cuts), abs=slack)
     assert passed_over
 
@@ -236,11 +239,11 @@ def test_random_categories_do_not_beat_what_matters(criterion, n_categories):
 
 def test_sets_of_four_categories_are_divided_in_all_seven_ways():
     x, y = np.array([0.0, 1, 2, 3]), np.array([7.0, 6, 8, 3])
-    cuts = list(reference.set_cuts(x, y, np.ones(4), "squared"))
+    cuts = list(reference.iterate_category_splits(x, y, np.ones(4), "squared"))
     assert len(cuts) == 7
     tree = grow_cart(x[:, None], y, criterion="squared", categorical_features=[0], max_depth=1)
     gain, left = max(cuts, key=lambda cut: cut[0])
-    assert reference.impurity(y, np.ones(4), "squared") - gain == 2
+    assert reference.compute_impurity(y, np.ones(4), "squared") - gain == 2
     assert (tree.apply(x[:, None]) == tree.apply([[0.0]])).tolist() == left.tolist()
     assert tree.category_set(0).tolist() == [3]
     assert tree.apply([[np.nan], [17.0], [-1.0], [0.5], [1e300]]).tolist() == [2] * 5
@@ -258,8 +261,10 @@ def test_many_categories_of_many_classes_are_divided_along_their_principal_compo
     tree = grow_cart(x[:, None], y, criterion=criterion, categorical_features=[True], max_depth=1)
     assert tree.optimal_splits is False
     w = np.ones(len(x))
-    cuts = reference.prefix_cuts(x, y, w, criterion, reference.principal_scores(x, y, w))
-    made = reference.decrease(y, w, tree.apply(x[:, None]) == 1, criterion)
+    cuts = reference.iterate_prefix_splits(
+        x, y, w, criterion, reference.compute_principal_scores(x, y, w)
+    )
+    made = reference.compute_decrease(y, w, tree.apply(x[:, None]) == 1, criterion)
     assert made == pytest.approx(max(cut[0] for cut in cuts), rel=1e-9)
 
 
@@ -271,8 +276,10 @@ def test_twelve_groups_of_many_classes_are_divided_in_every_way():
     for criterion in ("gini", "entropy"):
         tree = grow_cart(x[:, None], y, criterion=criterion, categorical_features=[0], max_depth=1)
         assert tree.optimal_splits is True
-        best = max(cut[0] for cut in reference.set_cuts(x, y, np.ones(600), criterion))
-        made = reference.decrease(y, np.ones(600), tree.apply(x[:, None]) == 1, criterion)
+        best = max(
+            cut[0] for cut in reference.iterate_category_splits(x, y, np.ones(600), criterion)
+        )
+        made = reference.compute_decrease(y, np.ones(600), tree.apply(x[:, None]) == 1, criterion)
         assert made == pytest.approx(best, rel=1e-9)
 
 
@@ -299,7 +306,9 @@ def test_row_order_and_copies_do_not_matter_to_categories(X_y, seed, criterion):
 def as_columns_stand(X, y, weight=None, criterion=None, **how):
     """A tree whose columns are looked at as they stand: copies may tell another order than weights."""
     order = np.arange(X.shape[1], dtype=np.int32)
-    return Cart(criterion).grow(TrainingSamples.of(X, y, weight, asked_order=lambda: order, **how))
+    return Cart(criterion).grow(
+        TrainingSamples.from_arrays(X, y, weight, compute_feature_order=lambda: order, **how)
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -442,9 +451,9 @@ def test_large_trees_are_those_of_scikit_learn_up_to_ties():
 def test_worked_examples_of_split_losses():
     X, y = np.array([[1.0], [2], [5], [7]]), np.array([7.0, 6, 8, 3])
     losses = {
-        cut: reference.impurity(y[left], np.ones(left.sum()), "squared")
-        + reference.impurity(y[~left], np.ones((~left).sum()), "squared")
-        for _, _, cut, _, left in reference.cart_cuts(X, y, np.ones(4), "squared")
+        cut: reference.compute_impurity(y[left], np.ones(left.sum()), "squared")
+        + reference.compute_impurity(y[~left], np.ones((~left).sum()), "squared")
+        for _, _, cut, _, left in reference.iterate_cart_splits(X, y, np.ones(4), "squared")
     }
     assert list(losses.values()) == pytest.approx([12.667, 13, 2], abs=1e-3)
     tree = grow_cart(X, y, criterion="squared", max_depth=1)
@@ -458,8 +467,10 @@ def test_worked_examples_of_split_losses():
     }
     for criterion, (before, after) in expected.items():
         unit = np.log(2) if criterion == "entropy" else 1
-        halves = [reference.impurity(y[h], np.ones(4), criterion) for h in (slice(4), slice(4, 8))]
-        assert reference.impurity(y, np.ones(8), criterion) / 8 / unit == pytest.approx(
+        halves = [
+            reference.compute_impurity(y[h], np.ones(4), criterion) for h in (slice(4), slice(4, 8))
+        ]
+        assert reference.compute_impurity(y, np.ones(8), criterion) / 8 / unit == pytest.approx(
             before, abs=1e-3
         )
         assert sum(halves) / 8 / unit == pytest.approx(after, abs=1e-3)
@@ -471,16 +482,21 @@ def test_worked_examples_of_cuts_that_misclassification_cannot_choose():
     y = np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1])
 
     def errors(*sides):
-        return sum(reference.impurity(y[s], np.ones(s.sum()), "misclassification") for s in sides)
+        return sum(
+            reference.compute_impurity(y[s], np.ones(s.sum()), "misclassification") for s in sides
+        )
 
     assert errors(x > 0) == 6
-    cuts = list(reference.cart_cuts(x[:, None], y, np.ones(12), "misclassification"))
+    cuts = list(reference.iterate_cart_splits(x[:, None], y, np.ones(12), "misclassification"))
     assert [errors(left, ~left) for *_, left in cuts] == [4, 4]
     assert grow_cart(x[:, None], y, criterion="misclassification", max_depth=1).threshold[0] == 3.0
     # The same as three categories: one of the three divisions is no better than none.
     divided = [errors(x == value, x != value) for value in (2, 4, 6)]
     assert divided == [4, 6, 4]
-    gains = [gain for gain, _ in reference.set_cuts(x, y, np.ones(12), "misclassification")]
+    gains = [
+        gain
+        for gain, _ in reference.iterate_category_splits(x, y, np.ones(12), "misclassification")
+    ]
     assert sorted(gains) == pytest.approx([0, 2, 2])
 
 
@@ -516,7 +532,7 @@ def test_cuts_that_gain_less_over_all_rows_are_not_made(criterion):
     least = 1.5 if criterion == "misclassification" else 0.61
     tree = grow_cart(X, y, criterion=criterion, min_impurity_decrease=least / 150)
     for v, inside in cells(tree, X).items():
-        cuts = reference.cart_cuts(X[inside], y[inside], w[inside], criterion)
+        cuts = reference.iterate_cart_splits(X[inside], y[inside], w[inside], criterion)
         best = max((cut[0] for cut in cuts), default=0.0)
         assert (best >= least) == (tree.left[v] >= 0)
     assert 1 < tree.n_leaves < 150
@@ -583,7 +599,7 @@ def test_the_best_of_the_cuts_that_leave_enough_is_made(criterion, X_y, least, w
         sets = divisions(here[:, 0], answer, ones, criterion)
         bound = [
             cut[0]
-            for cut in [*reference.cart_cuts(here[:, 1:], answer, ones, criterion)]
+            for cut in [*reference.iterate_cart_splits(here[:, 1:], answer, ones, criterion)]
             if reference.is_enough(ones, cut[-1], *limits)
         ]
         allowed = [gain for gain, left in sets if reference.is_enough(ones, left, *limits)]
@@ -593,7 +609,7 @@ def test_the_best_of_the_cuts_that_leave_enough_is_made(criterion, X_y, least, w
         left = np.array([reference.goes_left(tree, v, x) for x in here])
         assert reference.is_enough(ones, left, *limits)
         slack = 1e-9 * (1 + abs(max([*bound, *allowed])))
-        made = reference.decrease(answer, ones, left, criterion)
+        made = reference.compute_decrease(answer, ones, left, criterion)
         assert made >= max(bound, default=-np.inf) - slack
         best = max(sets, key=lambda cut: cut[0], default=(-np.inf, None))
         unique = sum(gain > best[0] - slack for gain, _ in sets) == 1
@@ -684,15 +700,18 @@ def test_categories_are_swept_by_absolute_errors_in_the_order_of_their_means(see
         here, answer, w = X[inside], y[inside], weight[inside]
         if tree.left[v] < 0:
             continue
-        cuts = [cut[0] for cut in reference.cart_cuts(here[:, [2]], answer, w, "absolute_error")]
+        cuts = [
+            cut[0]
+            for cut in reference.iterate_cart_splits(here[:, [2]], answer, w, "absolute_error")
+        ]
         for j in (0, 1):
-            if reference.beyond_chance(here[:, j], answer, w):
+            if reference.differs_beyond_chance(here[:, j], answer, w):
                 x = np.nan_to_num(here[:, j], nan=99)
                 mean = {c: np.average(answer[x == c], weights=w[x == c]) for c in np.unique(x)}
-                found = reference.prefix_cuts(x, answer, w, "absolute_error", mean)
+                found = reference.iterate_prefix_splits(x, answer, w, "absolute_error", mean)
                 cuts += [gain for gain, _ in found]
         left = np.array([reference.goes_left(tree, v, x) for x in here])
-        made = reference.decrease(answer, w, left, "absolute_error")
+        made = reference.compute_decrease(answer, w, left, "absolute_error")
         assert made == pytest.approx(max(cuts), abs=1e-9 * (1 + max(cuts)))
 
 
@@ -711,7 +730,7 @@ def test_a_side_of_zeros_alone_is_not_cut_off_by_poissons_deviance():
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
-        ({"min_samples_leaf": 0}, "min_samples_leaf must be at least 1, or a share of the rows"),
+        ({"min_samples_leaf": 0}, "min_samples_leaf must be an integer >= 1, or a fraction"),
         ({"min_samples_leaf": 1.0}, "min_samples_leaf must be at least 1"),
         ({"min_samples_leaf": 2.5}, "min_samples_leaf must be at least 1"),
         ({"min_samples_leaf": -0.5}, "min_samples_leaf must be at least 1"),
@@ -757,7 +776,9 @@ def test_the_best_leaf_is_divided_first(X_y, criterion, max_leaves):
         here, answer, ones = X[inside[v]], y[inside[v]], w[inside[v]]
         if len(set(answer)) == 1:
             return -np.inf
-        cuts = [cut[0] for cut in reference.cart_cuts(here[:, 1:], answer, ones, criterion)]
+        cuts = [
+            cut[0] for cut in reference.iterate_cart_splits(here[:, 1:], answer, ones, criterion)
+        ]
         cuts += [cut[0] for cut in divisions(here[:, 0], answer, ones, criterion)]
         return max(cuts, default=-np.inf)
 
@@ -788,7 +809,7 @@ def cuts_of(j, X, y, w, criterion):
     if j == 0:
         found = divisions(X[:, 0], y, w, criterion)
         return [(gain, j, 0.0, None, left) for gain, left in found]
-    found = reference.cart_cuts(X[:, [j]], y, w, criterion)
+    found = reference.iterate_cart_splits(X[:, [j]], y, w, criterion)
     return [(gain, j, cut, missing, left) for gain, _, cut, missing, left in found]
 
 
@@ -817,8 +838,8 @@ def test_what_is_drawn_in_a_cell_follows_from_its_key(
         categorical_features=[0],
         random_state=random_state,
     )
-    keys = reference.cell_keys(tree, _key(random_state))
-    order = sums_of_codes(X, y.astype(float if criterion in OF_NUMBERS else np.int32), FIRST)
+    keys = reference.compute_node_keys(tree, _key(random_state))
+    order = sum_encoded_table(X, y.astype(float if criterion in OF_NUMBERS else np.int32), FIRST)
     order = order.order().tolist()
 
     def placed(cut):
@@ -830,11 +851,11 @@ def test_what_is_drawn_in_a_cell_follows_from_its_key(
     for v, inside in cells(tree, X).items():
         here, answer, ones = X[inside], y[inside], w[inside]
         cuts = []
-        for place in reference.drawn_features(keys[v], here[:, order], max_features):
+        for place in reference.draw_features(keys[v], here[:, order], max_features):
             j = order[place]
             if splitter == "random":
                 drawn = (keys[v], place, here[:, j], answer, ones, criterion, j == 0)
-                cuts += [(cut[0], j, *cut[2:]) for cut in reference.random_cuts(*drawn)]
+                cuts += [(cut[0], j, *cut[2:]) for cut in reference.iterate_random_splits(*drawn)]
             else:
                 cuts += cuts_of(j, here, answer, ones, criterion)
         if tree.left[v] < 0:
@@ -892,8 +913,8 @@ def is_monotone(tree, X, y, feature, sign):
     values = np.linspace(X.min() - 1, X.max() + 1, 15)
     lines = np.repeat(X[:6, None], len(values), axis=1)
     lines[:, :, feature] = values
-    paths = [[reference.path(tree, leaf) for leaf in tree.apply(line)] for line in lines]
-    for pruning in reference.prunings(tree):
+    paths = [[reference.find_path(tree, leaf) for leaf in tree.apply(line)] for line in lines]
+    for pruning in reference.enumerate_prunings(tree):
         leaves = {v for v, _ in pruning}
         for line in paths:
             predicted = [mean[next(v for v in path if v in leaves)] for path in line]
@@ -935,16 +956,16 @@ def test_the_best_of_the_cuts_that_keep_the_order_is_made(X_y, criterion, slope)
         here, answer, ones = X[inside], y[inside], w[inside]
         gains = [
             cut[0]
-            for cut in reference.cart_cuts(here, answer, ones, criterion)
+            for cut in reference.iterate_cart_splits(here, answer, ones, criterion)
             # Means that meet a bound may be beyond it by rounding.
-            if reference.means_in_order(answer, ones, cut[4], slopes[cut[1]], *bounds[v], -1e-12)
+            if reference.has_ordered_means(answer, ones, cut[4], slopes[cut[1]], *bounds[v], -1e-12)
         ]
         if tree.left[v] < 0:
             assert not gains or len(set(answer)) == 1
             continue
         left = np.array([reference.goes_left(tree, v, x) for x in here])
-        made, j = reference.decrease(answer, ones, left, criterion), tree.feature[v]
-        assert reference.means_in_order(answer, ones, left, slopes[j], *bounds[v], 1e-12)
+        made, j = reference.compute_decrease(answer, ones, left, criterion), tree.feature[v]
+        assert reference.has_ordered_means(answer, ones, left, slopes[j], *bounds[v], 1e-12)
         assert made >= max(gains, default=0) - 1e-9
         middle = (answer[left].mean() + answer[~left].mean()) / 2
         (lower, upper), child = bounds[v], int(tree.left[v])
@@ -1014,7 +1035,7 @@ def test_deep_trees_need_no_recursion():
         ({"min_impurity_decrease": np.nan}, ValueError, "min_impurity_decrease must be a finite"),
         ({"min_gain": 1}, TypeError, "unexpected keyword argument 'min_gain'"),
         ({"y": [0.5, 1.5], "criterion": "gini"}, TypeError, "y must convert to int32"),
-        ({"y": None}, ValueError, "y must hold classes or numbers, got None"),
+        ({"y": None}, ValueError, "y must be classes or numbers, as Cart needs a target, got None"),
         ({"y": [-1, 0]}, ValueError, "y must hold classes 0, 1"),
         ({"y": [0, np.nan], "criterion": "squared"}, ValueError, "y must be finite"),
         ({"y": [0]}, ValueError, r"y must have shape \(2\)"),
@@ -1023,7 +1044,7 @@ def test_deep_trees_need_no_recursion():
         ({"min_samples_split": 1}, ValueError, "min_samples_split must be at least 2"),
         ({"max_depth": -1}, ValueError, "max_depth must be None"),
         ({"sample_weight": [0, 0]}, ValueError, "positive for at least one row"),
-        ({"max_leaf_nodes": 0}, ValueError, "max_leaf_nodes must be None or a whole number >= 1"),
+        ({"max_leaf_nodes": 0}, ValueError, "max_leaf_nodes must be None or an integer >= 1"),
         (
             {"max_leaf_nodes": 2.5},
             ValueError,
@@ -1041,12 +1062,12 @@ def test_deep_trees_need_no_recursion():
         ),
         ({"monotonic_cst": [1, 0]}, ValueError, r"monotonic_cst must have shape \(1,\)"),
         ({"monotonic_cst": [2]}, ValueError, "monotonic_cst must hold -1, 0 or 1"),
-        ({"monotonic_cst": {"x": 1}}, ValueError, r"monotonic_cst names \['x'\], but"),
+        ({"monotonic_cst": {"x": 1}}, ValueError, r"monotonic_cst must have names .* got \['x'\]"),
         ({"monotonic_cst": [1], "y": [0, 2]}, ValueError, "numbers or two classes, got 3 classes"),
         (
             {"monotonic_cst": [1], "categorical_features": [0]},
             ValueError,
-            "monotonic_cst must be 0 for features of categories",
+            "monotonic_cst must be 0 for categorical features",
         ),
         ({"categorical_features": [1]}, ValueError, "must lie in 0 .. 0, got 1 .. 1"),
         ({"categorical_features": [True, False]}, ValueError, r"must have shape \(1,\), got"),
@@ -1080,15 +1101,15 @@ def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single,
     assume(criterion != "poisson" or y[part].any())  # which takes no zeros alone
     weight = rng.integers(1, 4, len(X)).astype(float) if weighted else None
     response = y.astype(float) if criterion in OF_NUMBERS else y
-    whole = TrainingSamples.of(X, response, weight, categorical_features=categorical)
+    whole = TrainingSamples.from_arrays(X, response, weight, categorical_features=categorical)
     ranked = whole.part(part)
     assert ranked.ranked is not None
-    other = TrainingSamples.of(
+    other = TrainingSamples.from_arrays(
         X[part],
         response[part],
         weight[part] if weighted else None,
         categorical_features=categorical,
-        asked_order=lambda: whole.feature_order,
+        compute_feature_order=lambda: whole.feature_order,
     )
     assert_same_tree(Cart(criterion).grow(ranked), Cart(criterion).grow(other))
     # What has been ranked for a part serves the whole too.
@@ -1107,7 +1128,7 @@ def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single,
 def test_rows_that_stand_in_another_order_are_ranked_anew():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3
     part = np.random.default_rng(1).permutation(40)[:25]
-    rows = TrainingSamples.of(X, y).part(part)
+    rows = TrainingSamples.from_arrays(X, y).part(part)
     assert rows.ranked is None
     assert_same_tree(Cart().grow(rows), grow_cart(X[part], y[part]))
 

@@ -86,7 +86,9 @@ def expect_best_cuts(tree, X, y, least, criterion):
         rows = inside[v]
         cuts = [
             cut[0]
-            for cut in reference.cart_cuts(X[rows], y[rows], np.ones(len(rows)), criterion)
+            for cut in reference.iterate_cart_splits(
+                X[rows], y[rows], np.ones(len(rows)), criterion
+            )
             if least == 1
         ]
         if tree.left[v] < 0:
@@ -94,7 +96,7 @@ def expect_best_cuts(tree, X, y, least, criterion):
             continue
         left = np.array([reference.goes_left(tree, v, x) for x in X[rows]])
         assert min(left.sum(), (~left).sum()) >= least
-        made = reference.decrease(y[rows], np.ones(len(rows)), left, criterion)
+        made = reference.compute_decrease(y[rows], np.ones(len(rows)), left, criterion)
         assert made >= max(cuts, default=made) - 1e-9 * (1 + abs(made))
         first = int(tree.left[v])
         inside[first], inside[first + 1] = rows[left], rows[~left]
@@ -104,8 +106,8 @@ def expect_best_cuts(tree, X, y, least, criterion):
 def test_bins_of_so_many_are_those_of_the_twin(max_bins):
     for seed, n_values in enumerate((max_bins, max_bins + 1, 10**6)):
         x = np.random.default_rng(seed).integers(0, n_values, 600) ** 2.0
-        bins = Bins.of(x[:, None], max_bins=max_bins)
-        assert bins.codes[0].tolist() == reference.bins_of(x.tolist(), False, max_bins)
+        bins = Bins.from_table(x[:, None], max_bins=max_bins)
+        assert bins.codes[0].tolist() == reference.assign_bins(x.tolist(), False, max_bins)
         assert bins.n_bins[0] <= max_bins
 
 
@@ -116,7 +118,7 @@ def test_no_cut_divides_a_bin(max_bins, numeric):
     X = rng.normal(size=(2000, 3))
     y = X[:, 0] + np.sin(3 * X[:, 1]) + rng.normal(size=2000)
     tree = grow_cart(X, y if numeric else (y > 0).astype(int), max_bins=max_bins)
-    bins = Bins.of(X, max_bins=max_bins)
+    bins = Bins.from_table(X, max_bins=max_bins)
     for v in np.flatnonzero(~tree.is_leaf):
         j = int(tree.feature[v])
         left = np.unique(bins.codes[j][X[:, j] <= tree.threshold[v]])
@@ -186,7 +188,7 @@ def test_folds_share_the_bins_of_all_rows():
     rows, grower = TrainingSamples(X, y), Cart(max_bins=10)
     indices = np.flatnonzero(rng.random(1000) < 0.6)
     part = rows.part(indices)
-    bins = Bins.of(X, max_bins=10)
+    bins = Bins.from_table(X, max_bins=10)
     tree = grower.grow(part)
     assert "X" not in vars(part)  # rows of a part are not copied
     for v in np.flatnonzero(~tree.is_leaf):
@@ -258,9 +260,13 @@ def test_numbers_of_bins_that_make_no_sense_are_refused(max_bins):
 @pytest.mark.parametrize(
     ("switches", "y", "match"),
     [
-        ({"criterion": "misclassification"}, [0, 1], "max_bins takes criterion"),
-        ({"criterion": "absolute_error"}, [0.0, 1.5], "max_bins takes criterion"),
-        ({"min_weight_fraction_leaf": 0.1}, [0, 1], "min_weight_fraction_leaf takes max_bins=None"),
+        ({"criterion": "misclassification"}, [0, 1], "criterion must be one of .* with max_bins"),
+        ({"criterion": "absolute_error"}, [0.0, 1.5], "criterion must be one of .* with max_bins"),
+        (
+            {"min_weight_fraction_leaf": 0.1},
+            [0, 1],
+            "min_weight_fraction_leaf must be 0 with max_bins",
+        ),
     ],
 )
 def test_what_sums_over_bins_do_not_tell_is_refused(switches, y, match):
@@ -269,5 +275,7 @@ def test_what_sums_over_bins_do_not_tell_is_refused(switches, y, match):
 
 
 def test_more_than_two_classes_take_no_slopes():
-    with pytest.raises(ValueError, match="monotonic_cst takes numbers or two classes, got 3"):
+    with pytest.raises(
+        ValueError, match="monotonic_cst must be None for more than two classes, got 3"
+    ):
         grow_cart([[0.0], [1.0], [2.0]], [0, 1, 2], max_bins=16, monotonic_cst=[1])

@@ -58,12 +58,12 @@ def test_every_cut_is_the_best_of_all_cuts(criterion, seed, weighted):
     tree = grow_cart(X, y, criterion=criterion, sample_weight=weight)
     for v, inside in cells(tree, X).items():
         part = X[inside], counted[inside], weight[inside]
-        cuts = [cut[0] for cut in reference.cart_cuts(*part, criterion)]
+        cuts = [cut[0] for cut in reference.iterate_cart_splits(*part, criterion)]
         if tree.left[v] < 0:
             assert not cuts or (y[inside] == y[inside[0]]).all() or weight[inside].sum() <= 1
             continue
         left = np.array([reference.goes_left(tree, v, x) for x in part[0]])
-        made = reference.decrease(*part[1:], left, criterion)
+        made = reference.compute_decrease(*part[1:], left, criterion)
         assert made >= max(cuts) - 1e-8 * (1 + abs(max(cuts)))
 
 
@@ -82,9 +82,13 @@ def test_every_division_of_categories_is_the_best_of_all(criterion, seed, weight
         if tree.left[v] < 0:
             continue
         part = X[inside], counted[inside], weight[inside]
-        cuts = [cut[0] for x in part[0].T for cut in reference.set_cuts(x, *part[1:], criterion)]
+        cuts = [
+            cut[0]
+            for x in part[0].T
+            for cut in reference.iterate_category_splits(x, *part[1:], criterion)
+        ]
         left = np.array([reference.goes_left(tree, v, x) for x in part[0]])
-        made = reference.decrease(*part[1:], left, criterion)
+        made = reference.compute_decrease(*part[1:], left, criterion)
         assert made >= max(cuts) - 1e-8 * (1 + abs(max(cuts)))
 
 
@@ -97,10 +101,10 @@ def test_many_categories_are_divided_along_the_first_principal_component(criteri
     y, counted = response(criterion, classes, numbers, np.ones(900))
     tree = grow_cart(x[:, None], y, criterion=criterion, categorical_features=[0], max_depth=1)
     assert tree.optimal_splits is False
-    scores = reference.principal_scores(x, counted, np.ones(900))
-    cuts = reference.prefix_cuts(x, counted, np.ones(900), criterion, scores)
+    scores = reference.compute_principal_scores(x, counted, np.ones(900))
+    cuts = reference.iterate_prefix_splits(x, counted, np.ones(900), criterion, scores)
     left = np.array([reference.goes_left(tree, 0, row) for row in x[:, None]])
-    made = reference.decrease(counted, np.ones(900), left, criterion)
+    made = reference.compute_decrease(counted, np.ones(900), left, criterion)
     assert made == pytest.approx(max(cut[0] for cut in cuts), rel=1e-6)
 
 
@@ -114,7 +118,9 @@ def test_categories_that_tell_no_more_than_chance_are_passed_over():
         assert tree.n_leaves > 1
         for v, inside in cells(tree, x[:, None]).items():
             counted = in_deviations(y, np.ones(400)) if y.dtype == float else y
-            known = reference.beyond_chance(x[inside], counted[inside], np.ones(len(inside)))
+            known = reference.differs_beyond_chance(
+                x[inside], counted[inside], np.ones(len(inside))
+            )
             assert known or tree.left[v] < 0
 
 
@@ -145,9 +151,9 @@ def test_rows_targets_and_threads_in_whatever_order_grow_one_tree(criterion, swi
         # What is chance, and how large leaves are, goes by rows.
         if not {"categorical_features", "min_samples_leaf"} & set(switches):
             copied = np.repeat(np.arange(200), weight.astype(int))
-            look = TrainingSamples.of(X, y).feature_order  # copies may tell another one
-            rows = TrainingSamples.of(
-                X[copied], y[copied], random_state=0, asked_order=lambda o=look: o
+            look = TrainingSamples.from_arrays(X, y).feature_order  # copies may tell another one
+            rows = TrainingSamples.from_arrays(
+                X[copied], y[copied], random_state=0, compute_feature_order=lambda o=look: o
             )
             assert_same(tree, Cart(criterion, **switches).grow(rows))
 
@@ -192,7 +198,9 @@ def test_a_smallest_decrease_is_that_of_the_mean_impurity():
             if tree.left[v] < 0:
                 continue
             left = np.array([reference.goes_left(tree, v, x) for x in X[inside]])
-            gain = reference.decrease(counted[inside], np.ones(len(inside)), left, criterion)
+            gain = reference.compute_decrease(
+                counted[inside], np.ones(len(inside)), left, criterion
+            )
             assert gain / 200 >= 0.02 - 1e-9
 
 
@@ -221,16 +229,20 @@ def test_other_growers_stop_where_no_target_varies():
         (
             "classes",
             {"criterion": "misclassification"},
-            "'misclassification' takes one target, got",
+            "for several targets, got 'misclassification' and y with",
         ),
         (
             "numbers",
             {"criterion": "absolute_error"},
-            "'absolute_error' takes one target, got y of 2",
+            "for several targets, got 'absolute_error' and y with",
         ),
-        ("numbers", {"criterion": "poisson"}, "criterion='poisson' takes one target, got y of 2"),
+        ("numbers", {"criterion": "poisson"}, "for several targets, got 'poisson' and y with 2"),
         ("numbers", {"monotonic_cst": [1, 0, 0]}, "monotonic_cst takes one target, got y of 2 col"),
-        ("classes", {"max_bins": 8}, "max_bins=8 takes one target, got y of 2 columns"),
+        (
+            "classes",
+            {"max_bins": 8},
+            "max_bins must be None for several targets, got 8 and y with 2",
+        ),
     ],
 )
 def test_what_takes_one_target_says_so(kind, switches, message):
@@ -262,5 +274,5 @@ def test_what_is_no_target_is_refused():
         grow_cart(X, classes - 1)
     with pytest.raises(TypeError, match="takes classes"):
         grow_cart(X, numbers, criterion="gini")
-    assert TrainingSamples.of(X, classes).n_targets == 3
-    assert Cart().grow(TrainingSamples.of(X, classes[:, 0])).n_nodes > 1
+    assert TrainingSamples.from_arrays(X, classes).n_targets == 3
+    assert Cart().grow(TrainingSamples.from_arrays(X, classes[:, 0])).n_nodes > 1

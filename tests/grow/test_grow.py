@@ -38,7 +38,7 @@ def same_columns(a, b):
 def test_dyadic_is_the_literal_dyadic_tree(X_y, options):
     X, y = X_y
     tree = grow_dyadic(X, y, **options)
-    assert reference.nested(tree, X) == reference.grow_dyadic(X, y, **options)
+    assert reference.nest_tree(tree, X) == reference.grow_dyadic(X, y, **options)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_dyadic_is_the_literal_dyadic_tree(X_y, options):
 def test_dyadic_ends_where_a_feature_spans_few_units_of_rounding(x, sign):
     X = sign * np.array(x)[:, None]
     tree = grow_dyadic(X)
-    assert reference.nested(tree, X) == reference.grow_dyadic(X)
+    assert reference.nest_tree(tree, X) == reference.grow_dyadic(X)
 
 
 @given(rows(), switches, st.sampled_from(["cycle", "spread"]), st.booleans())
@@ -70,11 +70,11 @@ def test_kd_is_the_literal_median_tree(X_y, options, axis, weighted):
     literal = reference.grow_kd(X, y, axis, **options)
     tree = grow_kd(X, y, axis=axis, sample_weight=options.pop("weight"), **options)
     if axis == "cycle":
-        assert reference.nested(tree, X) == literal
+        assert reference.nest_tree(tree, X) == literal
     else:
         # Two spreads may agree to rounding; then either feature is right, but not another number
         # of leaves at the root's cut.
-        assert same_unless_tied(reference.nested(tree, X), literal, X)
+        assert same_unless_tied(reference.nest_tree(tree, X), literal, X)
 
 
 def same_unless_tied(got, expected, X):
@@ -263,7 +263,7 @@ def test_cells_with_one_value_of_a_number_are_pure(grow, X_y, scale):
 def test_the_twin_cuts_by_the_same_axis_unless_told():
     X = np.random.default_rng(0).normal(size=(20, 3)) * [1, 10, 3]
     same_columns(grow_kd(X), grow_kd(X, axis="spread"))
-    assert reference.nested(grow_kd(X), X) == reference.grow_kd(X)
+    assert reference.nest_tree(grow_kd(X), X) == reference.grow_kd(X)
     assert (grow_kd(X).feature != grow_kd(X, axis="cycle").feature).any()
 
 
@@ -331,7 +331,7 @@ def test_a_scikit_learn_tree_keeps_its_cells():
 
 
 def test_what_is_no_fitted_tree_is_refused():
-    with pytest.raises(TypeError, match="expected a fitted scikit-learn decision tree"):
+    with pytest.raises(TypeError, match="estimator must be a fitted scikit-learn decision tree"):
         certree.grow.from_sklearn(DecisionTreeClassifier())
 
 
@@ -347,7 +347,7 @@ def test_the_grid_halves_the_box_whatever_the_rows_are(p, depth, seed):
     leaf = tree.apply(X)
     cells = {}
     for x, v in zip(X, leaf, strict=True):
-        corners = reference.cell_of_grid(low, high, depth, x)
+        corners = reference.find_grid_region(low, high, depth, x)
         assert cells.setdefault(v, corners) == corners
     assert len({str(corners) for corners in cells.values()}) == len(cells)
 
@@ -357,7 +357,7 @@ def test_the_grid_halves_the_box_whatever_the_rows_are(p, depth, seed):
     [
         ([0.0], [1.0, 2.0], 1, "the same length, got 1 and 2"),
         ([], [], 1, "the same length, got 0 and 0"),
-        ([0.0], [0.0], 1, "low below high"),
+        ([0.0], [0.0], 1, "low < high"),
         ([0.0], [np.inf], 1, "must be finite"),
         ([0.0], [1.0], 21, r"depth must lie in 0 .. 20, got 21"),
         ([0.0], [1.0], -1, "depth must lie in"),

@@ -26,7 +26,7 @@ from certree import (
     grow_kd,
 )
 from certree.grow import SklearnTree, TrainingSamples, dyadic_grid
-from certree.grow.grower import GROWERS, grower_of
+from certree.grow.grower import GROWERS, resolve_grower
 from certree.grow.threshold_placement import place_thresholds
 from certree.prunings import Polynomial
 from certree.prunings.rule_names import RULES, resolve_rule
@@ -102,7 +102,7 @@ def test_a_rule_is_cloned_and_written_like_an_estimator(rule):
 def test_a_grower_grows_what_its_function_grows(grower):
     X, y = two_classes()
     tree = FUNCTIONS[type(grower)](X, y, **switches_of(grower))
-    same_tree(tree, grower.grow(TrainingSamples.of(X, y)))
+    same_tree(tree, grower.grow(TrainingSamples.from_arrays(X, y)))
     # The switch changes something.
     plain = FUNCTIONS[type(grower)](X, y)
     if switches_of(grower) != {"expand": True}:
@@ -185,8 +185,8 @@ def test_a_random_tree_of_scikit_learn_has_the_randomness_of_the_fit_unless_its_
 class Halves(BaseEstimator):
     """A grower of one's own: two halves of a feature."""
 
-    sees_rows = True
-    keeps_slopes = False
+    depends_on_rows = True
+    supports_monotonic_cst = False
 
     def __init__(self, feature=0):
         self.feature = feature
@@ -216,14 +216,14 @@ def test_a_grower_of_one_s_own_is_any_object_that_grows(estimator):
     [
         (Cart("deviance"), 'criterion must be None or "gini" or "entropy" .* got \'deviance\''),
         (Cart(splitter="worst"), 'splitter must be "best" or "random", got \'worst\''),
-        (Cart(max_leaf_nodes=0), "max_leaf_nodes must be None or a whole number >= 1, got 0"),
+        (Cart(max_leaf_nodes=0), "max_leaf_nodes must be None or an integer >= 1, got 0"),
         (Cart(max_leaf_nodes="9"), "max_leaf_nodes must be None or an integer, got '9'"),
         (Cart(min_impurity_decrease=-1), "min_impurity_decrease must be a finite number >= 0"),
         (Cart(min_impurity_decrease="x"), "min_impurity_decrease must be .* got 'x'"),
-        (Cart(max_features=9), r"max_features must be None, .* 1 \.\. 3 or a share .* got 9"),
+        (Cart(max_features=9), r"max_features must be None, .* 1 \.\. 3 or a fraction .* got 9"),
         (
             Cart(min_samples_split=1),
-            "min_samples_split must be at least 2, or a share of the rows, got 1",
+            "min_samples_split must be a number >= 2, or",
         ),
         (Cart(min_samples_split="x"), "min_samples_split must be a number, got 'x'"),
         (KD("widest"), 'axis must be "cycle" or "spread", got \'widest\''),
@@ -235,9 +235,12 @@ def test_a_grower_of_one_s_own_is_any_object_that_grows(estimator):
             Dyadic(resolution="paper", exponent=-1),
             "exponent must be a finite number >= 0, .* got -1",
         ),
-        (Dyadic(resolution="paper", exponent=0), "halves no side of 3 features for (120|80) rows"),
+        (
+            Dyadic(resolution="paper", exponent=0),
+            "(120|80) rows are too few to halve each of 3 features",
+        ),
         (Grid([[0], [1]]), r"box must have shape \(2, 3\), got \(2, 1\)"),
-        (Grid([[0, 0, 0], [1, 1, 0]]), "low below high in every feature"),
+        (Grid([[0, 0, 0], [1, 1, 0]]), "low < high in every feature"),
         (Grid([[0, 0, 0], [1, 1, np.inf]]), "must be finite"),
         (Grid([["a"] * 3] * 2), "box must convert to float64 without loss"),
     ],
@@ -247,7 +250,7 @@ def test_bad_switches_are_refused_in_clear_words(grower, message):
     X, y = two_classes()
     error = TypeError if "without loss" in message else ValueError
     with pytest.raises(error, match=message):
-        grower.grow(TrainingSamples.of(X, y))
+        grower.grow(TrainingSamples.from_arrays(X, y))
     with pytest.raises(error, match=message):
         PACBayesTreeClassifier(grower).fit(X, y)
 
@@ -259,7 +262,7 @@ def test_what_is_no_grower_is_refused(estimator, grower):
     with pytest.raises(ValueError, match=r"[gG]rower.* must be"):
         clone(estimator).set_params(grower=grower).fit(X, y)
     with pytest.raises(ValueError, match=r'grower must be "cart", .* an object such as Cart\(\)'):
-        grower_of(grower)
+        resolve_grower(grower)
 
 
 @pytest.mark.parametrize("grower", ["kd", KD(), Dyadic(), Grid(BOX), DecisionTreeClassifier()])
@@ -273,7 +276,7 @@ def test_only_greedy_cells_keep_to_slopes(grower):
 
 def test_a_resolution_takes_the_place_of_a_depth_limit():
     X, y = two_classes()
-    with pytest.raises(ValueError, match='resolution="paper" takes max_depth=None, got 3'):
+    with pytest.raises(ValueError, match='max_depth must be None with resolution="paper", got 3'):
         PACBayesTreeClassifier(Dyadic(resolution="paper"), max_depth=3).fit(X, y)
 
 
@@ -333,12 +336,12 @@ def test_names_of_rules_and_growers_mean_objects_with_their_defaults():
         assert type(resolve_rule(name)) is kind
         assert resolve_rule(name).get_params() == kind().get_params()
     for name, kind in GROWERS.items():
-        assert type(grower_of(name)) is kind
-        assert grower_of(name).get_params() == kind().get_params()
+        assert type(resolve_grower(name)) is kind
+        assert resolve_grower(name).get_params() == kind().get_params()
     given = Cart("gini")
-    assert grower_of(given) is given
+    assert resolve_grower(given) is given
     tree = DecisionTreeClassifier()
-    assert grower_of(tree).estimator is tree
+    assert resolve_grower(tree).estimator is tree
 
 
 def test_a_search_over_leaves_takes_the_grower_by_its_name():
@@ -401,17 +404,17 @@ def test_weights_do_not_decide_the_depth_of_a_grid():
     weight = np.where(y == 1, 50.0, 1)  # they may follow classes, which may not shape the cells
     for max_depth in (None, "log"):
         trees = [
-            Grid(BOX).grow(TrainingSamples.of(X, y, given, max_depth=max_depth))
+            Grid(BOX).grow(TrainingSamples.from_arrays(X, y, given, max_depth=max_depth))
             for given in (None, weight)
         ]
         same_tree(*trees)
 
 
 def test_a_grid_has_a_million_leaves_at_most():
-    rows = TrainingSamples.of(np.zeros((3, 1)), None, max_depth=10**6)
+    rows = TrainingSamples.from_arrays(np.zeros((3, 1)), None, max_depth=10**6)
     assert Grid([[0], [1]]).grow(rows).n_leaves == 2**20
 
 
 def test_only_a_grid_grows_without_the_rows():
-    assert not Grid.sees_rows
-    assert all(kind.sees_rows for kind in (Cart, KD, Dyadic, SklearnTree))
+    assert not Grid.depends_on_rows
+    assert all(kind.depends_on_rows for kind in (Cart, KD, Dyadic, SklearnTree))

@@ -174,9 +174,9 @@ def literal_run(sample, grow, posterior, kind, n_temperatures, repeat):
     folds = []
     rng = np.random.RandomState(repeat)
     for fold in content_folds(sample.X, sample.y, 2, rng):
-        tree = grow(sample.X[fold.grow], sample.y[fold.grow])
-        stats = certree.count(tree, sample.X[fold.grow], sample.y[fold.grow], sample.n_classes)
-        folds.append((tree, stats, sample.X[fold.judge], sample.y[fold.judge]))
+        tree = grow(sample.X[fold.train], sample.y[fold.train])
+        stats = certree.count(tree, sample.X[fold.train], sample.y[fold.train], sample.n_classes)
+        folds.append((tree, stats, sample.X[fold.validation], sample.y[fold.validation]))
     best = [1.0] * n_temperatures
     for grid in (lambda _: GRID, lambda b: [b / 2 + k * (1.5 * b / 9) for k in range(10)]):
         candidates = list(itertools.product(*[grid(value) for value in best]))
@@ -295,7 +295,7 @@ def test_lines_are_means_and_standard_errors():
     assert ratio.standard_error == pytest.approx(error)
     assert line.paper("PAC-Bayes joint") == 1.020
     assert line.paper(PRUNING) is None
-    assert table2.mean_ratios([line])["kd"]["PAC-Bayes joint"] == ratio.value
+    assert table2.compute_mean_ratios([line])["kd"]["PAC-Bayes joint"] == ratio.value
 
 
 def outcomes_of_two_sets():
@@ -348,7 +348,7 @@ def test_lines_and_mean_ratios_are_those_of_numpy():
             assert line.outside == pytest.approx(np.mean([o.outside for o in group]))
         else:
             assert line.outside is None
-    means = table2.mean_ratios(table)
+    means = table2.compute_mean_ratios(table)
     assert {(p, name) for p, row in means.items() for name in row} == set(ratios)
     for (grower, name), values in ratios.items():
         assert len(values) == (1 if name in (HS_MEAN, HS_LABEL) else 2)
@@ -487,7 +487,7 @@ def test_results_are_written_as_json():
     content = json.loads(json.dumps(table2.to_json(outcomes, table)))
     assert content["experiment"] == "table2"
     assert content["outcomes"][3]["errors"] == outcomes[3].errors
-    assert content["mean_ratios"] == table2.mean_ratios(table)
+    assert content["mean_ratios"] == table2.compute_mean_ratios(table)
     assert content["table"][0]["ratios"]["Gibbs"]["value"] == table[0].ratios["Gibbs"].value
     content = json.loads(json.dumps(figure2.to_json(outcomes, curves)))
     assert content["experiment"] == "figure2"
@@ -597,7 +597,7 @@ def test_even_points_fill_every_cell():
 
 def test_fitted_exponents_are_those_of_exact_powers():
     sizes = [256, 1024, 4096, 16384]
-    errors = 3 * rates.log_n_over_n(sizes) ** 0.4
+    errors = 3 * rates.compute_log_n_over_n(sizes) ** 0.4
     fitted = rates.fit_exponent(sizes, errors)
     assert fitted.value == pytest.approx(0.4)
     assert fitted.standard_error == pytest.approx(0, abs=1e-9)
@@ -605,7 +605,7 @@ def test_fitted_exponents_are_those_of_exact_powers():
     for case in ((sizes[:1], errors[:1]), (sizes, errors * [1, 1, 1, 0])):
         assert math.isnan(rates.fit_exponent(*case).value)
     noisy = errors * [1.0, 1.2, 0.9, 1.1]
-    x, y = np.log(rates.log_n_over_n(sizes)), np.log(noisy)
+    x, y = np.log(rates.compute_log_n_over_n(sizes)), np.log(noisy)
     slope, covariance = np.polyfit(x, y, 1, cov=True)
     fitted = rates.fit_exponent(sizes, noisy)
     assert fitted.value == pytest.approx(slope[0])
@@ -662,7 +662,7 @@ def test_rules_have_the_tree_of_their_theorem():
         (([2], [256], 0), "repeats must be at least 1"),
         (([2], [256], 1, 0.5), "noise must lie in"),
         (([2], [256], 1, float("nan")), "noise must lie in"),
-        (([3], [16, 256], 1), "halves no side of 3 features for 16 rows"),
+        (([3], [16, 256], 1), "16 rows are too few to halve each of 3 features"),
     ],
 )
 def test_bad_arguments_of_simulations_are_refused(arguments, message):

@@ -33,14 +33,14 @@ def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, 
     assume(stats.n[0] > 0 and stats.n_classes > 1)
     population = to_population(stats)
     prior = certree.certificates.branching_prior(tree, stats.n_classes).distributions[0]
-    masses = reference.law_of_log_odds(tree, np.clip(prior.log_odds, -1e3, 1e3))
+    masses = reference.compute_masses_from_log_odds(tree, np.clip(prior.log_odds, -1e3, 1e3))
     slope = (math.exp(lam) - 1) / lam
     least = min(
         slope * sum(population.errors[v] for v in nodes) - 2 * float(mass.ln()) / (lam * n)
         for nodes, mass in masses.items()
         if mass > 0
     )
-    chance = (2 * math.log(2 / delta) + reference.log_of(reference.xi(n))) / (lam * n)
+    chance = (2 * math.log(2 / delta) + reference.compute_log(reference.compute_xi(n))) / (lam * n)
     got = paper.chernoff_oracle_bound(tree, population, prior, n, 0.0, delta, lam)
     assert got.gibbs_excess == pytest.approx(min((least + chance) / (1 - lam / 2), 1), abs=1e-9)
     assert got.excess == min(stats.n_classes * got.gibbs_excess, 1)
@@ -55,7 +55,7 @@ def test_the_oracle_pruning_is_the_best_for_all_numbers_of_rows():
         counts[v] = counts[2 * v + 1] + counts[2 * v + 2]
     population = NodeStats(counts, counts.argmax(axis=1))
     prior = certree.certificates.branching_prior(EIGHT, 2).distributions[0]
-    masses = reference.law_of_log_odds(EIGHT, np.clip(prior.log_odds, -1e3, 1e3))
+    masses = reference.compute_masses_from_log_odds(EIGHT, np.clip(prior.log_odds, -1e3, 1e3))
     lam = 1.9
     slope = math.expm1(lam) / lam
     sizes = set()
@@ -77,7 +77,7 @@ DELTAS = st.sampled_from([0.01, 0.05, 0.5])
 def make_prior(tree, n_classes):
     """Return a non-uniform prior, and the masses of all prunings."""
     prior = certree.certificates.branching_prior(tree, n_classes, 0.3).distributions[0]
-    return prior, reference.law_of_log_odds(tree, np.clip(prior.log_odds, -1e3, 1e3))
+    return prior, reference.compute_masses_from_log_odds(tree, np.clip(prior.log_odds, -1e3, 1e3))
 
 
 def sum_leaves(values, masses):
@@ -93,9 +93,12 @@ def test_the_theorem_s_bound_is_the_least_over_all_prunings(tree_and_stats, lam,
     assume(stats.n[0] > 0 and stats.n_classes > 1)
     population = to_population(stats)
     columns = population.n, population.errors
-    risks = [sum(population.errors[v] for v, _ in leaves) for leaves in reference.prunings(tree)]
+    risks = [
+        sum(population.errors[v] for v, _ in leaves)
+        for leaves in reference.enumerate_prunings(tree)
+    ]
     bayes = min(risks) / 2
-    literal = reference.theorem_bound(
+    literal = reference.compute_theorem_bound(
         tree, *columns, n, bayes, 1 / n if mean else delta, lam, stats.n_classes, mean
     )
     got = paper.theorem_bound(tree, population, n, bayes, None if mean else delta, lam)
@@ -115,7 +118,7 @@ def test_proposition_2_is_the_least_for_any_prior_and_penalty(tree_and_stats, la
     population = to_population(stats)
     prior, masses = make_prior(tree, stats.n_classes)
     penalty = np.random.default_rng(n).exponential(0.01, tree.n_nodes)
-    literal = reference.excess_by_prunings(
+    literal = reference.bound_excess_over_prunings(
         sum_leaves(population.errors, masses),
         sum_leaves(penalty, masses),
         {nodes: -float(mass.ln()) for nodes, mass in masses.items()},
@@ -152,7 +155,7 @@ def test_the_posterior_of_proposition_2_has_the_lowest_bound_on_its_draws(
     observed = (sum(q * cost[h] for h, q in literal.items()) - bayes_errors) / n
     bound = paper.gibbs_excess_bound
     got = bound(tree, stats, posterior, prior, penalty, bayes_errors, lam, delta)
-    expected = reference.gibbs_bound(observed, nats, n, delta, lam)
+    expected = reference.compute_gibbs_bound(observed, nats, n, delta, lam)
     assert got == pytest.approx(min(expected, 1), abs=1e-9)
     for other in (prior, certree.certificates.gibbs_posterior(tree, stats, prior, lam)):
         assert got <= bound(tree, stats, other, prior, penalty, bayes_errors, lam, delta) + 1e-9
@@ -199,12 +202,14 @@ def test_the_values_of_the_theorem_on_a_zigzag(n, at_one, at_best):
 def test_the_bound_at_a_parameter_has_its_own_constant():
     bounds = inequalities.bounds
     for risk, n, nats, lam in ((0.1, 100, 3.0, 0.5), (0.0, 8, 0.0, 1.9), (0.4, 10**6, 50.0, 0.01)):
-        literal = reference.gibbs_bound(risk, nats, n, 0.05, lam)
-        assert bounds.pac_bayes_at(risk, n, nats, math.log(0.05), lam) == pytest.approx(literal)
+        literal = reference.compute_gibbs_bound(risk, nats, n, 0.05, lam)
+        assert bounds.pac_bayes_fixed_lambda(risk, n, nats, math.log(0.05), lam) == pytest.approx(
+            literal
+        )
     # At the best parameter, and with Maurer's constant, it is close to `pac_bayes_lambda`.
     grid = np.linspace(0.01, 1.99, 1999)
     arguments = 0.1, 1000, 3.0, math.log(0.05)
-    best = min(bounds.pac_bayes_at(*arguments, lam) for lam in grid)
+    best = min(bounds.pac_bayes_fixed_lambda(*arguments, lam) for lam in grid)
     less = (math.log(2 * math.sqrt(1000)) - bounds.log_xi(1000)) / 1000
     assert best - 4 * less < bounds.pac_bayes_lambda(*arguments) < best
 
@@ -341,7 +346,7 @@ def test_the_index_of_resolvability_is_the_least_over_all_prunings(mass, n):
         [math.sqrt(48 * a * math.log(2 * n)) for a in inside],
         [math.sqrt(48 * a * math.log(4)) for a in inside],
     )
-    least = reference.smallest_fragment_cost_of_all(
+    least = reference.enumerate_smallest_fragment_cost(
         tree, n * population.errors, inside, *penalties, True
     )
     found = paper.resolvability(tree, population, n, bayes)

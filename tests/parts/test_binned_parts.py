@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from certree.grow import Bins
 from certree.parts import binned_parts
 from certree.parts.binned_parts import Sketch, bins_of, encoded
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 
 CATEGORY = np.array([0, 0, 1, 0, 0], dtype=np.uint8)
 
@@ -27,7 +27,7 @@ def rows(n, seed):
 
 
 def binned(X, ends):
-    parts = [FeatureColumns((one,)) for one in np.split(X, ends) if len(one)]
+    parts = [DenseFeatures((one,)) for one in np.split(X, ends) if len(one)]
     edges = reduce(lambda a, b: a + b, [Sketch.of(one, CATEGORY) for one in parts]).edges()
     made = [encoded(one, edges) for one in parts]
     ends_of_all = reduce(lambda a, b: a + b, [one[1] for one in made])
@@ -35,10 +35,10 @@ def binned(X, ends):
 
 
 def expect_same(X, ends):
-    known = Bins.of(X, CATEGORY.astype(bool))
+    known = Bins.from_table(X, CATEGORY.astype(bool))
     codes, bins = binned(X, ends)
     assert (codes == known.codes).all()
-    for one, other in zip(known.kept, bins.kept, strict=True):
+    for one, other in zip(known.core_columns, bins.core_columns, strict=True):
         assert one.dtype == other.dtype
         assert one.tobytes() == other.tobytes()
 

@@ -75,7 +75,7 @@ def test_tables_are_those_of_loops_over_rows(seed, n_classes, weighed, ends):
     known = {part.number: part.digest for part in parts}
     goes_left = rs.randint(0, 2, (1, 256)).astype(np.uint8)
     for i, part in enumerate(parts):
-        units = WholeUnits(n_classes, WeightUnit.of(weight))
+        units = WholeUnits(n_classes, WeightUnit.find(weight))
         begun, total = begin_cells(part, known, units, None)
         assert total.sum() >= len(part.y)
         parts[i], _ = divide(begun, np.zeros(1, np.int32), np.full(1, 1, np.int32), goes_left)
@@ -116,7 +116,7 @@ def test_tables_are_those_of_loops_over_rows(seed, n_classes, weighed, ends):
 def test_what_one_side_leaves_are_the_sums_of_the_other(seed, n_classes, weighed):
     rs = np.random.RandomState(seed)
     codes, y, weight, (part,) = parts_of(rs, 60, [0, 60], n_classes, weighed)
-    units = WholeUnits(n_classes, WeightUnit.of(weight))
+    units = WholeUnits(n_classes, WeightUnit.find(weight))
     begun, _ = begin_cells(part, {0: part.digest}, units, None)
     goes_left = rs.randint(0, 2, (1, 256)).astype(np.uint8)
     goes_left[0, codes[1, :2]] = 0, 1  # both sides have rows, if the first two differ there

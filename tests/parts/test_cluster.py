@@ -35,13 +35,13 @@ from certree.parts import cluster, on_worker, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster
 from certree.parts.on_worker import Unlinked, received
 from same_models import (
+    add_targets,
+    add_towns,
     expect_same,
     expect_same_tree,
-    in_groups,
-    parted,
-    table,
-    with_columns,
-    with_towns,
+    make_groups,
+    make_table,
+    split_table,
 )
 
 with warnings.catch_warnings():
@@ -91,7 +91,7 @@ def model_of(target, **how):
 
 def frames(target, weighed, seed=0):
     """X, y and weights as frames of pandas, with categories."""
-    X, y, weight = parted(table(N, target, seed), weighed)
+    X, y, weight = split_table(make_table(N, target, seed), weighed)
     X = X.to_pandas().astype({"colour": "category"})
     return X, pd.Series(y), None if weight is None else pd.Series(weight)
 
@@ -154,7 +154,7 @@ QUANTILES = {"loss": "quantile", "quantile": [0.2, 0.5, 0.9]}
     ],
 )
 def test_several_targets_on_workers_have_the_same_model(target, names, how, client, tmp_path):
-    rows = with_columns(table(N, target), target).to_pandas().astype({"colour": "category"})
+    rows = add_targets(make_table(N, target), target).to_pandas().astype({"colour": "category"})
     X, y, weight = rows.drop(columns=["y", "b", "c", "w"]), rows[names].squeeze(axis=1), rows["w"]
     here = model_of(target, **how).fit(X, y, weight)
     order = np.random.RandomState(3).permutation(N)
@@ -171,7 +171,7 @@ def test_several_targets_on_workers_have_the_same_model(target, names, how, clie
 
 
 def test_forests_on_workers_take_several_targets(client, tmp_path):
-    rows = with_columns(table(N, "three"), "three").to_pandas().astype({"colour": "category"})
+    rows = add_targets(make_table(N, "three"), "three").to_pandas().astype({"colour": "category"})
     X, y, weight = rows.drop(columns=["y", "b", "c", "w"]), rows[["y", "b", "c"]], rows["w"]
     here = TreeForestClassifier(6, random_state=0, n_jobs=1).fit(X, y, weight)
     cuts = [cut(one, [0, 500, 500, 900, N]) for one in (X, y, weight)]
@@ -238,7 +238,7 @@ def write_files(folder, rows, form):
 @pytest.mark.parametrize("form", ["parquet", "csv", "arrow", "dataset"])
 @pytest.mark.parametrize(("target", "weighed"), [("three", False), ("numbers", True)])
 def test_workers_read_files(target, weighed, form, client, tmp_path, monkeypatch):
-    rows = table(N, target)
+    rows = make_table(N, target)
     rows = rows if weighed else rows.drop_columns(["w"])
     X = rows.drop_columns(["y", *(["w"] if weighed else [])])
     y, w = rows["y"].to_numpy(False), "w" if weighed else None
@@ -351,8 +351,8 @@ def test_certified_trees_on_workers(target, weighed, client, tmp_path):
     ("target", "kind", "as_names"), [("three", "text", True), ("numbers", "ints", False)]
 )
 def test_certified_trees_of_groups_on_workers(target, kind, as_names, client, tmp_path):
-    groups, rows = in_groups(table(N, target, weights="whole"), kind)
-    X, y, weight = parted(rows.drop_columns(["g"]))
+    groups, rows = make_groups(make_table(N, target, weights="whole"), kind)
+    X, y, weight = split_table(rows.drop_columns(["g"]))
     here = certified_of(target).fit(X, y, weight, groups)
     frame = rows.to_pandas().astype({"colour": "category"})
     frame = frame.astype({"g": "category"}) if kind == "text" else frame
@@ -397,7 +397,7 @@ def test_certified_trees_of_killed_workers(mortal, tmp_path, monkeypatch):
 
 
 def test_a_tree_of_files_that_workers_read_and_a_class_of_one_partition(client, tmp_path):
-    rows = table(N, "three").drop_columns(["w"])
+    rows = make_table(N, "three").drop_columns(["w"])
     rows = rows.take(np.argsort(rows["y"].to_numpy(False), kind="stable"))
     here = PrunedTreeClassifier(Cart(max_bins=30), alpha=1.0, random_state=0)
     there = PrunedTreeClassifier(Cart(max_bins=30), alpha=1.0, random_state=0)
@@ -411,14 +411,14 @@ def test_a_tree_of_files_that_workers_read_and_a_class_of_one_partition(client, 
 
 
 def test_files_that_workers_cannot_read_are_named(client, tmp_path):
-    folder = write_files(tmp_path / "rows", table(N), "parquet")
-    words = table(N).set_column(0, "x0", pa.array(["word"] * N))
+    folder = write_files(tmp_path / "rows", make_table(N), "parquet")
+    words = make_table(N).set_column(0, "x0", pa.array(["word"] * N))
     pq.write_table(words.slice(0, 10), folder / "9.parquet")
     with resources(client=client), pytest.raises(ValueError, match=r"9\.parquet holds string"):
         model_of("two").fit(folder, "y", "w")
-    y = [None, *table(N)["y"].to_pylist()[1:]]
-    broken = table(N).set_column(1, "y", pa.array(y))
-    pq.write_table(broken.select(table(N).column_names), folder / "9.parquet")
+    y = [None, *make_table(N)["y"].to_pylist()[1:]]
+    broken = make_table(N).set_column(1, "y", pa.array(y))
+    pq.write_table(broken.select(make_table(N).column_names), folder / "9.parquet")
     with (
         resources(client=client),
         pytest.raises(ValueError, match=r"1 missing values in partition 3, of .*9\.parquet"),
@@ -504,7 +504,7 @@ def test_a_round_whose_workers_are_killed_is_made_again(at_top, call, loss, mort
 
 @pytest.mark.parametrize("call", range(3, 14) if LONG else [8])
 def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypatch):
-    X, y, _ = parted(with_towns(table(N, "two"), 300), weighed=False)
+    X, y, _ = split_table(add_towns(make_table(N, "two"), 300), weighed=False)
     X = X.to_pandas().astype(dict.fromkeys(("colour", "street", "town"), "category"))
     here = model_of("two").fit(X, y)
     assert (here.trees_.feature == [*X.columns].index("town")).any()
@@ -716,7 +716,7 @@ def test_forests_on_one_worker_or_more_are_the_same(n_workers, tmp_path):
 
 
 def test_workers_read_the_files_of_forests(client, tmp_path):
-    rows = table(N, "numbers").drop_columns(["w"])
+    rows = make_table(N, "numbers").drop_columns(["w"])
     folder = write_files(tmp_path / "rows", rows, "parquet")
     here = forest_of("numbers", oob_score=False)
     here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())

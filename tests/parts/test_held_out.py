@@ -11,21 +11,21 @@ from certree.parts.first_look import learn
 from certree.parts.held_out import hold_out
 from certree.parts.memory_limit import Portions
 from certree.parts.order_of_rows import Division
-from same_models import InChunks
+from same_models import ChunkedRows
 
 
 def in_memory(model, X, y, weight, size, seed):
     """Rows, targets and weights of both sides."""
-    return model._take(X, y, weight).held_out(size, np.random.RandomState(seed))
+    return model._prepare_training(X, y, weight).hold_out_rows(size, np.random.RandomState(seed))
 
 
 def in_parts(model, X, y, weight, ends, size, seed, together):
-    parts = Here(InChunks(X, y, weight, ends), None, 1)
+    parts = Here(ChunkedRows(X, y, weight, ends), None, 1)
     learned = learn(model, parts)
     parts.portions = Portions(together=together)
     held = hold_out(parts, learned.reader, learned.weighing, size, seed)
     sides = ([], [])
-    for chunk, mask in zip(InChunks(X, y, weight, ends).chunks(), held.masks, strict=True):
+    for chunk, mask in zip(ChunkedRows(X, y, weight, ends).chunks(), held.masks, strict=True):
         training = held.division.rows(learned.reader, chunk)
         if training is not None:
             for to, one in zip(sides, held.division.sides(training, mask), strict=True):
@@ -82,6 +82,6 @@ def test_both_sides_are_those_of_one_table(seed, n, ends, target, weights, share
 
 def test_parts_of_other_lengths_are_refused():
     model = BoostedTreesRegressor()
-    training = model._take(np.zeros((3, 2)), np.zeros(3))
+    training = model._prepare_training(np.zeros((3, 2)), np.zeros(3))
     with pytest.raises(ValueError, match="a part has 3 rows where it had 2 before"):
         Division(np.random.RandomState(0)).sides(training, np.zeros(2, dtype=bool))

@@ -11,7 +11,7 @@ from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.keys import n_repeated_rows, set_keys
 from certree.parts.memory_limit import Portions
 from certree.parts.part import PartOfRows
-from certree.rows.hashes import distinct, keys_of, mix, n_with_copies
+from certree.rows.hashes import compute_keys, count_rows_with_copies, merge_hashes, mix
 from certree.rows.repeat_counts import RepeatCounts
 from same_models import assert_same
 
@@ -50,11 +50,11 @@ def test_however_rows_are_divided(contents, ends, together):
     hashes = mix(np.array(contents, dtype=np.uint64))
     parts = Parts(np.split(hashes, sorted(min(one, len(hashes)) for one in ends)))
     parts.portions = Portions(together=together)
-    n_repeated = n_with_copies(hashes)
+    n_repeated = count_rows_with_copies(hashes)
     assert n_repeated_rows(parts, len(hashes)) == n_repeated
     assert set_keys(parts, len(hashes)) == n_repeated
     found = np.concatenate([part.keys for part in parts.all])
-    expected = keys_of(hashes.copy())
+    expected = compute_keys(hashes.copy())
     # Of equal rows it does not matter which one has which key.
     order = np.lexsort((found, hashes)), np.lexsort((expected, hashes))
     assert (found[order[0]] == expected[order[1]]).all()
@@ -82,14 +82,14 @@ def test_hashes_of_a_fit(given_hashes, others):
     if not n:
         return
     hashes, counts = hashes_of_fit(parts, n)
-    assert (hashes == distinct(*known)).all()
-    assert_same(counts, RepeatCounts.of(np.sort(np.concatenate(known)), counts.tables), "counts")
+    assert (hashes == merge_hashes(*known)).all()
+    assert_same(counts, RepeatCounts.count(np.sort(np.concatenate(known)), counts.tables), "counts")
     assert not any(len(part.known) for part in parts.all)
     # Those of other rows are put among them.
     parts.all = [replace(p, known=one) for p, one in zip(parts.all, known, strict=True)]
     beside = np.sort(np.concatenate([known[0], np.array(others, dtype=np.uint64)]))
-    before = np.unique(beside), RepeatCounts.of(beside)
+    before = np.unique(beside), RepeatCounts.count(beside)
     hashes, counts = hashes_of_fit(parts, n, before)
-    assert (hashes == distinct(*known, beside)).all()
+    assert (hashes == merge_hashes(*known, beside)).all()
     together = np.sort(np.concatenate([*known, beside]))
-    assert_same(counts, RepeatCounts.of(together, counts.tables), "counts")
+    assert_same(counts, RepeatCounts.count(together, counts.tables), "counts")

@@ -3,7 +3,7 @@
 import pytest
 
 from certree.parts import resources
-from certree.parts.resources import client_now
+from certree.parts.resources import get_active_client
 
 
 class Client:
@@ -18,16 +18,16 @@ class Client:
 
 def test_a_block_holds_until_it_is_left():
     one, other = Client(), Client()
-    assert client_now() is None
+    assert get_active_client() is None
     with resources(client=one):
         with resources(client=other):
-            assert client_now() is other
+            assert get_active_client() is other
         with resources():
-            assert client_now() is None
-        assert client_now() is one
+            assert get_active_client() is None
+        assert get_active_client() is one
     with pytest.raises(KeyError), resources(client=one):
         raise KeyError
-    assert client_now() is None
+    assert get_active_client() is None
 
 
 @pytest.mark.parametrize("given", ["tcp://127.0.0.1:8786", 1, [None]])

@@ -7,15 +7,15 @@ from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
 from certree.parts.executors import Here
 from certree.parts.first_look import learn
 from certree.parts.sides import GrowingSide, certifying_of_part, deal_sides, joined_sides
-from certree.rows.split import Deal
-from same_models import InChunks, in_groups, parted, table
+from certree.rows.split import TrainCalibrationSplitter
+from same_models import ChunkedRows, make_groups, make_table, split_table
 
 N = 300
 
 
 def in_memory(model, X, y, weight, groups):
-    deal = Deal(0.4, np.random.RandomState(2), by_content=True)
-    return model._take(X, y, weight, groups=groups, dealt=deal).sides
+    deal = TrainCalibrationSplitter(0.4, np.random.RandomState(2), by_content=True)
+    return model._prepare_training(X, y, weight, groups=groups, row_splitter=deal).split
 
 
 def chunk_rows(chunk):
@@ -27,49 +27,49 @@ def chunk_rows(chunk):
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
 @pytest.mark.parametrize("target", ["two", "three", "numbers"])
 def test_both_sides_are_those_of_one_table(target, weights, kind):
-    groups, rows = in_groups(table(N, target, weights=weights or "real"), kind)
+    groups, rows = make_groups(make_table(N, target, weights=weights or "real"), kind)
     groups = groups if kind else None
-    X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
+    X, y, weight = split_table(rows.drop_columns(["g"]), weights is not None)
     X = X.drop_columns(["colour"])  # whose codes are those of the rows that grow
     made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
     model = made(Cart(max_bins=9), duplicates="genuine", random_state=0)
     expected = in_memory(model, X, y, weight, groups)
-    parts = Here(InChunks(X, y, weight, [0, 1, 1, 200, N], groups), None, 1)
+    parts = Here(ChunkedRows(X, y, weight, [0, 1, 1, 200, N], groups), None, 1)
     learned = learn(model, parts)
     sides = deal_sides(parts, learned.reader, 0.4, np.random.RandomState(2))
     assert (sides.n, sides.n_certifying) == (
-        len(expected.grow) + sides.n_certifying,
-        len(expected.weigh),
+        len(expected.train) + sides.n_certifying,
+        len(expected.calibration),
     )
     assert sides.n_units == expected.n_units
     assert sides.repeats == expected.repeats
     growing = GrowingSide(parts, sides)
     seen = growing.look(chunk_rows)
     places = np.arange(N) if expected.indices is None else expected.indices
-    own = places[expected.grow]
+    own = places[expected.train]
     assert seen == [*zip(X["x0"].to_numpy()[own].tolist(), y[own].tolist(), strict=True)]
     tree = model.fit(X, y, weight, groups).tree_
     about = learned.reader, tree, sides.reader, sides.division
     told = parts.make(certifying_of_part, *about, own=[(mask, None) for mask in sides.masks])
     found, leaf, numbers, weighed = joined_sides(told[::-1], sides.repeats)
-    for name in ("grow", "weigh", "indices"):
+    for name in ("train", "calibration", "indices"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
     assert found.n_given == N
     if groups is not None:
         names, numbered = np.unique(expected.groups, return_inverse=True)
         np.testing.assert_array_equal(found.groups, numbered)
         assert len(names) == sides.n_groups == (60 if weights is None else 59)
-    np.testing.assert_array_equal(leaf, model.apply(X.take(places[expected.weigh])))
-    judged = y[places[expected.weigh]]
+    np.testing.assert_array_equal(leaf, model.apply(X.take(places[expected.calibration])))
+    judged = y[places[expected.calibration]]
     np.testing.assert_array_equal(
         judged if target == "numbers" else learned.attributes["classes_"][numbers],
         numbers if target == "numbers" else judged,
     )
     if weight is not None:
-        np.testing.assert_array_equal(weighed, weight[places[expected.weigh]])
+        np.testing.assert_array_equal(weighed, weight[places[expected.calibration]])
 
 
-class Shuffled(InChunks):
+class Shuffled(ChunkedRows):
     """Rows that stand in another order in their chunk whenever they are read."""
 
     def chunks(self, *, targets_only=False):
@@ -83,8 +83,8 @@ def rows_and_groups(chunk):
 
 
 def test_no_order_within_a_part_matters():
-    groups, rows = in_groups(table(N), "text")
-    X, y, _ = parted(rows.drop_columns(["g"]), weighed=False)
+    groups, rows = make_groups(make_table(N), "text")
+    X, y, _ = split_table(rows.drop_columns(["g"]), weighed=False)
     parts = Here(Shuffled(X, y, None, [0, 150, N], groups), None, 1)
     learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
     sides = deal_sides(parts, learned.reader, 0.4, np.random.RandomState(0))
@@ -97,8 +97,8 @@ def test_no_order_within_a_part_matters():
 
 
 def test_a_source_that_changes_is_refused():
-    X, y, _ = parted(table(N), weighed=False)
-    source = InChunks(X, y, None, [0, 100, N])
+    X, y, _ = split_table(make_table(N), weighed=False)
+    source = ChunkedRows(X, y, None, [0, 100, N])
     parts = Here(source, None, 1)
     learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
     sides = deal_sides(parts, learned.reader, 0.5, np.random.RandomState(0))

@@ -31,7 +31,7 @@ from certree.prunings.paths import compute_costs
 from certree.prunings.penalties import compute_upper_errors
 from certree.prunings.rule_names import RULES, resolve_rule
 from certree.weights.family import ValidationVotes
-from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
+from strategies import sum_leaves, temperatures, trees, trees_and_stats, trees_and_targets
 
 
 def total(cost, weights):
@@ -40,7 +40,7 @@ def total(cost, weights):
 
 def is_pruning(tree, weights):
     return all(
-        weights.weight[reference.path(tree, leaf)].sum() == 1
+        weights.weight[reference.find_path(tree, leaf)].sum() == 1
         for leaf in np.flatnonzero(tree.is_leaf)
     ) and set(np.unique(weights.weight)) <= {0, 1}
 
@@ -49,7 +49,7 @@ def is_pruning(tree, weights):
 def test_prune_finds_the_smallest_cost_and_on_ties_the_smaller_tree(tree, data):
     cost = data.draw(hnp.arrays(float, tree.n_nodes, elements=st.integers(0, 6).map(float)))
     weights = certree.prune(tree, cost)
-    best, fewest = reference.smallest_cost(tree, cost)
+    best, fewest = reference.find_smallest_cost(tree, cost)
     assert is_pruning(tree, weights)
     assert total(cost, weights) == best
     assert weights.expected_leaves == fewest
@@ -63,7 +63,7 @@ def test_cost_complexity_is_exactly_optimal(tree_and_stats, alpha):
         Fraction(float(e)) + Fraction(alpha) * int(n > 0)
         for e, n in zip(stats.errors, stats.n, strict=True)
     ]
-    prunings = [[v for v, _ in pruning] for pruning in reference.prunings(tree)]
+    prunings = [[v for v, _ in pruning] for pruning in reference.enumerate_prunings(tree)]
     best = min(sum(cost[v] for v in leaves) for leaves in prunings)
     assert sum(cost[v] for v in np.flatnonzero(weights.weight)) == best
     assert weights.expected_leaves == min(
@@ -75,10 +75,10 @@ def test_cost_complexity_is_exactly_optimal(tree_and_stats, alpha):
 def test_depth_penalised_is_optimal(tree_and_stats, alpha):
     tree, stats = tree_and_stats
     n = max(stats.n[0], 1)
-    depth = np.array([reference.depth_of(tree, v) for v in range(tree.n_nodes)])
+    depth = np.array([reference.compute_depth(tree, v) for v in range(tree.n_nodes)])
     penalty = np.sqrt(np.maximum(stats.n / n, depth / n) * depth / n)
     cost = stats.errors / n + alpha * penalty
-    best, _ = reference.smallest_cost(tree, cost)
+    best, _ = reference.find_smallest_cost(tree, cost)
     weights = certree.prunings.depth_penalised(tree, stats, alpha)
     assert is_pruning(tree, weights)
     assert float(total(cost, weights)) == pytest.approx(float(best), rel=1e-12, abs=1e-12)
@@ -139,7 +139,7 @@ def test_path_matches_scikit_learn_on_data():
     for step in range(len(path.alphas)):
         weights = path.pruning(step)
         cost = stats.errors + path.alphas[step]
-        assert total(cost, weights) == reference.smallest_cost(tree, cost)[0]
+        assert total(cost, weights) == reference.find_smallest_cost(tree, cost)[0]
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
@@ -181,7 +181,7 @@ def deep_tree_and_stats(inner=20_000):
     rng = np.random.default_rng(0)
     leaves = np.flatnonzero(tree.is_leaf)
     counts[leaves, rng.integers(0, 2, len(leaves))] = 1
-    counts = sums(tree, counts)
+    counts = sum_leaves(tree, counts)
     return tree, NodeStats(counts, counts.argmax(axis=1))
 
 
@@ -209,7 +209,7 @@ def test_the_cheapest_siblings_merge_first_and_on_ties_the_lowest_node(tree, dat
     rise = data.draw(hnp.arrays(float, tree.n_nodes, elements=values))
     order = _core.find_merge_order(tree.left, rise)
     expected = np.full(tree.n_nodes, -1)
-    expected[reference.merges(tree, rise)] = np.arange(tree.n_nodes // 2)
+    expected[reference.order_merges(tree, rise)] = np.arange(tree.n_nodes // 2)
     np.testing.assert_array_equal(order, expected)
 
 
@@ -218,7 +218,7 @@ def test_a_merge_path_equals_literal_merges(tree_and_stats):
     tree, stats = tree_and_stats
     path = certree.prunings.sibling_merge_path(tree, stats)
     rise = exact_rises(tree, stats.errors)
-    order = reference.merges(tree, rise)
+    order = reference.order_merges(tree, rise)
     np.testing.assert_array_equal(path.rises, [float(rise[v]) for v in order])
     leaves = set(np.flatnonzero(tree.is_leaf))
     for n_merges, v in enumerate([*order, None]):
@@ -228,7 +228,7 @@ def test_a_merge_path_equals_literal_merges(tree_and_stats):
         if v is not None:
             leaves = (leaves - {tree.left[v], tree.left[v] + 1}) | {v}
     assert leaves == {0}
-    critical = reference.critical_values(tree, rise)
+    critical = reference.compute_critical_values(tree, rise)
     np.testing.assert_array_equal(path.critical, critical)
     np.testing.assert_array_equal(path.alphas, sorted({0.0, *critical} - {-1.0}))
 
@@ -272,7 +272,7 @@ def test_merges_are_nested_and_raise_the_cost_by_their_rises(tree_and_stats, cos
 def test_losses_of_a_path_are_those_of_its_votes(tree_and_stats, find_path, kind, data):
     tree, stats = tree_and_stats
     table = data.draw(hnp.arrays(np.int64, (tree.n_nodes, 3), elements=st.integers(0, 9)))
-    validation = sums(tree, table)
+    validation = sum_leaves(tree, table)
     path = find_path(tree, stats)
     alphas = np.array([*path.alphas, *data.draw(st.lists(temperatures(100), max_size=5))])
     frequency = stats.averages(tree, 0.0) if kind == "mean" else None
@@ -316,7 +316,7 @@ def test_cost_complexity_collapses_a_subtree_that_merges_keep():
     left = [1, 3, 9, 5, 7, -1, -1, -1, -1, -1, -1]
     tree = Tree([0] * 11, [0.0] * 11, left, [1] * 11, 1)
     leaves = [[25, 0], [0, 5], [0, 5], [5, 0], [4, 0], [0, 30]]
-    counts = sums(tree, [[0, 0]] * 5 + leaves)
+    counts = sum_leaves(tree, [[0, 0]] * 5 + leaves)
     stats = NodeStats(counts, counts.argmax(axis=1))
     links = certree.prunings.cost_complexity_path(tree, stats)
     merges = certree.prunings.sibling_merge_path(tree, stats)
@@ -415,10 +415,10 @@ def test_reduced_error_pruning_is_the_smallest_with_the_fewest_validation_errors
 ):
     tree, stats = tree_and_stats
     table = data.draw(hnp.arrays(np.int64, (tree.n_nodes, 3), elements=st.integers(0, 9)))
-    counts = sums(tree, table)
+    counts = sum_leaves(tree, table)
     wrong = [counts[v].sum() - counts[v, stats.label[v]] for v in range(tree.n_nodes)]
     weights = certree.prunings.reduced_error(tree, stats, NodeStats(counts, counts.argmin(axis=1)))
-    best, fewest = reference.smallest_cost(tree, wrong)
+    best, fewest = reference.find_smallest_cost(tree, wrong)
     assert total(wrong, weights) == best
     assert weights.expected_leaves == fewest
 
@@ -452,7 +452,7 @@ def test_pessimistic_limits_of_weighted_rows_are_those_of_their_effective_number
     stats = replace(certree.count(tree, X, y, 3, sample_weight=unit * weight), weight_unit=m)
     upper, leaves = compute_upper_errors(stats, 0.25), tree.apply(X)
     for v in range(tree.n_nodes):
-        inside = np.array([v in reference.path(tree, leaf) for leaf in leaves])
+        inside = np.array([v in reference.find_path(tree, leaf) for leaf in leaves])
         w, wrong = weight[inside], y[inside] != stats.label[v]
         size = w.sum() ** 2 / (w**2).sum()
         assert size <= inside.sum()
@@ -470,7 +470,7 @@ def test_pessimistic_pruning_does_as_in_the_book():
     # Leaves of 6, 9 and 1 rows without errors have an upper limit of 3.273 errors, and one leaf of 16
     # rows with one error 2.512: the subtree is pruned.
     tree = Tree([0] * 5, [0.0] * 5, [1, -1, 3, -1, -1], [1] * 5, 1)
-    stats = NodeStats(sums(tree, [[0, 0], [6, 0], [0, 0], [9, 0], [0, 1]]), [0, 0, 0, 0, 1])
+    stats = NodeStats(sum_leaves(tree, [[0, 0], [6, 0], [0, 0], [9, 0], [0, 1]]), [0, 0, 0, 0, 1])
     np.testing.assert_array_equal(certree.prunings.pessimistic(tree, stats).weight, [1, 0, 0, 0, 0])
     unpruned = certree.prunings.pessimistic(tree, stats, confidence=0.999)
     np.testing.assert_array_equal(unpruned.weight, [0, 1, 0, 1, 1])
@@ -486,7 +486,7 @@ def test_pessimistic_pruning_is_optimal(tree_and_stats, alpha):
     added = compute_upper_errors(stats, 0.25) - stats.errors
     cost = stats.errors + alpha * added
     weights = certree.prunings.pessimistic(tree, stats, alpha)
-    best = float(reference.smallest_cost(tree, cost)[0])
+    best = float(reference.find_smallest_cost(tree, cost)[0])
     assert float(total(cost, weights)) == pytest.approx(best, rel=1e-12, abs=1e-9)
 
 
@@ -496,7 +496,7 @@ def test_the_shortest_description_is_found(tree_and_stats, alpha, free_splits):
     k = stats.n_classes
 
     def length(leaves):
-        inner = {u for v in leaves for u in reference.path(tree, v)[:-1]}
+        inner = {u for v in leaves for u in reference.find_path(tree, v)[:-1]}
         nats = (len(leaves) + len(inner)) * math.log(2)
         if not free_splits:
             n_thresholds = (max(stats.n[v] - 1, 1) for v in inner)
@@ -513,7 +513,7 @@ def test_the_shortest_description_is_found(tree_and_stats, alpha, free_splits):
     weights = certree.prunings.minimum_description_length(
         tree, stats, alpha, free_splits=free_splits
     )
-    best = min(length([v for v, _ in pruning]) for pruning in reference.prunings(tree))
+    best = min(length([v for v, _ in pruning]) for pruning in reference.enumerate_prunings(tree))
     assert length(np.flatnonzero(weights.weight)) == pytest.approx(best, rel=1e-11, abs=1e-9)
 
 

@@ -62,12 +62,14 @@ def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, alpha, 
     tree, stats = tree_and_stats
     totals = [
         stats.errors[[v for v, _ in pruning]].sum()
-        + square_root_penalty(stats, alpha, reference.size(tree, pruning, stats.n, count_empty))
-        for pruning in reference.prunings(tree)
+        + square_root_penalty(
+            stats, alpha, reference.count_leaves(tree, pruning, stats.n, count_empty)
+        )
+        for pruning in reference.enumerate_prunings(tree)
     ]
     weights = certree.prunings.square_root_penalised(tree, stats, alpha, count_empty=count_empty)
     assert is_pruning(tree, weights)
-    leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
+    leaves = reference.count_leaves(tree, pruning_pairs(weights), stats.n, count_empty)
     value = weights.weight @ stats.errors + square_root_penalty(stats, alpha, leaves)
     assert_close(value, min(totals), stats.n[0])
 
@@ -75,12 +77,12 @@ def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, alpha, 
 @given(any_target, alphas, st.booleans())
 def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, alpha, count_empty):
     tree, stats = tree_and_stats
-    _, costs = reference.costs_by_size(tree, stats.loss, stats.n, count_empty)
+    _, costs = reference.compute_costs_by_size(tree, stats.loss, stats.n, count_empty)
     best = min(
         loss + square_root_penalty(stats, alpha, leaves) for leaves, loss in costs[0].items()
     )
     weights = certree.prunings.square_root_penalised(tree, stats, alpha, count_empty=count_empty)
-    leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
+    leaves = reference.count_leaves(tree, pruning_pairs(weights), stats.n, count_empty)
     value = weights.weight @ stats.loss + square_root_penalty(stats, alpha, leaves)
     assert_close(value, best, stats.loss.max())
 
@@ -110,7 +112,9 @@ def penalised_cost(tree, stats, rule, alpha, penalties, count_empty, cost=None):
         (v, 0 if weights.weight[v] else int(tree.chain[v]) - 1) for v, _ in pruning_pairs(fragment)
     )
     pruning = pruning_pairs(weights)
-    penalty = reference.fragment_penalty(tree, pruning, regions, stats.n, *penalties, count_empty)
+    penalty = reference.compute_fragment_penalty(
+        tree, pruning, regions, stats.n, *penalties, count_empty
+    )
     return weights.weight @ (stats.loss if cost is None else cost) + penalty
 
 
@@ -125,7 +129,7 @@ def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
 ):
     tree, stats = tree_and_stats
     penalties = literal_penalties(tree, stats, alpha, smoothness, 2.5)
-    best = reference.smallest_fragment_cost_of_all(
+    best = reference.enumerate_smallest_fragment_cost(
         tree, stats.errors, stats.n, *penalties, count_empty
     )
     rule = fragment_prunings(
@@ -138,7 +142,7 @@ def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
 def test_adaptive_rule_finds_the_best_of_all_sizes(tree_and_stats, alpha, log_cells, count_empty):
     tree, stats = tree_and_stats
     penalties = literal_penalties(tree, stats, alpha, None, log_cells)
-    best = reference.smallest_fragment_cost(tree, stats.loss, stats.n, *penalties, count_empty)
+    best = reference.find_smallest_fragment_cost(tree, stats.loss, stats.n, *penalties, count_empty)
     rule = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
     assert_close(
         penalised_cost(tree, stats, rule, alpha, penalties, count_empty), best, stats.loss.max()
@@ -166,7 +170,7 @@ def test_any_node_costs_give_the_best_of_all_prunings_with_all_root_fragments(
     tree, stats = tree_and_stats
     cost = draw_costs(tree, data.draw)
     penalties = literal_penalties(tree, stats, alpha, smoothness, 2.5)
-    best = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, count_empty)
+    best = reference.enumerate_smallest_fragment_cost(tree, cost, stats.n, *penalties, count_empty)
     options = {"log_cells": 2.5, "count_empty": count_empty, "cost": cost}
     rule = fragment_prunings(tree, stats, smoothness=smoothness, **options)
     assert_close(
@@ -181,7 +185,7 @@ def test_any_node_costs_give_the_best_of_all_sizes(tree_and_stats, alpha, count_
     tree, stats = tree_and_stats
     cost = draw_costs(tree, data.draw)
     penalties = literal_penalties(tree, stats, alpha, None, 0.01)
-    best = reference.smallest_fragment_cost(tree, cost, stats.n, *penalties, count_empty)
+    best = reference.find_smallest_fragment_cost(tree, cost, stats.n, *penalties, count_empty)
     rule = fragment_prunings(tree, stats, log_cells=0.01, count_empty=count_empty, cost=cost)
     assert_close(
         penalised_cost(tree, stats, rule, alpha, penalties, count_empty, cost), best, cost.max()
@@ -265,7 +269,7 @@ def test_without_a_penalty_the_smallest_tree_with_the_fewest_errors_is_left(
     tree_and_stats, count_empty
 ):
     tree, stats = tree_and_stats
-    fewest, leaves = reference.smallest_cost(tree, stats.errors)
+    fewest, leaves = reference.find_smallest_cost(tree, stats.errors)
     for weights in prune_by_all_rules(tree, stats, 0.0, count_empty=count_empty):
         assert weights.weight @ stats.errors == fewest
         assert weights.expected_leaves == leaves
@@ -277,7 +281,7 @@ def test_a_large_constant_leaves_the_root(tree_and_stats, count_empty):
     # Leaves without rows have no penalty in the adaptive rules, so splitting them off may be free.
     if (stats.n > 0).all():
         for weights in prune_by_all_rules(tree, stats, 1e6, count_empty=count_empty):
-            leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
+            leaves = reference.count_leaves(tree, pruning_pairs(weights), stats.n, count_empty)
             assert leaves == 1
 
 
@@ -615,12 +619,15 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
     [
         (
             {"rule": "depth", "grower": PAPER},
-            r"rule=DepthPenalised\(\) takes no resolution, got grower=Dyadic\(resolution='paper'",
+            r"grower must have resolution=None with rule=DepthPenalised\(\), got Dyadic\(resolution='paper'",
         ),
-        ({"rule": CostComplexity(), "grower": PAPER}, "takes no resolution, got grower"),
+        (
+            {"rule": CostComplexity(), "grower": PAPER},
+            "grower must have resolution=None with rule=",
+        ),
         (
             {"rule": "square-root", "grower": PAPER, "max_depth": 3},
-            'resolution="paper" takes max_depth=None, got 3',
+            'max_depth must be None with resolution="paper", got 3',
         ),
         ({"rule": Polynomial(smoothness=0)}, r"smoothness must lie in 1 \.\. 50, got 0"),
         ({"rule": Polynomial(smoothness=0.9)}, r"smoothness must lie in 1 \.\. 50, got 0.9"),
@@ -631,15 +638,15 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
         ),
         (
             {"rule": "square-root", "grower": Grid(UNIT, resolution="paper"), "max_depth": 3},
-            'resolution="paper" takes max_depth=None, got 3',
+            'max_depth must be None with resolution="paper", got 3',
         ),
         (
             {"rule": CostComplexity(), "grower": Grid(UNIT, resolution="paper")},
-            "takes no resolution, got grower",
+            "grower must have resolution=None with rule=",
         ),
         (
             {"rule": "square-root", "grower": Grid(UNIT, exponent=0.5)},
-            "exponent takes a resolution, got exponent=0.5",
+            'exponent must be None without resolution="paper", got 0.5',
         ),
         (
             {"rule": "square-root", "grower": Dyadic(resolution="fine")},
@@ -678,7 +685,7 @@ def test_too_few_rows_for_the_paper_s_tree_are_refused_in_folds_too(estimator):
     # (27 / log 27)^(1 / 3) is 2.02, but a fold has 18 rows.
     X, y, _ = make_problem(estimator, 27, 2)
     model = estimator(PAPER, rule="square-root", cv=KFold(3))
-    message = "halves no side of 2 features for {} rows: expected more rows, in each fold"
+    message = "{} rows are too few to halve each of 2 features"
     with pytest.raises(ValueError, match=message.format(18)):
         model.fit(X, y)
     model.set_params(alpha=1.0).fit(X, y)
@@ -771,13 +778,13 @@ def test_other_bad_input_is_refused():
         with pytest.raises(ValueError, match="stats has 2 nodes, but the tree has 1 nodes"):
             rule(tree, two)
     X = np.zeros((20, 12))
-    with pytest.raises(ValueError, match='resolution="paper" halves no side of 12 features'):
+    with pytest.raises(ValueError, match="too few to halve each of 12 features"):
         grow_dyadic(X, resolution="paper")
-    with pytest.raises(ValueError, match="halves no side of 1 features for 1 rows"):
+    with pytest.raises(ValueError, match="1 rows are too few to halve each of 1 features"):
         certree.grow.dyadic_resolution(1, 1)
     with pytest.raises(ValueError, match="resolution must be None or"):
         grow_dyadic(X, resolution="fine")
-    with pytest.raises(ValueError, match='resolution="paper" takes max_depth=None, got 3'):
+    with pytest.raises(ValueError, match='max_depth must be None with resolution="paper", got 3'):
         grow_dyadic(X, resolution="paper", max_depth=3)
     with pytest.raises(ValueError, match="exponent must be a finite number >= 0"):
         certree.grow.dyadic_resolution(100, 2, float("nan"))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import certree
 from certree import BoostedTreesClassifier, PrunedTreeClassifier, grow_cart
 from certree.rows import Categories
-from certree.rows.categories import categorical_mask
+from certree.rows.categories import make_categorical_mask
 
 COLOURS = ["red", "blue", None, "green", "blue"]
 SIZES = [3.0, 100.0, 7.0, None, 3.0]
@@ -47,7 +47,7 @@ def frames():
 
 @pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in frames()])
 def test_every_kind_of_table_is_encoded_alike(X):
-    categories = Categories.of(X, [0, 1])
+    categories = Categories.learn(X, [0, 1])
     assert categories.names == (("blue", "green", "red"), (3.0, 7.0, 100.0), None)
     assert categories.mask.tolist() == [True, True, False]
     encoded = categories.encode(X)
@@ -57,14 +57,14 @@ def test_every_kind_of_table_is_encoded_alike(X):
 
 @pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in frames()][:10])
 def test_dtypes_say_what_holds_categories(X):
-    assert Categories.of(X).mask.tolist() == [True, False, False]
-    assert Categories.of(X, ["size"]).mask.tolist() == [False, True, False]
-    assert Categories.of(X, None).names == (None, None, None)
+    assert Categories.learn(X).mask.tolist() == [True, False, False]
+    assert Categories.learn(X, ["size"]).mask.tolist() == [False, True, False]
+    assert Categories.learn(X, None).names == (None, None, None)
 
 
 def test_arrays_hold_no_categories_unless_they_are_declared():
-    assert not Categories.of(np.zeros((2, 3))).mask.any()
-    assert Categories.of(np.zeros((2, 3)), ["b"], ["a", "b", "c"]).mask.tolist() == [0, 1, 0]
+    assert not Categories.learn(np.zeros((2, 3))).mask.any()
+    assert Categories.learn(np.zeros((2, 3)), ["b"], ["a", "b", "c"]).mask.tolist() == [0, 1, 0]
 
 
 @given(
@@ -76,34 +76,34 @@ def test_codes_are_positions_among_the_sorted_categories(training, rows):
         return np.array(numbers, dtype=float).reshape(-1, 1)
 
     names = sorted({value for value in training if value is not None})
-    categories = Categories.of(table(training), [True])
+    categories = Categories.learn(table(training), [True])
     assert categories.names == (tuple(names),)
     expected = [names.index(value) if value in names else np.nan for value in rows]
     np.testing.assert_array_equal(categories.encode(table(rows))[:, 0], expected)
 
 
 def test_unseen_categories_are_missing():
-    categories = Categories.of(pd.DataFrame({"a": ["x", "y"]}))
+    categories = Categories.learn(pd.DataFrame({"a": ["x", "y"]}))
     assert np.isnan(categories.encode(pl.DataFrame({"a": ["z", None]}))).all()
     assert categories.encode(pl.DataFrame({"a": ["y"]})).tolist() == [[1]]
 
 
 def test_booleans_integers_and_negative_zero_are_numbers():
-    assert Categories.of(pd.DataFrame({"a": [True, False]}), ["a"]).names == ((0.0, 1.0),)
-    categories = Categories.of(np.array([[-0.0], [0.0], [np.inf]]), [0])
+    assert Categories.learn(pd.DataFrame({"a": [True, False]}), ["a"]).names == ((0.0, 1.0),)
+    categories = Categories.learn(np.array([[-0.0], [0.0], [np.inf]]), [0])
     assert categories.names == ((0.0, np.inf),)
     assert categories.encode(np.array([[0], [1]])).tolist()[0] == [0]
 
 
 def test_dates_are_named_by_their_text():
     X = pd.DataFrame({"day": pd.to_datetime(["2020-01-02", "2019-05-01"])})
-    categories = Categories.of(X, ["day"])
+    categories = Categories.learn(X, ["day"])
     assert categories.encode(X)[:, 0].tolist() == [1, 0]
 
 
 def test_one_level_and_nothing_but_missing_values_are_never_split_on():
     X = pd.DataFrame({"one": ["a"] * 4, "none": pd.Series([None] * 4, dtype=object)})
-    categories = Categories.of(X)
+    categories = Categories.learn(X)
     assert categories.names == (("a",), ())
     encoded = categories.encode(X)
     assert np.isnan(encoded[:, 1]).all()
@@ -115,7 +115,7 @@ def test_ten_thousand_categories():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 10_000, 100_000)
     X = pd.DataFrame({"word": [f"w{value:05d}" for value in values]})
-    categories = Categories.of(X)
+    categories = Categories.learn(X)
     assert len(categories.names[0]) == len(set(values))
     names = np.array(categories.names[0])
     assert (names[categories.encode(X)[:, 0].astype(int)] == X["word"]).all()
@@ -131,20 +131,20 @@ def test_numbers_of_all_kinds_become_float64():
         }
     )
     expected = [[1, 1, 2, 1], [np.nan] * 4, [3, 0, 1, 2.5]]
-    np.testing.assert_array_equal(Categories.of(X, None).encode(X), expected)
+    np.testing.assert_array_equal(Categories.learn(X, None).encode(X), expected)
     X = pl.DataFrame({"a": [1, None, 3], "b": [True, False, None]})
-    np.testing.assert_array_equal(Categories.of(X).encode(X), [[1, 1], [np.nan, 0], [3, np.nan]])
+    np.testing.assert_array_equal(Categories.learn(X).encode(X), [[1, 1], [np.nan, 0], [3, np.nan]])
 
 
 def test_complex_numbers_are_no_numbers():
     array = np.array([1j, 2])
     for X in (array[:, None], pd.DataFrame({"a": array})):
         with pytest.raises(ValueError, match=r"feature .* must hold numbers, got"):
-            Categories.of(X, None).encode(X)
+            Categories.learn(X, None).encode(X)
 
 
 def test_no_rows():
-    categories = Categories.of(pd.DataFrame({"a": ["x"], "b": [1.0]}))
+    categories = Categories.learn(pd.DataFrame({"a": ["x"], "b": [1.0]}))
     assert categories.encode(pd.DataFrame({"a": [], "b": []})).shape == (0, 2)
 
 
@@ -173,29 +173,29 @@ def test_names_that_are_declared_reach_the_grower():
 def test_features_that_do_not_fit_are_refused(chosen, message):
     X = pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
     with pytest.raises(ValueError, match=message):
-        Categories.of(X, chosen)
+        Categories.learn(X, chosen)
 
 
 def test_names_without_feature_names_are_refused():
     with pytest.raises(ValueError, match="but X has no feature names"):
-        categorical_mask(["a"], 3)
+        make_categorical_mask(["a"], 3)
 
 
 def test_tables_that_do_not_fit_are_refused():
     X = pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
-    categories = Categories.of(X)
+    categories = Categories.learn(X)
     with pytest.raises(ValueError, match="X has 1 features, but the categories are those of 2"):
         categories.encode(X[["a"]])
     with pytest.raises(ValueError, match="feature 'a' has categories of type double"):
         categories.encode(pd.DataFrame({"a": [1.0], "b": [1.0]}))
     with pytest.raises(ValueError, match="Expected 2D array"):
-        Categories.of(np.zeros(3))
+        Categories.learn(np.zeros(3))
     for both in (
         np.array([["a", 1], [2, 1]], dtype=object),
         pd.DataFrame({0: pd.Categorical(["a", 2])}),
     ):
         with pytest.raises(ValueError, match="feature 0 must be strings or numbers, not both"):
-            Categories.of(both, [0])
+            Categories.learn(both, [0])
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_tables_that_do_not_fit_are_refused():
     ids=["pandas", "polars", "strings", "objects", "list"],
 )
 def test_undeclared_names_are_no_numbers(X):
-    categories = Categories.of(X, None)
+    categories = Categories.learn(X, None)
     with pytest.raises(ValueError, match=r"feature (0|'a') must hold numbers, got 'x'"):
         categories.encode(X)
 
@@ -221,9 +221,9 @@ def test_frames_are_read_alike_without_pyarrow(X, monkeypatch):
     def to_arrow(_):
         raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
 
-    expected = Categories.of(X, [0, 1])
+    expected = Categories.learn(X, [0, 1])
     monkeypatch.setattr("narwhals.Series.to_arrow", to_arrow)
-    categories = Categories.of(X, [0, 1])
+    categories = Categories.learn(X, [0, 1])
     assert categories.names == expected.names
     np.testing.assert_array_equal(categories.encode(X), EXPECTED)
 
@@ -235,13 +235,13 @@ def test_categories_that_no_row_holds_are_not_learned():
         pl.Series(["a", "b"], dtype=pl.Enum(levels)),
     ):
         X = (pd if isinstance(column, pd.Categorical) else pl).DataFrame({"a": column})
-        assert Categories.of(X).names == (("a", "b"),)
+        assert Categories.learn(X).names == (("a", "b"),)
 
 
 def test_categories_of_numbers_stay_numbers():
     X = pd.DataFrame({"a": pd.Categorical([3, 1, None])})
-    assert Categories.of(X).names == ((1.0, 3.0),)
-    np.testing.assert_array_equal(Categories.of(X).encode(X), [[1], [0], [np.nan]])
+    assert Categories.learn(X).names == ((1.0, 3.0),)
+    np.testing.assert_array_equal(Categories.learn(X).encode(X), [[1], [0], [np.nan]])
 
 
 def test_dates_have_the_same_names_in_every_library():
@@ -249,14 +249,14 @@ def test_dates_have_the_same_names_in_every_library():
     names = (("2019-05-01 00:00:00", "2020-01-02 00:00:00"),)
     frame = pd.DataFrame({"day": days})
     for X in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
-        assert Categories.of(X, ["day"]).names == names
-        np.testing.assert_array_equal(Categories.of(X, ["day"]).encode(X)[:, 0], [1, np.nan, 0])
-    assert Categories.of(days[:, None], [0]).names == names
+        assert Categories.learn(X, ["day"]).names == names
+        np.testing.assert_array_equal(Categories.learn(X, ["day"]).encode(X)[:, 0], [1, np.nan, 0])
+    assert Categories.learn(days[:, None], [0]).names == names
 
 
 def test_columns_of_one_name_are_refused():
     with pytest.raises(ValueError, match="the names of features must differ"):
-        Categories.of(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
+        Categories.learn(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
 
 
 @pytest.mark.parametrize("value", [["a list"], {"a": 1}])
@@ -264,12 +264,12 @@ def test_values_without_a_hash_are_refused(value):
     column = np.empty((2, 1), dtype=object)
     column[:, 0] = ["x", value]
     with pytest.raises(ValueError, match="the categories of feature 0 must be hashable"):
-        Categories.of(column, [0])
+        Categories.learn(column, [0])
 
 
 @pytest.mark.parametrize("values", [["x", None, np.nan], ["x", pd.NA, 5], ["x", "new", 5]])
 def test_objects_are_encoded_like_a_frame_of_objects(values):
-    categories = Categories.of(np.array([["x"], ["y"]]), [0])
+    categories = Categories.learn(np.array([["x"], ["y"]]), [0])
     column = np.array(values, dtype=object)[:, None]
     if 5 in values[2:]:
         with pytest.raises(ValueError, match="must be strings or numbers, not both"):
@@ -338,7 +338,7 @@ def row_of(table, i):
     [pytest.param(X, id=f"{what}-{how}") for what in VALUES for how, X in tables(VALUES[what])],
 )
 def test_one_row_alone_is_encoded_as_in_its_table(table):
-    categories = Categories.of(table, [True])
+    categories = Categories.learn(table, [True])
     together = categories.encode(table)
     known = [value for value in np.unique(together) if not np.isnan(value)]
     assert known == list(range(len(categories.names[0])))  # none is lost
@@ -348,7 +348,7 @@ def test_one_row_alone_is_encoded_as_in_its_table(table):
 
 @pytest.mark.parametrize("table", [pytest.param(X, id=how) for how, X in tables(TEXTS)])
 def test_the_empty_string_is_a_category(table):
-    categories = Categories.of(table, [True])
+    categories = Categories.learn(table, [True])
     assert categories.names[0][0] == ""
     assert categories.encode(row_of(table, 0)).tolist() == [[0]]
 
@@ -365,8 +365,8 @@ def test_the_empty_string_is_a_category(table):
 )
 def test_categories_of_any_type_are_named_as_objects_are(column, names):
     frame = pd.DataFrame({"a": column})
-    assert Categories.of(frame).names == (names,)
-    assert Categories.of(frame.astype(object), ["a"]).names == (names,)
+    assert Categories.learn(frame).names == (names,)
+    assert Categories.learn(frame.astype(object), ["a"]).names == (names,)
 
 
 # -- numbers that float64 does not hold ------------------------------------------------------------
@@ -469,22 +469,22 @@ def test_dates_and_times_are_refused_by_name(X):
     with pytest.raises(ValueError, match=said):
         PrunedTreeClassifier().fit(X, ["a", "b"])
     with pytest.raises(ValueError, match=said):
-        Categories.of(X).encode(X)
+        Categories.learn(X).encode(X)
 
 
 def test_numbers_too_large_for_float64_are_refused():
     X = np.array([[0, 10**400], [0, 1]], dtype=object)
     with pytest.raises(ValueError, match=r"feature 1 must hold numbers, got 1000.*000"):
         PrunedTreeClassifier(categorical_features=None).fit(X, ["a", "b"])
-    categories = Categories.of(X, [1])
+    categories = Categories.learn(X, [1])
     assert categories.names == (None, ("1", "1" + "0" * 400))
     assert categories.encode(X)[:, 1].tolist() == [1, 0]
-    assert np.isnan(Categories.of(X[1:], [1]).encode(X)[0, 1])
+    assert np.isnan(Categories.learn(X[1:], [1]).encode(X)[0, 1])
 
 
 def test_nat_among_numbers_is_a_missing_value():
     X = np.array([[1.0], [pd.NaT], [pd.NA], [None]], dtype=object)
-    np.testing.assert_array_equal(Categories.of(X, None).encode(X)[:, 0], [1] + [np.nan] * 3)
+    np.testing.assert_array_equal(Categories.learn(X, None).encode(X)[:, 0], [1] + [np.nan] * 3)
 
 
 BEYOND = 2**60
@@ -510,7 +510,7 @@ def far_frames():
 @pytest.mark.parametrize("kind", [*far_frames()])
 def test_integers_that_float64_does_not_hold_are_names_if_declared(kind):
     X = far_frames()[kind]
-    categories = Categories.of(X, [0])
+    categories = Categories.learn(X, [0])
     assert categories.names == (tuple(sorted(map(str, IDENTIFIERS.tolist()))), None)
     expected = np.searchsorted(categories.names[0], IDENTIFIERS.astype(str))[np.arange(50) % 5]
     # Whatever library has the rows, also those that hold none of these integers.
@@ -525,11 +525,11 @@ def test_integers_that_float64_does_not_hold_are_names_if_declared(kind):
 
 
 def test_integers_beyond_float64_are_new_to_names_that_are_not():
-    near = Categories.of(np.array([[5], [7]]), [0])
+    near = Categories.learn(np.array([[5], [7]]), [0])
     codes = near.encode(np.array([[7], [BEYOND + 1], [5]]))
     assert codes[[0, 2], 0].tolist() == [1, 0]
     assert np.isnan(codes[1, 0])
-    more = near.with_those_of(np.array([[BEYOND + 1], [7]]))
+    more = near.add_categories(np.array([[BEYOND + 1], [7]]))
     assert more.names == (("5", "7", str(BEYOND + 1)),)
     assert more.encode(np.array([[7], [BEYOND + 1], [5]]))[:, 0].tolist() == [1, 2, 0]
 

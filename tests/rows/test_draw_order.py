@@ -30,11 +30,11 @@ from certree import (
     TreeForestRegressor,
 )
 from certree.grow import BinnedGrower, Bins, Cart, Grid, grow_cart
-from certree.grow.binned import grow_on_samples
-from certree.grow.growing import TrainingSamples
-from certree.rows.draw_order import ColumnSums, target_words
-from certree.rows.features import FeatureColumns
-from certree.rows.sparse_rows import SparseColumns
+from certree.grow.binned_grower import grow_on_samples
+from certree.grow.training_samples import TrainingSamples
+from certree.rows.draw_order import ColumnSums, hash_targets
+from certree.rows.features import DenseFeatures
+from certree.rows.sparse_rows import SparseFeatures
 
 SIZES = None, 3, None, 5
 VALUES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.1, 2.0, 3.0, np.nan, 1e300, 5e-324])
@@ -48,7 +48,7 @@ TARGETS = st.sampled_from([0, 1, 5]), st.sampled_from([0.0, -0.0, 0.5, 3.0, -2.0
 
 def known_of(sums, j):
     """The sums of a column by category, None for missing values."""
-    begin, n = int(sums.n_levels[:j].sum()), int(sums.n_levels[j])
+    begin, n = int(sums.n_codes[:j].sum()), int(sums.n_codes[j])
     told = zip(sums.n_rows[begin:][:n].tolist(), sums.words[begin:][:n].tolist(), strict=True)
     names = [*range(n - 1), None]
     return {name: pair for name, pair in zip(names, told, strict=False) if pair[0]}
@@ -59,13 +59,13 @@ def test_sums_are_those_of_the_twin(rows, data, n_targets, are_classes):
     drawn = st.tuples(*[TARGETS[0] if are_classes else TARGETS[1]] * n_targets)
     targets = data.draw(st.lists(drawn, min_size=len(rows), max_size=len(rows)))
     X, y = np.array(rows), np.array(targets, dtype=np.int32 if are_classes else np.float64)
-    sums = ColumnSums.of(FeatureColumns((X,)), y if n_targets > 1 else y[:, 0], SIZES)
-    numbers, known = reference.column_sums(X, [one.tolist() for one in y], SIZES)
+    sums = ColumnSums.sum_rows(DenseFeatures((X,)), y if n_targets > 1 else y[:, 0], SIZES)
+    numbers, known = reference.sum_columns(X, [one.tolist() for one in y], SIZES)
     assert sums.numbers.tolist() == numbers
     assert [known_of(sums, j) for j in range(4)] == known
-    assert sums.order().tolist() == reference.order_of_columns(numbers, known)
+    assert sums.order_columns().tolist() == reference.order_columns(numbers, known)
     for j in (1, 3):
-        assert sums.numbers_of(j).tolist() == reference.numbers_of_categories(known[j], SIZES[j])
+        assert sums.number_categories(j).tolist() == reference.number_categories(known[j], SIZES[j])
 
 
 def drawn_rows(n=300, p=7):
@@ -77,46 +77,48 @@ def drawn_rows(n=300, p=7):
 
 
 def same_sums(one, other):
-    for name in ("n_levels", "numbers", "n_rows", "words"):
+    for name in ("n_codes", "numbers", "n_rows", "words"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
 def test_sums_do_not_depend_on_where_rows_and_columns_are():
     X, y = drawn_rows()
     sizes = None, 4, None, 4, None, None, None
-    sums = ColumnSums.of(FeatureColumns((X,)), y, sizes)
-    columns = FeatureColumns(tuple(X.T))
-    same_sums(ColumnSums.of(columns, y, sizes), sums)
+    sums = ColumnSums.sum_rows(DenseFeatures((X,)), y, sizes)
+    columns = DenseFeatures(tuple(X.T))
+    same_sums(ColumnSums.sum_rows(columns, y, sizes), sums)
     rows = np.random.default_rng(1).permutation(len(X))
-    same_sums(ColumnSums.of(columns.at(rows), y[rows], sizes), sums)
+    same_sums(ColumnSums.sum_rows(columns.take(rows), y[rows], sizes), sums)
     some = np.arange(120)
-    parts = [ColumnSums.of(columns.at(one), y[one], sizes) for one in (some, np.arange(120, 300))]
+    parts = [
+        ColumnSums.sum_rows(columns.take(one), y[one], sizes) for one in (some, np.arange(120, 300))
+    ]
     same_sums(parts[0] + parts[1], sums)
     turned = [6, 3, 1, 0, 2, 5, 4]
-    other = ColumnSums.of(FeatureColumns((X[:, turned],)), y, [sizes[j] for j in turned])
-    assert np.array_equal(np.array(turned)[other.order()], sums.order())
+    other = ColumnSums.sum_rows(DenseFeatures((X[:, turned],)), y, [sizes[j] for j in turned])
+    assert np.array_equal(np.array(turned)[other.order_columns()], sums.order_columns())
 
 
 def test_sums_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40_000, 20)).astype(np.float32), rng.integers(0, 2, 40_000)
-    one, two = (ColumnSums.of(FeatureColumns((X,)), y, n_threads=n) for n in (1, 3))
+    one, two = (ColumnSums.sum_rows(DenseFeatures((X,)), y, n_threads=n) for n in (1, 3))
     same_sums(one, two)
-    same_sums(ColumnSums.of(FeatureColumns((X.astype(float),)), y), one)
+    same_sums(ColumnSums.sum_rows(DenseFeatures((X.astype(float),)), y), one)
 
 
 def test_sums_of_sparse_rows_are_those_of_the_dense_table():
     X, y = drawn_rows()
-    sparse = SparseColumns.of(sp.csr_array(X))
-    same_sums(ColumnSums.of(sparse, y), ColumnSums.of(FeatureColumns((X,)), y))
+    sparse = SparseFeatures.from_csr(sp.csr_array(X))
+    same_sums(ColumnSums.sum_rows(sparse, y), ColumnSums.sum_rows(DenseFeatures((X,)), y))
 
 
 def test_the_unit_of_a_target_means_nothing():
     y = np.array([0.0, 1.5, -3.0, 1e-9])
-    assert np.array_equal(target_words(y, 4), target_words(-np.ldexp(-y, 30), 4))
-    assert len(np.unique(target_words(np.array([0.0, 1.5, -1.5, 1.25]), 4))) == 4
+    assert np.array_equal(hash_targets(y, 4), hash_targets(-np.ldexp(-y, 30), 4))
+    assert len(np.unique(hash_targets(np.array([0.0, 1.5, -1.5, 1.25]), 4))) == 4
     several = np.column_stack([y, y[::-1]])
-    assert np.array_equal(target_words(several, 4), target_words(several[:, ::-1], 4))
+    assert np.array_equal(hash_targets(several, 4), hash_targets(several[:, ::-1], 4))
 
 
 # -- growers look at columns in the order ------------------------------------------------------------
@@ -145,7 +147,7 @@ def test_trees_from_bins_are_those_of_columns_that_stand_in_the_order(is_sparse,
     X, y = tied_rows()
     order = [4, 1, 5, 0, 3, 2]
     how = sp.csr_array if is_sparse else np.asarray
-    given, turned = (Bins.of(how(one)) for one in (X, X[:, order]))
+    given, turned = (Bins.from_table(how(one)) for one in (X, X[:, order]))
     gradient, ones = np.where(y, -1.0, 1.0), np.ones(len(y))
     for options in ({"max_leaves": 20}, {"order": "depth", "max_features": 2, "random_cuts": True}):
         options |= {"n_jobs": n_jobs, "seed": 7}
@@ -166,15 +168,17 @@ def test_trees_by_values_are_those_of_columns_that_stand_in_the_order(switches, 
     y = y * 0.1 if is_numeric else y
     order = np.array([4, 1, 5, 0, 3, 2], dtype=np.int32)
     trees = [
-        Cart(**switches).grow(TrainingSamples(rows, y, random_state=5, asked_order=lambda o=o: o))
+        Cart(**switches).grow(
+            TrainingSamples(rows, y, random_state=5, compute_feature_order=lambda o=o: o)
+        )
         for rows, o in ((X, order), (X[:, order].copy(), np.arange(6, dtype=np.int32)))
     ]
     same_but_for_places(*trees, order)
 
 
 def test_an_order_must_hold_every_feature_once():
-    bins = Bins.of([[0.0, 1.0], [1.0, 0.0]])
-    with pytest.raises(ValueError, match="feature_order must hold each of 2 features once"):
+    bins = Bins.from_table([[0.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="feature_order must hold each of 0"):
         BinnedGrower(bins, feature_order=[0, 0])
 
 

@@ -43,16 +43,16 @@ from certree import (
 from certree.certificates import Guarantees
 from certree.certificates.batches import certify_batches
 from certree.rows.duplicates import (
-    AlikeRows,
-    allowed_repeats,
-    count_as_worst,
-    distinct_rows,
-    first_alike,
-    first_of,
-    n_repeats,
-    repeated_rows,
+    RowHasher,
+    count_repeats,
+    decide_worst_case,
+    find_first_equal_keys,
+    find_first_equal_rows,
+    get_allowed_repeats,
+    mark_repeats,
+    merge_copies,
 )
-from certree.rows.hashes import RowHashes, fit_hashes, known_rows
+from certree.rows.hashes import RowHashes, compute_fit_hashes, find_known_rows
 from certree.weights.node_weights import map_pruning
 
 DATA = os.environ.get("CERTREE_DATA")
@@ -130,10 +130,10 @@ def test_rows_that_are_alike_are_those_of_the_reference(rows):
     X = np.empty((len(rows), 2), dtype=object)
     X[:] = [row[:2] for row in rows]
     y = np.array([row[2] for row in rows])
-    expected = reference.first_alike(X.tolist(), y.tolist())
-    assert first_alike(X, y).tolist() == expected
-    assert first_alike(X.tolist(), y).tolist() == expected
-    assert first_alike(pd.DataFrame(X), y).tolist() == expected
+    expected = reference.find_first_copies(X.tolist(), y.tolist())
+    assert find_first_equal_rows(X, y).tolist() == expected
+    assert find_first_equal_rows(X.tolist(), y).tolist() == expected
+    assert find_first_equal_rows(pd.DataFrame(X), y).tolist() == expected
 
 
 @given(
@@ -145,15 +145,15 @@ def test_rows_that_are_alike_are_those_of_the_reference(rows):
 )
 def test_copies_that_have_passed_through_float32_are_those_of_the_reference(rows):
     X, y = np.array([row[:2] for row in rows]), np.array([row[2] for row in rows])
-    expected = reference.first_alike(X.tolist(), y.tolist())
-    assert first_alike(X, y).tolist() == expected
-    assert first_alike(scipy.sparse.csr_array(X), y).tolist() == expected
+    expected = reference.find_first_copies(X.tolist(), y.tolist())
+    assert find_first_equal_rows(X, y).tolist() == expected
+    assert find_first_equal_rows(scipy.sparse.csr_array(X), y).tolist() == expected
     ends = range(0, len(X) + 3, 3)
-    alike = AlikeRows()
-    parts = [alike.hashes(X[i : i + 3], y[i : i + 3]) for i in ends if len(X[i : i + 3])]
-    assert first_of(RowHashes.joined(parts).keys).tolist() == expected
+    alike = RowHasher()
+    parts = [alike.hash_rows(X[i : i + 3], y[i : i + 3]) for i in ends if len(X[i : i + 3])]
+    assert find_first_equal_keys(RowHashes.concatenate(parts).keys).tolist() == expected
     seen = X[: -(-len(X) // 2)]
-    known, rounded = known_rows(X, fit_hashes(seen))
+    known, rounded = find_known_rows(X, compute_fit_hashes(seen))
     for row, is_known in zip(X.tolist(), known | rounded, strict=True):
         assert is_known == any(reference.are_copies(row, other) for other in seen.tolist())
 
@@ -177,7 +177,7 @@ def large_numbers(name, n=4000):
 )
 def test_rows_that_differ_only_beyond_float32_are_no_copies(name):
     X, y = large_numbers(name), np.arange(4000) % 2
-    assert (first_alike(X, y) == np.arange(4000)).all()
+    assert (find_first_equal_rows(X, y) == np.arange(4000)).all()
     model = CertifiedTreeClassifier(random_state=0).fit(X[:2000], y[:2000])
     assert model.certificate_.repeats == 0
     assert model.certify(X[2000:], y[2000:]).repeats == 0
@@ -199,7 +199,7 @@ def test_rows_that_have_passed_through_float32_are_known(as_float32, tmp_path):
         ):
             certree.certify(one, new, y)
     # One copy of each row, wherever it stands.
-    found = first_alike(np.vstack([fit, new]), np.append(y, y))
+    found = find_first_equal_rows(np.vstack([fit, new]), np.append(y, y))
     assert (found[400:] == np.arange(400)).all()
 
 
@@ -215,10 +215,10 @@ def test_rows_are_alike_whatever_holds_them():
     ]
     held += [scipy.sparse.csr_array(numbers), numbers.reshape(5, 2, 1)]
     for X in held:
-        assert first_alike(X, y).tolist() == expected
+        assert find_first_equal_rows(X, y).tolist() == expected
     texts = ["one", "two", "one", "two", "three"]
-    assert first_alike(texts, y).tolist() == expected
-    assert first_alike(numbers[:0], y[:0]).tolist() == []
+    assert find_first_equal_rows(texts, y).tolist() == expected
+    assert find_first_equal_rows(numbers[:0], y[:0]).tolist() == []
 
 
 @given(
@@ -239,7 +239,7 @@ def test_repeats_are_rows_that_judge_and_have_been_met_before(rows, grouped):
         units.add(unit)
         met.add(kinds[i])
     given_groups = np.array(groups) if grouped else None
-    assert n_repeats(first, grow, weigh, given_groups) == expected
+    assert count_repeats(first, grow, weigh, given_groups) == expected
     # The rows themselves: of those that are alike one is none, or those of the first group.
     repeats = []
     for i in weigh if len(weigh) else grow:
@@ -252,7 +252,7 @@ def test_repeats_are_rows_that_judge_and_have_been_met_before(rows, grouped):
             )
         else:
             repeats.append(kinds[i] in {kinds[j] for j in grow} or i > min(alike))
-    assert repeated_rows(first, grow, weigh, given_groups).tolist() == repeats
+    assert mark_repeats(first, grow, weigh, given_groups).tolist() == repeats
 
 
 # -- copies ----------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def test_copies_stay_in_one_group():
 def test_distinct_rows_have_the_weights_of_their_copies(rows):
     kinds, weight = [kind for kind, _ in rows], np.array([float(w) for _, w in rows])
     first = np.array([kinds.index(kind) for kind in kinds])
-    kept, total = distinct_rows(first, weight)
+    kept, total = merge_copies(first, weight)
     assert kept.tolist() == sorted({kinds.index(kind) for kind in kinds})
     expected = [sum(w for kind, w in rows if kind == kinds[i]) for i in kept]
     assert (weight if total is None else total).tolist() == expected
@@ -396,7 +396,7 @@ def test_ordinary_splits_of_tables_with_some_equal_rows_are_certified(name):
         in_fit = set(pd.util.hash_pandas_object(fit, index=False))
         known = pd.util.hash_pandas_object(new, index=False).isin(in_fit)
         assert one.matches.found == known.sum() > 0
-        few, most = allowed_repeats(len(new), "auto")
+        few, most = get_allowed_repeats(len(new), "auto")
         assert one.worst == (one.repeats if one.repeats > few else 0) <= most
         assert any("rows match rows of the fit, where about" in each for each in one.assumptions)
         # What is expected is about right.
@@ -438,18 +438,18 @@ def test_a_few_repeats_are_named_and_more_are_refused():
 
 def test_the_rule_counts_repeats_as_draws_then_as_the_worst_case_and_then_asks():
     n = 10_000
-    assert allowed_repeats(n, "auto") == (25, 200)
-    assert not count_as_worst(25, n, "auto")
-    assert count_as_worst(26, n, "auto")
-    assert count_as_worst(200, n, "auto")
+    assert get_allowed_repeats(n, "auto") == (25, 200)
+    assert not decide_worst_case(25, n, "auto")
+    assert decide_worst_case(26, n, "auto")
+    assert decide_worst_case(200, n, "auto")
     with pytest.raises(ValueError, match=r"201 of 10,000 rows.*same customer.*copies.*genuine"):
-        count_as_worst(201, n, "auto")
+        decide_worst_case(201, n, "auto")
     # Of few rows a quarter of the square root is more.
-    assert allowed_repeats(100, "auto") == (2.5, 2.5)
-    assert not count_as_worst(9000, n, "genuine")
-    assert count_as_worst(1, n, "copies")
+    assert get_allowed_repeats(100, "auto") == (2.5, 2.5)
+    assert not decide_worst_case(9000, n, "genuine")
+    assert decide_worst_case(1, n, "copies")
     with pytest.raises(ValueError, match="1 of 10,000 rows"):
-        count_as_worst(1, n, "refuse")
+        decide_worst_case(1, n, "refuse")
 
 
 def repeated(n=2000, n_alike=24, *, numbers=False):
@@ -495,7 +495,7 @@ def test_repeats_count_as_errors_of_their_class_and_outside_their_set(model, tmp
             assert each.risk == pytest.approx(guarantees.wrong[guarantees.y == code].mean())
             assert each.worst == one.worst
         for per_class in (False, True):
-            scores = guarantees._scores(per_class)
+            scores = guarantees._sort_true_class_scores(per_class)
             assert len(scores.value) == one.n
             assert np.isinf(scores.value).sum() == one.worst
         assert guarantees.selective_certificates()[0].certificate.risk == pytest.approx(one.risk)

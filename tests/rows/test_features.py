@@ -21,8 +21,8 @@ from certree import (
 )
 from certree.grow import Bins
 from certree.rows import features
-from certree.rows.features import FeatureColumns
-from certree.rows.hashes import content_keys, fit_hashes, sample_hashes
+from certree.rows.features import DenseFeatures
+from certree.rows.hashes import compute_content_keys, compute_fit_hashes, hash_samples
 
 
 def table(n=500, p=5, dtype=np.float64):
@@ -76,21 +76,23 @@ def test_rows_are_the_same_wherever_they_lie(parts, monkeypatch):
     monkeypatch.setattr(features, "_CACHED", 64)
     monkeypatch.setattr(features, "_BLOCK", 301)
     X = table()
-    one = FeatureColumns(parts(X))
+    one = DenseFeatures(parts(X))
     assert (len(one), one.n_features) == X.shape
     some = np.random.default_rng(1).integers(0, len(X), 77)
     for made, expected in (
         (one.matrix, X),
-        (one.taken(some), X[some]),
-        (one.at(some).matrix, X[some]),
+        (one.take_matrix(some), X[some]),
+        (one.take(some).matrix, X[some]),
     ):
         assert made.flags.c_contiguous
         np.testing.assert_array_equal(made, expected)
     np.testing.assert_array_equal(np.column_stack(one.columns), X)
-    said = one.said(lambda rows: np.stack([rows.sum(axis=1), rows[:, 0]]).astype(np.float64))
+    said = one.score_in_blocks(
+        lambda rows: np.stack([rows.sum(axis=1), rows[:, 0]]).astype(np.float64)
+    )
     np.testing.assert_array_equal(said[1], X[:, 0])
     assert said.shape == (2, len(X))
-    assert one.matrix.dtype == (np.float32 if one.parts[0].dtype == np.float32 else np.float64)
+    assert one.matrix.dtype == (np.float32 if one.tables[0].dtype == np.float32 else np.float64)
 
 
 @every_layout
@@ -98,14 +100,14 @@ def test_rows_are_the_same_wherever_they_lie(parts, monkeypatch):
 def test_bins_and_hashes_are_those_of_the_rows(parts, n):
     X = table(n)
     X[:, 4] = np.abs(np.rint(X[:, 4]))
-    one, expected = FeatureColumns(parts(X)), Bins.of(X, [4])
-    bins = Bins.of(one, [4], n_jobs=2)
+    one, expected = DenseFeatures(parts(X)), Bins.from_table(X, [4])
+    bins = Bins.from_table(one, [4], n_jobs=2)
     np.testing.assert_array_equal(bins.codes, expected.codes)
-    for mine, theirs in zip(bins.kept, expected.kept, strict=True):
+    for mine, theirs in zip(bins.core_columns, expected.core_columns, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    np.testing.assert_array_equal(sample_hashes(*one.parts), sample_hashes(X))
-    np.testing.assert_array_equal(content_keys(*one.parts), content_keys(X))
-    np.testing.assert_array_equal(fit_hashes(*one.parts), fit_hashes(X))
+    np.testing.assert_array_equal(hash_samples(*one.tables), hash_samples(X))
+    np.testing.assert_array_equal(compute_content_keys(*one.tables), compute_content_keys(X))
+    np.testing.assert_array_equal(compute_fit_hashes(*one.tables), compute_fit_hashes(X))
 
 
 def models():

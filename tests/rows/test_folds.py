@@ -23,7 +23,8 @@ def contents(X, y, rows, weight):
 
 def sides(X, y, folds, weight=None):
     return [
-        (contents(X, y, fold.grow, weight), contents(X, y, fold.judge, weight)) for fold in folds
+        (contents(X, y, fold.train, weight), contents(X, y, fold.validation, weight))
+        for fold in folds
     ]
 
 
@@ -40,10 +41,10 @@ def few_contents(draw):
 def test_every_row_judges_once_and_grows_in_all_other_folds(rows, n_folds, seed):
     X, y = rows
     folds = deal(X, y, n_folds, seed)
-    judged = np.concatenate([fold.judge for fold in folds])
+    judged = np.concatenate([fold.validation for fold in folds])
     np.testing.assert_array_equal(np.sort(judged), np.arange(len(y)))
     for fold in folds:
-        together = np.concatenate([fold.grow, fold.judge])
+        together = np.concatenate([fold.train, fold.validation])
         np.testing.assert_array_equal(np.sort(together), np.arange(len(y)))
 
 
@@ -52,10 +53,10 @@ def test_a_row_is_in_one_fold_as_a_whole_whatever_it_weighs(rows, n_folds, unit,
     X, y = rows
     weight = np.random.default_rng(seed).integers(1, 50, len(y)) * unit
     folds = deal(X, y, n_folds, seed, weight)
-    judged = np.concatenate([fold.judge for fold in folds])
+    judged = np.concatenate([fold.validation for fold in folds])
     np.testing.assert_array_equal(np.sort(judged), np.arange(len(y)))
     for fold in folds:
-        assert not set(fold.grow) & set(fold.judge)
+        assert not set(fold.train) & set(fold.validation)
 
 
 @given(few_contents(), st.integers(2, 7), st.sampled_from([0.5, 3.0, 1e9]), st.integers(0, 1000))
@@ -65,7 +66,7 @@ def test_weights_decide_only_which_of_equal_rows_is_the_first(rows, n_folds, uni
     plain, weighted = deal(X, y, n_folds, seed), deal(X, y, n_folds, seed, weight)
     assert sides(X, y, plain) == sides(X, y, weighted)
     for fold, other in zip(weighted, deal(X, y, n_folds, seed, unit * weight), strict=True):
-        np.testing.assert_array_equal(fold.judge, other.judge)
+        np.testing.assert_array_equal(fold.validation, other.validation)
 
 
 @given(few_contents(), st.integers(2, 7), st.integers(0, 1000))
@@ -92,8 +93,8 @@ def test_weights_of_one_deal_like_no_weights():
     rng = np.random.default_rng(1)
     X, y = rng.integers(0, 4, size=(50, 2)).astype(float), rng.integers(0, 2, 50)
     for plain, weighted in zip(deal(X, y, 3), deal(X, y, 3, weight=np.ones(50)), strict=True):
-        np.testing.assert_array_equal(plain.grow, weighted.grow)
-        np.testing.assert_array_equal(plain.judge, weighted.judge)
+        np.testing.assert_array_equal(plain.train, weighted.train)
+        np.testing.assert_array_equal(plain.validation, weighted.validation)
 
 
 @given(few_contents(), st.integers(2, 6), st.booleans(), st.integers(0, 1000))
@@ -102,7 +103,7 @@ def test_classes_and_rows_are_spread_evenly_over_folds(rows, n_folds, weighted, 
     weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float) if weighted else None
     counts = np.zeros((n_folds, 4))
     for k, fold in enumerate(deal(X, y, n_folds, seed, weight)):
-        counts[k] = np.bincount(y[fold.judge], minlength=4)
+        counts[k] = np.bincount(y[fold.validation], minlength=4)
     assert (np.ptp(counts, axis=0) <= 1).all()
     assert np.ptp(counts.sum(axis=1)) <= 1
 
@@ -110,8 +111,8 @@ def test_classes_and_rows_are_spread_evenly_over_folds(rows, n_folds, weighted, 
 def test_fewer_rows_than_folds_give_a_fold_per_row():
     X, y = np.arange(3.0)[:, None], [0, 1, 1]
     folds = deal(X, y, 10)
-    assert sorted(tuple(fold.judge) for fold in folds) == [(0,), (1,), (2,)]
-    assert all(len(fold.grow) == 2 for fold in folds)
+    assert sorted(tuple(fold.validation) for fold in folds) == [(0,), (1,), (2,)]
+    assert all(len(fold.train) == 2 for fold in folds)
 
 
 @pytest.mark.parametrize("weight", [None, 0.5, 3.0])
@@ -137,10 +138,10 @@ def test_columns_of_classes_are_dealt_by_their_rarest_ones(rows, n_folds, seed, 
     )
     folds = deal(X, y, n_folds, seed, weight)
     times = np.ones(len(y))
-    strata = reference.label_strata(y, times)
+    strata = reference.find_label_strata(y, times)
     for fold in folds:
         judging = np.zeros(len(y))
-        judging[fold.judge] = 1
+        judging[fold.validation] = 1
         least = min(strata)[0]
         if all(one == least for stratum in strata for one in stratum if one[0] == least[0]):
             # Rows of the rarest class stand one behind the other, and are dealt in turn.
@@ -159,7 +160,7 @@ def test_folds_depend_neither_on_the_order_of_columns_nor_of_rows(rows, n_folds,
     for fold, other in zip(
         deal(X, y, n_folds, seed), deal(X[order], y[order][:, columns], n_folds, seed), strict=True
     ):
-        np.testing.assert_array_equal(fold.judge, np.sort(order[other.judge]))
+        np.testing.assert_array_equal(fold.validation, np.sort(order[other.validation]))
 
 
 @pytest.mark.parametrize("n_folds", [1, 0, -3])
@@ -171,16 +172,17 @@ def test_less_than_two_folds_are_refused(n_folds):
 def test_seeds_differ_in_their_folds_and_a_seed_repeats_its_own():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
-    judged = [tuple(deal(X, y, 2, seed)[0].judge) for seed in range(20)]
+    judged = [tuple(deal(X, y, 2, seed)[0].validation) for seed in range(20)]
     assert len(set(judged)) == 20
-    assert tuple(deal(X, y, 2, 7)[0].judge) == judged[7]
+    assert tuple(deal(X, y, 2, 7)[0].validation) == judged[7]
 
 
 def test_the_first_fold_is_no_fixed_part_of_the_value_range():
     # A hash that kept the order of the values would put neighbours together, or always apart.
     X, y = np.arange(200.0)[:, None], np.zeros(200, dtype=np.int32)
     together = [
-        np.isin(np.arange(0, 200, 2), fold.judge) == np.isin(np.arange(1, 200, 2), fold.judge)
+        np.isin(np.arange(0, 200, 2), fold.validation)
+        == np.isin(np.arange(1, 200, 2), fold.validation)
         for fold in (deal(X, y, 2, seed)[0] for seed in range(20))
     ]
     assert 0.4 < np.mean(together) < 0.6
@@ -191,7 +193,7 @@ def test_float32_rows_deal_like_the_same_numbers_in_float64():
     X = rng.integers(0, 8, size=(60, 3)).astype(np.float32) / 8
     y = rng.integers(0, 2, 60)
     for single, double in zip(deal(X, y, 3), deal(X.astype(float), y, 3), strict=True):
-        np.testing.assert_array_equal(single.judge, double.judge)
+        np.testing.assert_array_equal(single.validation, double.validation)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -202,17 +204,17 @@ def test_negative_zero_deals_like_zero(dtype):
     signed = np.where((X == 0) & rng.choice([True, False], X.shape), dtype(-0.0), X)
     assert np.signbit(signed[signed == 0]).any()
     for plain, other in zip(deal(X, y, 3), deal(signed, y, 3), strict=True):
-        np.testing.assert_array_equal(plain.judge, other.judge)
+        np.testing.assert_array_equal(plain.validation, other.validation)
 
 
 def test_missing_values_are_dealt():
     X = np.array([[np.nan], [1.0], [np.nan], [2.0]])
     folds = deal(X, [0, 0, 0, 0])
-    assert sorted(np.concatenate([fold.judge for fold in folds])) == [0, 1, 2, 3]
+    assert sorted(np.concatenate([fold.validation for fold in folds])) == [0, 1, 2, 3]
     # Two equal rows count as copies: which of them stands first does not matter.
     swapped = deal(X[[2, 1, 0, 3]], [0, 0, 0, 0])
-    assert [set(fold.judge) & {1, 3} for fold in folds] == [
-        set(fold.judge) & {1, 3} for fold in swapped
+    assert [set(fold.validation) & {1, 3} for fold in folds] == [
+        set(fold.validation) & {1, 3} for fold in swapped
     ]
 
 
@@ -230,7 +232,7 @@ def test_numbers_are_dealt_by_what_rows_hold():
     sides = []
     for rows in (np.arange(60), order):
         folds = content_folds(X[rows], y[rows], 3, np.random.RandomState(0))
-        sides.append([sorted(y[rows][fold.judge]) for fold in folds])
+        sides.append([sorted(y[rows][fold.validation]) for fold in folds])
     assert sides[0] == sides[1]
     assert [len(side) for side in sides[0]] == [20, 20, 20]
 
@@ -242,9 +244,9 @@ def test_rows_of_several_columns_of_classes_are_dealt_by_all_of_them():
     for columns in ([0, 1], [1, 0]):
         folds = deal(X, y[:, columns], 3, weight=weight)
         for fold, first in zip(folds, deal(X, y, 3), strict=True):
-            np.testing.assert_array_equal(fold.judge, first.judge)
+            np.testing.assert_array_equal(fold.validation, first.validation)
     for fold in folds:
-        sets = np.unique(y[fold.judge], axis=0, return_inverse=True)[1].ravel()
+        sets = np.unique(y[fold.validation], axis=0, return_inverse=True)[1].ravel()
         expected = np.unique(y, axis=0, return_inverse=True)[1].ravel()
         assert (abs(np.bincount(sets, minlength=6) - np.bincount(expected) / 3) <= 1).all()
 
@@ -257,4 +259,4 @@ def test_rows_of_the_rarest_of_several_classes_are_in_all_folds_alike(seed):
     y[:, 2] = 0
     y[rare, 2] = 1
     for fold in deal(X, y, 3, seed):
-        assert np.isin(fold.judge, rare).sum() == 2
+        assert np.isin(fold.validation, rare).sum() == 2

@@ -27,7 +27,7 @@ from certree import (
     PrunedTreeClassifier,
 )
 from certree.certificates.certificate import Matches
-from certree.rows.hashes import distinct, fit_hashes, known_rows, sample_hashes
+from certree.rows.hashes import compute_fit_hashes, find_known_rows, hash_samples, merge_hashes
 
 CLASSIFIERS = [
     CertifiedTreeClassifier(random_state=0),
@@ -55,42 +55,40 @@ def coins(n=200, seed=0):
     )
 )
 def test_hashes_are_those_of_the_reference(X):
-    np.testing.assert_array_equal(sample_hashes(X), [reference.row_hash(row) for row in X])
-    rounded = [reference.row_hash(row, rounded=True) for row in X]
-    np.testing.assert_array_equal(sample_hashes(X, rounded=True), rounded)
-    np.testing.assert_array_equal(sample_hashes(np.asfortranarray(X)), sample_hashes(X))
+    np.testing.assert_array_equal(hash_samples(X), [reference.hash_row(row) for row in X])
+    rounded = [reference.hash_row(row, rounded=True) for row in X]
+    np.testing.assert_array_equal(hash_samples(X, rounded=True), rounded)
+    np.testing.assert_array_equal(hash_samples(np.asfortranarray(X)), hash_samples(X))
 
 
 def test_hashes_of_many_rows_do_not_depend_on_blocks():
     X = np.random.default_rng(0).normal(size=(20_000, 2))
-    whole = sample_hashes(X)
-    np.testing.assert_array_equal(
-        np.append(sample_hashes(X[:9001]), sample_hashes(X[9001:])), whole
-    )
+    whole = hash_samples(X)
+    np.testing.assert_array_equal(np.append(hash_samples(X[:9001]), hash_samples(X[9001:])), whole)
 
 
 def test_what_is_equal_has_equal_hashes():
     payload = np.array([0x7FF8000000000001, 0xFFF8000000000000], dtype=np.uint64).view(np.float64)
     X = np.array([[0.0, np.nan], [-0.0, payload[0]], [0.0, payload[1]]])
-    assert len(set(sample_hashes(X))) == 1
+    assert len(set(hash_samples(X))) == 1
     whole = np.arange(6.0).reshape(3, 2)
-    np.testing.assert_array_equal(sample_hashes(whole.astype(np.float32)), sample_hashes(whole))
-    np.testing.assert_array_equal(sample_hashes(whole.astype(int)), sample_hashes(whole))
+    np.testing.assert_array_equal(hash_samples(whole.astype(np.float32)), hash_samples(whole))
+    np.testing.assert_array_equal(hash_samples(whole.astype(int)), hash_samples(whole))
 
 
 def test_a_million_different_rows_have_different_hashes():
     every = np.stack(np.meshgrid(*3 * [np.arange(100.0)]), axis=-1).reshape(-1, 3)
-    assert len(distinct(sample_hashes(every))) == 10**6
-    known, rounded = known_rows(every[:5], distinct(sample_hashes(every[2:])))
+    assert len(merge_hashes(hash_samples(every))) == 10**6
+    known, rounded = find_known_rows(every[:5], merge_hashes(hash_samples(every[2:])))
     assert known.tolist() == [False, False, True, True, True]
     assert not rounded.any()
 
 
 def test_hashes_are_the_same_in_another_process():
-    code = "import numpy as np; from certree.rows.hashes import sample_hashes\n"
-    code += "print(*sample_hashes(np.arange(6.0).reshape(3, 2)))"
+    code = "import numpy as np; from certree.rows.hashes import hash_samples\n"
+    code += "print(*hash_samples(np.arange(6.0).reshape(3, 2)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    expected = sample_hashes(np.arange(6.0).reshape(3, 2))
+    expected = hash_samples(np.arange(6.0).reshape(3, 2))
     assert [int(one) for one in out.stdout.split()] == expected.tolist()
 
 
@@ -176,7 +174,7 @@ def test_rows_are_known_by_features_alone_and_without_those_of_weight_zero():
     X, y = coins()
     weight = (np.arange(200) >= 50).astype(float)
     model = PACBayesTreeClassifier(random_state=0).fit(X, y, weight)
-    np.testing.assert_array_equal(model.sample_hashes_, fit_hashes(X[50:]))
+    np.testing.assert_array_equal(model.sample_hashes_, compute_fit_hashes(X[50:]))
     assert certree.certify(model, X[:50], y[:50]).repeats == 0
     with pytest.raises(ValueError, match="150 of 150 rows"):
         certree.certify(model, X[50:], 1 - y[50:])
@@ -186,7 +184,7 @@ def test_rows_of_all_batches_are_known():
     X, y = coins()
     model = NaiveBayesClassifier(densities="normal")
     model.partial_fit(X[:100], y[:100], classes=[0, 1]).partial_fit(X[90:150], y[90:150])
-    np.testing.assert_array_equal(model.sample_hashes_, fit_hashes(X[:150]))
+    np.testing.assert_array_equal(model.sample_hashes_, compute_fit_hashes(X[:150]))
     with pytest.raises(ValueError, match="150 of 200 rows"):
         certree.certify(model, X, y)
 
@@ -198,7 +196,7 @@ def test_batches_after_a_file_without_hashes_do_not_pretend_to_know_all(tmp_path
     loaded = certree.load(tmp_path / "model").partial_fit(X[100:], y[100:])
     with pytest.raises(ValueError, match="saved without hashes"):
         certree.certify(loaded, *coins(seed=1))
-    np.testing.assert_array_equal(loaded.fit(X, y).sample_hashes_, fit_hashes(X))
+    np.testing.assert_array_equal(loaded.fit(X, y).sample_hashes_, compute_fit_hashes(X))
 
 
 def test_categories_are_known_by_their_names():

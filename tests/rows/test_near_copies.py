@@ -28,9 +28,9 @@ from certree import (
     Grid,
     NearCopiesWarning,
 )
-from certree.certificates.certificate import restored_certificate
+from certree.certificates.certificate import restore_certificate
 from certree.rows import NearCopies, near_copies
-from certree.rows.duplicates import AlikeRows, n_repeats
+from certree.rows.duplicates import RowHasher, count_repeats
 from certree.rows.hashes import RowHashes
 from certree.rows.near_copies import ComparedRows, find_near_copies, halve_at_gaps
 
@@ -39,11 +39,11 @@ DATA = os.environ.get("CERTREE_DATA")
 
 def searched(X, y, train, groups=None, with_target=True, repeats=0):
     """What the search finds in a table of which some rows train and the others certify."""
-    alike = AlikeRows()
-    target, columns = alike.numbers(X, y)
+    alike = RowHasher()
+    target, columns = alike.encode(X, y)
     sides = np.flatnonzero(train), np.flatnonzero(~np.asarray(train))
     rows = ComparedRows(columns, alike.kinds, target, *sides, groups)
-    keys = RowHashes.of(columns, target, are_all=True).keys
+    keys = RowHashes.hash_rows(columns, target, are_all=True).keys
     return find_near_copies(rows, None, keys, repeats, with_target=with_target)
 
 
@@ -83,7 +83,7 @@ def test_bins_are_halved_as_in_the_reference(columns, bins):
     n = min(map(len, columns))
     ordered = np.sort([np.where(np.isnan(one[:n]), np.inf, one[:n]) for one in columns], axis=1)
     starts = halve_at_gaps(ordered, bins)
-    assert starts.tolist() == [reference.halved_at_gaps(one.tolist(), bins) for one in ordered]
+    assert starts.tolist() == [reference.halve_at_gaps(one.tolist(), bins) for one in ordered]
 
 
 def drawn_table(data, rng):
@@ -117,7 +117,7 @@ def test_near_copies_are_those_of_the_reference(data, seed):
     beside = [*zip(word, y if with_target else word, strict=True)]
     held = None if groups is None else groups.tolist()
     about = (*(one.tolist() for one in sides), held, keys.tolist(), most, 32)
-    expected = reference.near_copies(columns, beside, *about)
+    expected = reference.find_near_copies(columns, beside, *about)
     assert (found.n, found.bins) == expected[:2]
     assert (found.share, found.kept) == pytest.approx(expected[2:], abs=1e-12)
 
@@ -142,7 +142,7 @@ def test_identifiers_are_those_of_the_reference(columns, train, with_target):
     X.T[:] = columns
     y = [0, 1, 0, 1, 0, 1, 0, 1, 1]
     found = searched(X, y, np.array(train), with_target=with_target)
-    expected = reference.identifiers(columns)
+    expected = reference.find_identifiers(columns)
     others = [j for j in range(len(columns)) if j not in expected]
     if not others:
         assert found == NearCopies(0, is_balanced=False, with_target=with_target)
@@ -154,7 +154,7 @@ def test_identifiers_are_those_of_the_reference(columns, train, with_target):
         rows = [*zip(*kept, y if with_target else [0] * 9, strict=True)]
         first = np.array([rows.index(row) for row in rows])
         sides = np.flatnonzero(train), np.flatnonzero(~np.array(train))
-        assert found.n_alike == n_repeats(first, *sides)
+        assert found.n_alike == count_repeats(first, *sides)
 
 
 def plus_zero(value):
@@ -331,15 +331,15 @@ def test_files_hold_what_was_found(tmp_path):
         assert again.assumptions == one.assumptions
         # Files of before hold none; others hold what no fit writes.
         entries = json.loads(json.dumps(asdict(one)))
-        assert restored_certificate(entries).near_copies == one.near_copies
+        assert restore_certificate(entries).near_copies == one.near_copies
         entries["near_copies"]["left_out"] = "id"
         with pytest.raises(ValueError, match="left_out must hold names"):
-            restored_certificate(entries)
+            restore_certificate(entries)
         entries["near_copies"] = {"n": 3}
         with pytest.raises(ValueError, match="expected near copies with"):
-            restored_certificate(entries)
+            restore_certificate(entries)
         del entries["near_copies"]
-        assert restored_certificate(entries).near_copies is None
+        assert restore_certificate(entries).near_copies is None
 
 
 def test_guarantees_of_a_fit_assume_the_same():

@@ -20,7 +20,7 @@ from certree import (
     PACBayesTreeClassifier,
     TreeForestClassifier,
 )
-from certree.rows.hashes import distinct, sample_hashes
+from certree.rows.hashes import hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 
 HASHES = st.lists(st.integers(0, 12), max_size=30).map(lambda x: np.array(x, dtype=np.uint64))
@@ -52,32 +52,32 @@ def coins(n=400, n_values=None, seed=0):
 
 @given(HASHES, HASHES)
 def test_counts_are_those_of_a_dictionary(one, other):
-    counts = RepeatCounts.of(np.sort(one), (1,))
+    counts = RepeatCounts.count(np.sort(one), (1,))
     assert as_numbers(counts) == counted(one, (1,))
     assert counts.n_once == sum(n == 1 for n in Counter(one.tolist()).values())
     # Hashes of rounded numbers stand beside those of rows.
-    known = distinct(one, np.array([100], dtype=np.uint64))
-    both = counts.plus(known, np.sort(other), (2,))
+    known = merge_hashes(one, np.array([100], dtype=np.uint64))
+    both = counts.add(known, np.sort(other), (2,))
     assert as_numbers(both) == counted(np.concatenate([one, other]), (1, 2))
 
 
 def test_a_table_is_known_in_any_order_and_by_its_targets():
     X, y = coins(50)
-    hashes, order = sample_hashes(X), np.random.default_rng(1).permutation(50)
+    hashes, order = hash_samples(X), np.random.default_rng(1).permutation(50)
     table = hash_table(hashes, y)
     assert hash_table(hashes[order], y[order]) == table
     assert hash_table(hashes, 1 - y) != table
     other = (table + 5) % 2**64
-    counts = RepeatCounts.of(np.sort(hashes), (table, other))
-    assert counts.is_table(table)
-    assert counts.is_table(other)
-    assert counts.is_table((table + other) % 2**64)
-    assert not counts.is_table(hash_table(hashes[1:], y[1:]))
+    counts = RepeatCounts.count(np.sort(hashes), (table, other))
+    assert counts.is_fit_table(table)
+    assert counts.is_fit_table(other)
+    assert counts.is_fit_table((table + other) % 2**64)
+    assert not counts.is_fit_table(hash_table(hashes[1:], y[1:]))
 
 
 def test_fits_count_the_rows_that_they_know():
     X, y = coins(300, 7)
-    hashes = sample_hashes(X)
+    hashes = hash_samples(X)
     expected = counted(hashes, (hash_table(hashes, y),))
     for model in (
         BoostedTreesClassifier(max_iter=3, random_state=0),
@@ -92,7 +92,7 @@ def test_rows_that_decide_the_rounds_are_counted_with_those_of_the_fit():
     X, y = coins(300, 9)
     model = BoostedTreesClassifier(max_iter=20, random_state=0, early_stopping=True)
     model.fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
-    hashes = sample_hashes(X)
+    hashes = hash_samples(X)
     tables = hash_table(hashes[:200], y[:200]), hash_table(hashes[200:], y[200:])
     assert as_numbers(model._sample_counts) == counted(hashes, tables)
     for rows in (slice(0, 200), slice(200, 300), slice(0, 300)):
@@ -104,7 +104,7 @@ def test_batches_are_counted_together():
     X, y = coins(300, 7)
     model = NaiveBayesClassifier(densities="normal")
     model.partial_fit(X[:100], y[:100], classes=[0, 1]).partial_fit(X[100:], y[100:])
-    assert as_numbers(model._sample_counts)[:4] == counted(sample_hashes(X))[:4]
+    assert as_numbers(model._sample_counts)[:4] == counted(hash_samples(X))[:4]
     box = [[-1.0] * 3, [8.0] * 3]
     model = PACBayesTreeClassifier(
         Grid(box), max_depth=4, lambda_error=1.0, lambda_penalty=0.1

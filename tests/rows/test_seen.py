@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import reference
 import strategies
-from certree.rows.hashes import sample_hashes, with_numbers
+from certree.rows.hashes import extend_hashes, hash_samples
 from certree.rows.seen import SeenRows
 
 
 def seen(X, y, weight=None, leaf=None, knows=True):
     leaf = np.zeros(len(X), dtype=np.int32) if leaf is None else leaf
-    return SeenRows.of(X, y, weight, leaf, knows)
+    return SeenRows.from_rows(X, y, weight, leaf, knows)
 
 
 def fields(rows):
@@ -40,31 +40,31 @@ def test_rows_are_added_and_taken_out_as_often_as_they_are_given(rows, data):
     weight = np.array(data.draw(st.lists(choices, min_size=n, max_size=n)))
     part = st.lists(st.integers(0, n - 1), max_size=2 * n)
     one, two = (np.array(data.draw(part), dtype=int) for _ in range(2))
-    known = seen(X, y, weight).plus(seen(X[one], y[one], weight[one]))
+    known = seen(X, y, weight).add(seen(X[one], y[one], weight[one]))
     every = np.append(np.arange(n), one)
     assert fields(known) == fields(seen(X[every], y[every], weight[every]))
     asked = X[two], y[two], weight[two]
-    n_unknown = reference.rows_not_among((X[every], y[every], weight[every]), asked)
+    n_unknown = reference.count_unknown_rows((X[every], y[every], weight[every]), asked)
     if n_unknown:
         with pytest.raises(ValueError, match=f"{n_unknown} of {len(two)} rows are not among"):
-            known.minus(seen(*asked))
+            known.remove(seen(*asked))
         return
     left = counted(X[every], y[every], weight[every]) - counted(*asked)
     if not left:
         with pytest.raises(ValueError, match="leaves no model"):
-            known.minus(seen(*asked))
+            known.remove(seen(*asked))
         return
-    kept = known.minus(seen(*asked))
+    kept = known.remove(seen(*asked))
     assert kept.keys.tolist() == sorted(kept.keys.tolist())
     assert len(kept.y) == left.total()
-    assert fields(kept.plus(seen(*asked))) == fields(known)
+    assert fields(kept.add(seen(*asked))) == fields(known)
 
 
 @given(rows=strategies.rows(), seed=st.integers(0, 99))
 def test_the_order_of_rows_is_their_own(rows, seed):
     X, y = rows
     order = np.random.default_rng(seed).permutation(len(X))
-    leaf = np.arange(len(X), dtype=np.int32)[np.unique(sample_hashes(X), return_inverse=True)[1]]
+    leaf = np.arange(len(X), dtype=np.int32)[np.unique(hash_samples(X), return_inverse=True)[1]]
     assert fields(seen(X, y, None, leaf)) == fields(seen(X[order], y[order], None, leaf[order]))
     ones = np.ones(len(X))
     assert fields(seen(X, y, ones, leaf)) == fields(seen(X, y, None, leaf))
@@ -72,8 +72,8 @@ def test_the_order_of_rows_is_their_own(rows, seed):
 
 def test_hashes_with_numbers_are_those_of_longer_rows():
     X = np.random.default_rng(0).normal(size=(50, 4))
-    found = with_numbers(sample_hashes(X[:, :2]), X[:, 2].copy(), X[:, 3].copy())
-    np.testing.assert_array_equal(found, [reference.row_hash(row) for row in X])
+    found = extend_hashes(hash_samples(X[:, :2]), X[:, 2].copy(), X[:, 3].copy())
+    np.testing.assert_array_equal(found, [reference.hash_row(row) for row in X])
 
 
 def test_what_is_kept_of_rows():
@@ -81,9 +81,9 @@ def test_what_is_kept_of_rows():
     kept = seen(X, np.array([-0.0, 1.5, 2.0]), np.array([1.0, 2.0, 3.0]))
     by_target = np.argsort(kept.y)
     assert kept.lacks[by_target].tolist() == [2, 0, 3]
-    assert kept.hashes[by_target].tolist() == [reference.row_hash(row) for row in X]
+    assert kept.hashes[by_target].tolist() == [reference.hash_row(row) for row in X]
     # Only the first row has a number that changes by rounding.
-    expected = [reference.row_hash(row, i == 0) for i, row in enumerate(X)]
+    expected = [reference.hash_row(row, i == 0) for i, row in enumerate(X)]
     assert kept.rounded[by_target].tolist() == expected
     assert not np.signbit(kept.y).any()
     assert kept.known.tolist() == sorted({*kept.hashes.tolist(), *kept.rounded.tolist()})
@@ -111,7 +111,7 @@ def test_what_is_kept_of_rows():
 )
 def test_columns_that_no_rows_have_are_refused(changed, said):
     if "keys" in said:
-        keys = with_numbers(changed["hashes"], np.zeros(2))
+        keys = extend_hashes(changed["hashes"], np.zeros(2))
         changed["hashes"] = changed["hashes"][np.argsort(keys)[::-1]]
     whole = seen(np.ones((2, 1)), np.array([0.5, 0.5]), knows=False).to_stored()
     with pytest.raises(ValueError, match=said):

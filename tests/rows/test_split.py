@@ -11,9 +11,9 @@ from certree import (
     PACBayesTreeClassifier,
 )
 from certree.rows import train_calibration_split
-from certree.rows.folds import content_order
-from certree.rows.hashes import sample_hashes
-from certree.rows.split import Deal, checked_groups
+from certree.rows.folds import shuffle_by_content
+from certree.rows.hashes import hash_samples
+from certree.rows.split import TrainCalibrationSplitter, check_groups
 
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 WORD = 2**64
@@ -39,9 +39,9 @@ def literal_order(content, weight, seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_the_order_is_the_literal_one(seed):
     rs = np.random.RandomState(seed)
-    content = sample_hashes(rs.randint(0, 6, 30).astype(float))
+    content = hash_samples(rs.randint(0, 6, 30).astype(float))
     weight = None if seed % 2 else rs.randint(1, 4, 30).astype(float)
-    found = content_order(content, weight, np.random.RandomState(seed))
+    found = shuffle_by_content(content, weight, np.random.RandomState(seed))
     drawn = int(np.random.RandomState(seed).randint(2**31 - 1))
     expected = literal_order(content.tolist(), [0] * 30 if weight is None else weight, drawn)
     assert found.tolist() == expected
@@ -52,25 +52,29 @@ def test_where_rows_stand_decides_nothing(weighed):
     rs = np.random.RandomState(0)
     x, order = rs.randint(0, 9, 200).astype(float), rs.permutation(200)
     weight = rs.randint(1, 4, 200).astype(float) if weighed else np.ones(200)
-    deal = [Deal(0.4, np.random.RandomState(3), by_content=True) for _ in range(2)]
+    deal = [
+        TrainCalibrationSplitter(0.4, np.random.RandomState(3), by_content=True) for _ in range(2)
+    ]
     given = weight if weighed else None
-    here = deal[0](200, None, given, lambda: sample_hashes(x))
+    here = deal[0](200, None, given, lambda: hash_samples(x))
     there = deal[1](
-        200, None, None if given is None else given[order], lambda: sample_hashes(x[order])
+        200, None, None if given is None else given[order], lambda: hash_samples(x[order])
     )
-    assert len(here.grow) == 80
+    assert len(here.train) == 80
     rows = np.column_stack([x, weight])
-    for one, other in ((here.grow, there.grow), (here.weigh, there.weigh)):
+    for one, other in ((here.train, there.train), (here.calibration, there.calibration)):
         assert sorted(rows[one].tolist()) == sorted(rows[order][other].tolist())
 
 
 def test_more_rows_that_grow_are_those_of_fewer():
-    content = sample_hashes(np.arange(100.0))
+    content = hash_samples(np.arange(100.0))
     few, more = (
-        Deal(share, np.random.RandomState(0), by_content=True)(100, None, None, lambda: content)
+        TrainCalibrationSplitter(share, np.random.RandomState(0), by_content=True)(
+            100, None, None, lambda: content
+        )
         for share in (0.3, 0.6)
     )
-    assert set(few.grow) < set(more.grow)
+    assert set(few.train) < set(more.train)
 
 
 MIXED = np.array([1, "a"] * 3, dtype=object)
@@ -91,16 +95,16 @@ def test_times_that_are_missing_name_no_group():
     groups = np.datetime64("2026-01-01") + np.arange(6)
     groups[2] = np.datetime64("NaT")
     with pytest.raises(ValueError, match="got none for 1 of 6"):
-        checked_groups(groups, 6)
+        check_groups(groups, 6)
 
 
 def test_groups_are_dealt_as_ever():
     groups = np.arange(60) // 3
-    by_content = Deal(0.5, np.random.RandomState(1), by_content=True)(
+    by_content = TrainCalibrationSplitter(0.5, np.random.RandomState(1), by_content=True)(
         60, groups, None, lambda: 1 / 0
     )
     expected = train_calibration_split(60, 0.5, np.random.RandomState(1), groups)
-    np.testing.assert_array_equal(by_content.grow, expected.grow)
+    np.testing.assert_array_equal(by_content.train, expected.train)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -109,8 +113,8 @@ def test_one_seed_deals_classes_of_few_different_rows_as_chance_does(seed):
     rs, scores = np.random.RandomState(100 + seed), []
     for _ in range(400):
         x, y = rs.randint(0, 5, 60).astype(float), rs.randint(0, 2, 60).astype(float)
-        content = sample_hashes(x, y)
-        order = content_order(content, None, np.random.RandomState(seed))
+        content = hash_samples(x, y)
+        order = shuffle_by_content(content, None, np.random.RandomState(seed))
         for grow in (y[order[:30]], (x == 2)[order[:30]]):
             of_all = (y if grow.dtype == float else x == 2).sum() / 60
             spread = np.sqrt(30 * of_all * (1 - of_all) * 30 / 59)

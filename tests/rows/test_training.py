@@ -43,8 +43,18 @@ from certree import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.rows.split import Deal, TrainCalibrationSplit, train_calibration_split
-from certree.rows.training import TakesRows, Training, balanced_weights, one_row, training_rows
+from certree.rows.split import (
+    TrainCalibrationSplit,
+    TrainCalibrationSplitter,
+    train_calibration_split,
+)
+from certree.rows.training import (
+    RowInputMixin,
+    Training,
+    compute_balanced_weights,
+    to_table,
+    training_rows,
+)
 
 CLASSIFIERS = [
     PACBayesTreeClassifier(random_state=0),
@@ -199,26 +209,28 @@ def test_the_rows_that_are_left_are_those_of_positive_weight(seed, n_groups, tra
     weight[0] = 1
     groups, here = rng.integers(0, 3 * n_groups, n), np.flatnonzero(weight)
     model = Classifier()
-    rows = model._take(X, y, weight, groups=groups, dealt=dealt(train_size, RandomState(seed)))
+    rows = model._prepare_training(
+        X, y, weight, groups=groups, row_splitter=dealt(train_size, RandomState(seed))
+    )
     np.testing.assert_array_equal(rows.X, X[here])
     known = np.append(model.classes_, [-1] * 3)[rows.y]
     np.testing.assert_array_equal(known, np.where(np.isin(y[here], model.classes_), y[here], -1))
-    growing = rows.sides.grow if len(rows.sides.grow) else slice(None)
+    growing = rows.split.train if len(rows.split.train) else slice(None)
     np.testing.assert_array_equal(model.classes_, np.unique(y[here][growing]))
     np.testing.assert_array_equal(rows.weight, weight[here])
-    np.testing.assert_array_equal(rows.sides.groups, groups[here])
+    np.testing.assert_array_equal(rows.split.groups, groups[here])
     np.testing.assert_array_equal(
-        np.arange(n) if rows.sides.indices is None else rows.sides.indices, here
+        np.arange(n) if rows.split.indices is None else rows.split.indices, here
     )
     assert rows.y.dtype == np.int32
     if train_size is None:
-        expected = TrainCalibrationSplit.all_grow(len(here))
+        expected = TrainCalibrationSplit.train_on_all(len(here))
     else:
         expected = train_calibration_split(len(here), train_size, RandomState(seed), groups[here])
-    np.testing.assert_array_equal(rows.sides.grow, expected.grow)
-    np.testing.assert_array_equal(rows.sides.weigh, expected.weigh)
-    assert not set(groups[here][rows.sides.grow]) & set(groups[here][rows.sides.weigh])
-    both = np.concatenate([rows.sides.grow, rows.sides.weigh])
+    np.testing.assert_array_equal(rows.split.train, expected.train)
+    np.testing.assert_array_equal(rows.split.calibration, expected.calibration)
+    assert not set(groups[here][rows.split.train]) & set(groups[here][rows.split.calibration])
+    both = np.concatenate([rows.split.train, rows.split.calibration])
     np.testing.assert_array_equal(np.sort(both), np.arange(len(here)))
 
 
@@ -241,7 +253,7 @@ class Recorder(TransformerMixin, BaseEstimator):
         return np.asarray(X) * 2
 
 
-class Classifier(ClassifierMixin, TakesRows, BaseEstimator):
+class Classifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     """The parameters that the door reads."""
 
     def __init__(self, categorical_features=None, class_weight=None, preprocessor=None):
@@ -250,11 +262,11 @@ class Classifier(ClassifierMixin, TakesRows, BaseEstimator):
         self.preprocessor = preprocessor
 
     def fit(self, X, y):
-        self._take(X, y)
+        self._prepare_training(X, y)
         return self
 
 
-class Regressor(RegressorMixin, TakesRows, BaseEstimator):
+class Regressor(RegressorMixin, RowInputMixin, BaseEstimator):
     def __init__(self, categorical_features=None):
         self.categorical_features = categorical_features
 
@@ -263,7 +275,7 @@ def dealt(train_size, random_state):
     """What deals a share of the rows to growing; None: all grow."""
     if train_size is None:
         return None
-    return Deal(train_size, random_state)
+    return TrainCalibrationSplitter(train_size, random_state)
 
 
 def test_steps_come_in_their_order_and_each_sees_only_what_it_may():
@@ -271,10 +283,10 @@ def test_steps_come_in_their_order_and_each_sees_only_what_it_may():
     y = np.array(["a", "b"] * 10)
     weight = (np.arange(20) >= 4).astype(float)
     model, given = Classifier(preprocessor=Recorder()), []
-    model._categories_of = lambda rows, _: given.append(rows)
+    model._find_categories = lambda rows, _: given.append(rows)
     Recorder.seen.clear()
-    rows = model._take(X, y, weight, dealt=dealt(0.5, RandomState(0)))
-    growing = rows.sides.indices[rows.sides.grow]
+    rows = model._prepare_training(X, y, weight, row_splitter=dealt(0.5, RandomState(0)))
+    growing = rows.split.indices[rows.split.train]
     assert len(growing) == 8
     fit, transform = Recorder.seen
     assert fit == ("fit", X[growing, 0].tolist(), y[growing].tolist())
@@ -292,12 +304,12 @@ def test_categories_are_those_of_the_growing_rows():
     table = pd.DataFrame({"c": [f"c{i}" for i in range(20)]})
     model = Classifier(categorical_features=["c"])
     y, state = np.arange(20) % 2, RandomState(0)
-    rows = model._take(table, y, dealt=dealt(0.25, state))
-    names = sorted(f"c{i}" for i in rows.sides.grow)
+    rows = model._prepare_training(table, y, row_splitter=dealt(0.25, state))
+    names = sorted(f"c{i}" for i in rows.split.train)
     assert sorted(model.categories_.names[0]) == names
-    assert np.isnan(rows.X[rows.sides.weigh]).all()
+    assert np.isnan(rows.X[rows.split.calibration]).all()
     everyone = Classifier(categorical_features=["c"])
-    everyone._take(table, y, dealt=dealt(0, state))
+    everyone._prepare_training(table, y, row_splitter=dealt(0, state))
     assert len(everyone.categories_.names[0]) == 20
 
 
@@ -326,10 +338,10 @@ def entered(**changes):
         "random_state": RandomState(0),
     }
     given = {**good, **changes}
-    given["dealt"] = dealt(given.pop("train_size"), given.pop("random_state"))
+    given["row_splitter"] = dealt(given.pop("train_size"), given.pop("random_state"))
     names = ("categorical_features", "preprocessor", "class_weight")
     model = Classifier(**{name: given.pop(name) for name in names if name in given})
-    return model._take(**given)
+    return model._prepare_training(**given)
 
 
 @pytest.mark.parametrize("first", range(len(MISTAKES)))
@@ -363,12 +375,12 @@ def test_of_two_mistakes_that_of_the_earlier_step_is_told(first, second):
 )
 def test_rows_of_no_use_are_refused(X, y, message):
     with pytest.raises(ValueError, match=message):
-        Classifier()._take(X, y)
+        Classifier()._prepare_training(X, y)
 
 
 def test_sparse_rows_are_refused():
     with pytest.raises(TypeError, match="Sparse data was passed"):
-        Classifier()._take(sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1])
+        Classifier()._prepare_training(sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1])
 
 
 def test_classes_that_weigh_nothing_are_refused():
@@ -384,16 +396,16 @@ def test_a_preprocessor_takes_rows_that_grow():
 def test_targets_are_codes_or_numbers_and_arrays_are_ready_for_the_core():
     X = np.asfortranarray(np.random.default_rng(0).normal(size=(6, 2)).astype(np.float32))
     model = Classifier()
-    rows = model._take(X, ["b", "a", "b", "c", "a", "b"])
+    rows = model._prepare_training(X, ["b", "a", "b", "c", "a", "b"])
     assert rows.y.tolist() == [1, 0, 1, 2, 0, 1]
     assert (rows.y.dtype, rows.X.dtype) == (np.int32, np.float32)
     assert rows.X.flags.c_contiguous
-    assert (rows.weight, rows.sides.indices, rows.sides.groups) == (None,) * 3
-    assert (len(rows.sides.grow), len(rows.sides.weigh)) == (6, 0)
-    numbers = Regressor()._take(X, np.arange(6))
+    assert (rows.weight, rows.split.indices, rows.split.groups) == (None,) * 3
+    assert (len(rows.split.train), len(rows.split.calibration)) == (6, 0)
+    numbers = Regressor()._prepare_training(X, np.arange(6))
     assert numbers.y.dtype == np.float64
     table = pd.DataFrame(X, columns=["u", "v"])
-    model._take(table, [0, 1] * 3)
+    model._prepare_training(table, [0, 1] * 3)
     assert model.feature_names_in_.tolist() == ["u", "v"]
 
 
@@ -407,10 +419,10 @@ def test_the_door_tells_what_it_learned_and_changes_no_model():
     assert list(learned["feature_names_in_"]) == ["u", "v", "w"]
     assert learned["categories_"].names == (None, None, ("a", "b"))
     assert (learned["n_features_in_"], learned["n_classes_"]) == (3, 3)
-    model._take(table, [0, 1, 0, 2, 1, 0])
+    model._prepare_training(table, [0, 1, 0, 2, 1, 0])
     assert set(vars(model)) == set(before) | set(learned)
     # A fit to rows without names forgets those of the fit before; numbers have no classes.
-    model._take(X, [0, 1] * 3)
+    model._prepare_training(X, [0, 1] * 3)
     assert not hasattr(model, "feature_names_in_")
     _, of_numbers = training_rows(Regressor(), X, X[:, 0])
     assert set(of_numbers) == {
@@ -423,10 +435,10 @@ def test_the_door_tells_what_it_learned_and_changes_no_model():
 
 def test_rows_that_grow_stand_by_themselves_where_others_weigh():
     rows = entered(sample_weight=np.arange(20.0))
-    np.testing.assert_array_equal(rows.growing.X, rows.X[rows.sides.grow])
-    np.testing.assert_array_equal(rows.growing.weight, rows.weight[rows.sides.grow])
-    assert entered(train_size=None).growing is None
-    assert entered(train_size=0).growing is None
+    np.testing.assert_array_equal(rows.train_subset.X, rows.X[rows.split.train])
+    np.testing.assert_array_equal(rows.train_subset.weight, rows.weight[rows.split.train])
+    assert entered(train_size=None).train_subset is None
+    assert entered(train_size=0).train_subset is None
 
 
 # -- rows that come later --------------------------------------------------------------------------
@@ -435,30 +447,30 @@ def test_rows_that_grow_stand_by_themselves_where_others_weigh():
 def test_later_rows_keep_to_what_the_model_knows():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.array(["a", "b"] * 10)
     model = Classifier().fit(X, y)
-    again = model._take(X[:3], ["b", "b", "a"], again=True)
+    again = model._prepare_training(X[:3], ["b", "b", "a"], reuse_encoding=True)
     assert again.y.tolist() == [1, 1, 0]
     with pytest.raises(ValueError, match=r"y must hold classes among \['a' 'b'\], got \['c'\]"):
-        model._take(X[:3], ["b", "c", "a"], again=True)
+        model._prepare_training(X[:3], ["b", "c", "a"], reuse_encoding=True)
     with pytest.raises(ValueError, match="X has 1 features, but Classifier is expecting 2"):
-        model._take(X[:3, :1], ["b", "b", "a"], again=True)
+        model._prepare_training(X[:3, :1], ["b", "b", "a"], reuse_encoding=True)
     with pytest.raises(ValueError, match="X has 1 features, but Classifier is expecting 2"):
-        model._new_rows(X[:3, :1])
+        model._encode_new_rows(X[:3, :1])
     with pytest.raises(NotFittedError):
-        Classifier()._new_rows(X)
+        Classifier()._encode_new_rows(X)
 
 
 def test_later_rows_of_weight_zero_may_be_of_any_class():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.array(["a", "b"] * 10)
     model = Classifier().fit(X, y)
-    rows = model._take(X[:3], ["b", "c", "a"], [1, 0, 1], again=True)
+    rows = model._prepare_training(X[:3], ["b", "c", "a"], [1, 0, 1], reuse_encoding=True)
     assert rows.y.tolist() == [1, 0]
 
 
 def test_one_row_may_stand_by_itself():
-    assert np.shape(one_row([1.0, 2.0])) == (1, 2)
-    assert one_row([1.0, "x"]).tolist() == [[1.0, "x"]]
+    assert np.shape(to_table([1.0, 2.0])) == (1, 2)
+    assert to_table([1.0, "x"]).tolist() == [[1.0, "x"]]
     table = pd.DataFrame({"a": [1.0], "b": ["x"]})
-    assert one_row(table) is table
+    assert to_table(table) is table
 
 
 # -- weights of classes ----------------------------------------------------------------------------
@@ -485,12 +497,14 @@ def test_batches_refuse_class_weights_that_are_no_weights(factor):
 def test_balanced_classes_weigh_the_same_in_all_whatever_their_rows_weigh():
     rng = np.random.default_rng(0)
     y, weight = rng.integers(0, 3, 60), rng.integers(0, 4, 60).astype(float)
-    balanced = weight * balanced_weights(y, weight, TrainCalibrationSplit.all_grow(60))
+    balanced = weight * compute_balanced_weights(y, weight, TrainCalibrationSplit.train_on_all(60))
     totals = np.bincount(y, balanced)
     np.testing.assert_allclose(totals, totals.mean())
     assert totals.sum() == pytest.approx(weight.sum())
     copies = np.repeat(y, weight.astype(int))
-    repeated = balanced_weights(copies, None, TrainCalibrationSplit.all_grow(len(copies)))
+    repeated = compute_balanced_weights(
+        copies, None, TrainCalibrationSplit.train_on_all(len(copies))
+    )
     factor = dict(zip(copies, repeated, strict=True))
     np.testing.assert_allclose(balanced, weight * [factor[k] for k in y])
 
@@ -502,17 +516,17 @@ def test_balanced_classes_weigh_the_same_in_all_whatever_their_rows_weigh():
 def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     weight = (np.arange(20) % 3 > 0) * 2.0
-    rows = Classifier()._take(X, y, weight)
+    rows = Classifier()._prepare_training(X, y, weight)
     grow, judge = np.arange(0, 20, 2), np.arange(1, 20, 2)
     masks = [np.isin(np.arange(20), side) for side in (grow, judge)]
-    (fold,) = rows.folds([masks if as_mask else (grow, judge)], RandomState(0))
-    for side, wanted in ((fold.grow, grow), (fold.judge, judge)):
-        np.testing.assert_array_equal(rows.sides.indices[side], wanted[weight[wanted] > 0])
-    folds = rows.folds(KFold(3), RandomState(0))
+    (fold,) = rows.split_folds([masks if as_mask else (grow, judge)], RandomState(0))
+    for side, wanted in ((fold.train, grow), (fold.validation, judge)):
+        np.testing.assert_array_equal(rows.split.indices[side], wanted[weight[wanted] > 0])
+    folds = rows.split_folds(KFold(3), RandomState(0))
     expected = list(KFold(3).split(rows.X))
     for fold, (grow, judge) in zip(folds, expected, strict=True):
-        np.testing.assert_array_equal(fold.grow, grow)
-        np.testing.assert_array_equal(fold.judge, judge)
+        np.testing.assert_array_equal(fold.train, grow)
+        np.testing.assert_array_equal(fold.validation, judge)
 
 
 @pytest.mark.parametrize(
@@ -540,18 +554,18 @@ def test_folds_of_no_use_are_refused(cv, message, weighted):
     weight = np.ones(20)
     if weighted and not isinstance(cv, int):
         weight[[0, 5, 19]] = 0  # rows are numbered as they were given
-    rows = Classifier()._take(X, y, weight if weighted else None)
+    rows = Classifier()._prepare_training(X, y, weight if weighted else None)
     with pytest.raises(ValueError, match=message):
-        rows.folds(cv, RandomState(0))
+        rows.split_folds(cv, RandomState(0))
 
 
 def test_folds_that_only_rows_of_weight_zero_judge_are_left_out():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
-    rows = Classifier()._take(X, y, np.arange(20) % 19 > 0)
-    folds = rows.folds([([1, 2], [0, 19]), ([1, 2], [3, 19])], RandomState(0))
-    assert [rows.sides.indices[fold.judge].tolist() for fold in folds] == [[3]]
+    rows = Classifier()._prepare_training(X, y, np.arange(20) % 19 > 0)
+    folds = rows.split_folds([([1, 2], [0, 19]), ([1, 2], [3, 19])], RandomState(0))
+    assert [rows.split.indices[fold.validation].tolist() for fold in folds] == [[3]]
     with pytest.raises(ValueError, match="cv must have at least one fold"):
-        rows.folds([([1, 2], [0, 19])], RandomState(0))
+        rows.split_folds([([1, 2], [0, 19])], RandomState(0))
 
 
 @every_estimator
@@ -572,20 +586,20 @@ def test_class_weights_that_make_infinite_weights_are_refused():
 @pytest.mark.parametrize(("cv", "n"), [(None, 5), (2, 2), (np.int64(4), 4)])
 def test_a_number_of_folds_goes_by_content(cv, n):
     X, y = two_classes()
-    rows = Classifier()._take(X, y)
-    assert len(rows.folds(cv, RandomState(0))) == n
+    rows = Classifier()._prepare_training(X, y)
+    assert len(rows.split_folds(cv, RandomState(0))) == n
 
 
 def test_some_of_the_rows_stand_by_themselves():
     X, y = two_classes(20)
     rows = entered(X=X, y=y, sample_weight=np.arange(20.0))
-    part = rows.at(rows.sides.grow)
-    np.testing.assert_array_equal(part.X, rows.X[rows.sides.grow])
-    np.testing.assert_array_equal(part.weight, rows.weight[rows.sides.grow])
+    part = rows.take(rows.split.train)
+    np.testing.assert_array_equal(part.X, rows.X[rows.split.train])
+    np.testing.assert_array_equal(part.weight, rows.weight[rows.split.train])
     assert isinstance(part, Training)
-    assert part.sides.indices is None
-    np.testing.assert_array_equal(part.sides.groups, rows.sides.groups[rows.sides.grow])
-    assert (len(part.sides.grow), len(part.sides.weigh)) == (len(part.y), 0)
+    assert part.split.indices is None
+    np.testing.assert_array_equal(part.split.groups, rows.split.groups[rows.split.train])
+    assert (len(part.split.train), len(part.split.calibration)) == (len(part.y), 0)
 
 
 # -- groups ----------------------------------------------------------------------------------------
@@ -595,9 +609,9 @@ def test_groups_grow_or_weigh_as_a_whole():
     X, y = two_classes()
     groups = np.repeat([f"patient {i}" for i in range(40)], 5)
     rows = entered(X=X, y=y, groups=groups, train_size=0.35)
-    growing = set(groups[rows.sides.grow])
+    growing = set(groups[rows.split.train])
     assert len(growing) == 14
-    assert not growing & set(groups[rows.sides.weigh])
+    assert not growing & set(groups[rows.split.calibration])
 
 
 def test_groups_of_rows_of_weight_zero_are_not_dealt():
@@ -606,8 +620,8 @@ def test_groups_of_rows_of_weight_zero_are_not_dealt():
     weight = (groups >= 20).astype(float)
     rows = entered(X=X, y=y, sample_weight=weight, groups=groups, train_size=0.5)
     assert (
-        len(set(rows.sides.groups[rows.sides.grow]))
-        == len(set(rows.sides.groups[rows.sides.weigh]))
+        len(set(rows.split.groups[rows.split.train]))
+        == len(set(rows.split.groups[rows.split.calibration]))
         == 10
     )
     with pytest.raises(ValueError, match="of 1 groups leaves none to"):
@@ -643,8 +657,8 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(model):
 class Interrupted(BaseEstimator):
     """A grower that is interrupted, after all has been checked."""
 
-    sees_rows = True
-    keeps_slopes = True
+    depends_on_rows = True
+    supports_monotonic_cst = True
 
     def grow(self, rows):
         assert len(rows.X) > 0
@@ -715,17 +729,17 @@ def test_a_few_plain_rows_are_taken_as_they_are(kind):
     X, y = load_iris(return_X_y=True)
     model = PACBayesTreeClassifier(random_state=0).fit(X, y)
     few = np.ascontiguousarray(X[:5], dtype=kind)
-    assert model._new_rows(few) is few
+    assert model._encode_new_rows(few) is few
     lacking = few.copy()
     lacking[0, 0] = np.nan
-    assert model._new_rows(lacking) is lacking
+    assert model._encode_new_rows(lacking) is lacking
     for other in (
         few[:, ::-1],
         few.T.copy().T,
         few.astype(kind(0).dtype.newbyteorder()),
         few.tolist(),
     ):
-        read = model._new_rows(other)
+        read = model._encode_new_rows(other)
         assert read is not other
         np.testing.assert_array_equal(read, np.asarray(other, dtype=kind))
     # What is refused is refused in scikit-learn's words.
@@ -750,9 +764,9 @@ def test_a_few_rows_are_checked_where_the_fit_knows_more_than_numbers():
         named.predict(few)
     coded = PACBayesTreeClassifier(categorical_features=[0], random_state=0)
     coded.fit(np.column_stack([y % 2, X]), y)
-    assert coded._new_rows(np.column_stack([y, X])[:3].copy())[2, 0] == 0
+    assert coded._encode_new_rows(np.column_stack([y, X])[:3].copy())[2, 0] == 0
     scaled = CertifiedTreeClassifier(preprocessor=StandardScaler(), random_state=0).fit(X, y)
-    np.testing.assert_allclose(scaled._new_rows(few), scaled.preprocessor_.transform(few))
+    np.testing.assert_allclose(scaled._encode_new_rows(few), scaled.preprocessor_.transform(few))
     with pytest.raises(NotFittedError):
         PACBayesTreeClassifier().predict(few)
 

@@ -37,7 +37,7 @@ from certree.paper import plot_figure2, plot_rates, plot_table2
 from certree.paper.curves import COLOURS
 from certree.paper.figure2 import Curve
 from certree.paper.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
-from certree.paper.rates import RULES, Rate, log_n_over_n
+from certree.paper.rates import RULES, Rate, compute_log_n_over_n
 from certree.paper.table2 import PAPER, Line, Mean
 from certree.show import (
     plot_adaboost,
@@ -52,7 +52,7 @@ from certree.show import (
     plot_thresholds,
     plot_tree,
 )
-from certree.show.calibration import reliability_curve
+from certree.show.calibration import compute_reliability_curve
 from certree.show.certificate_picture import draw_bound_by_rows
 from certree.show.style import set_title
 
@@ -210,7 +210,7 @@ def test_the_legend_of_figure2_names_every_method_that_is_drawn():
 def rate(dimension, boundary, rule):
     rows = (256, 1024, 4096, 16384)
     power = 0.2 + 0.1 * [each.name for each in RULES].index(rule)
-    excess = tuple(Mean(float(error), 0.001) for error in log_n_over_n(rows) ** power)
+    excess = tuple(Mean(float(error), 0.001) for error in compute_log_n_over_n(rows) ** power)
     theory = NO_ERROR if rule == "(2) as printed" else 0.5
     fitted = Mean(power, NO_ERROR if dimension == 2 else 0.01)
     return Rate(dimension, boundary, rule, rows, excess, (1.0,) * 4, theory, fitted)
@@ -246,7 +246,9 @@ def test_rates_name_exponents_and_draw_those_of_the_theory():
         for mark in dotted:
             x, y = mark.get_data()
             assert list(x) == [4096, 16384]
-            assert np.diff(np.log(y)) == pytest.approx(0.5 * np.diff(np.log(log_n_over_n(x))))
+            assert np.diff(np.log(y)) == pytest.approx(
+                0.5 * np.diff(np.log(compute_log_n_over_n(x)))
+            )
     (legend,) = figure.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert names == [*(rule.name for rule in RULES), "theory's rate"]
@@ -565,7 +567,7 @@ def test_groups_of_similar_probability_contain_all_rows(seed):
     rng = np.random.default_rng(seed)
     predicted = np.round(rng.random(200), 1)
     came_true = rng.random(200) < predicted
-    curve = reliability_curve(came_true, predicted, bins=7)
+    curve = compute_reliability_curve(came_true, predicted, bins=7)
     assert curve.n_rows.sum() == 200
     assert curve.n_rows @ curve.observed == pytest.approx(came_true.sum())
     assert curve.n_rows @ curve.predicted == pytest.approx(predicted.sum())

@@ -36,13 +36,13 @@ def measure_targets(tree, X, numbers, weight=None):
 def test_the_loss_of_a_leaf_is_the_mean_over_targets(seed, weighted):
     tree, X, classes, numbers, weight = make_problem(seed=seed, weighted=weighted)
     stats = count_targets(tree, X, classes, weight)
-    loss, nats = reference.mean_loss(tree, X, classes, weight)
+    loss, nats = reference.compute_mean_loss(tree, X, classes, weight)
     np.testing.assert_allclose(stats.loss, loss)
     np.testing.assert_allclose(stats.log_loss, nats, atol=1e-12)
     np.testing.assert_allclose(stats.n, stats.of_each[0].n)
     stats = measure_targets(tree, X, numbers, weight)
     units = [target.unit for target in stats.of_each]
-    loss, nats = reference.mean_loss(tree, X, numbers, weight, units)
+    loss, nats = reference.compute_mean_loss(tree, X, numbers, weight, units)
     np.testing.assert_allclose(stats.loss, loss, atol=1e-12)
     assert stats.log_loss is nats is None
 
@@ -58,14 +58,16 @@ def test_posteriors_and_votes_are_those_of_all_prunings(seed, kind, prior, loss)
     tree, X, classes, numbers, _ = make_problem(seed=seed)
     if kind == "classes":
         stats = count_targets(tree, X, classes)
-        node_losses = reference.mean_loss(tree, X, classes)[loss == "log_loss"]
+        node_losses = reference.compute_mean_loss(tree, X, classes)[loss == "log_loss"]
     else:
         loss = "error"
         stats = measure_targets(tree, X, numbers)
         units = [target.unit for target in stats.of_each]
-        node_losses = reference.mean_loss(tree, X, numbers, None, units)[0]
+        node_losses = reference.compute_mean_loss(tree, X, numbers, None, units)[0]
     posterior = pac_bayes(tree, stats, 0.7, 0.3, prior, loss=loss)
-    prunings, masses, _ = reference.pac_bayes(tree, stats.n, node_losses, 0.7, 0.3, prior)
+    prunings, masses, _ = reference.compute_pac_bayes_posterior(
+        tree, stats.n, node_losses, 0.7, 0.3, prior
+    )
     for k, voting in enumerate([Voting("mean"), Voting("majority")][: 1 + (kind == "classes")]):
         found = vote(tree, stats, posterior, voting).score
         columns = []
@@ -76,7 +78,7 @@ def test_posteriors_and_votes_are_those_of_all_prunings(seed, kind, prior, loss)
                 columns.append(
                     np.eye(target.n_classes)[target.label]
                     if k
-                    else reference.frequencies(tree, target.counts)
+                    else reference.compute_frequencies(tree, target.counts)
                 )
         expected = reference.vote(tree, prunings, masses, np.concatenate(columns, axis=1))
         for leaf, outcome in expected.items():
@@ -92,7 +94,7 @@ def test_prunings_are_those_of_the_mean_loss(kind):
     )
     for alpha in (0.0, 0.5, 3.0):
         cost = stats.loss + alpha * (stats.n > 0)
-        least = float(reference.smallest_cost(tree, cost)[0])
+        least = float(reference.find_smallest_cost(tree, cost)[0])
         for pruning in (
             cost_complexity(tree, stats, alpha),
             cost_complexity_path(tree, stats).solve(alpha),

@@ -51,8 +51,8 @@ def test_sparse_counts_equal_dense_counts(tree, n_classes, n, weighted, seed):
     found = SparseNodeStats.count(tree, leaf, y, weight, n_classes)
     table = count_by_leaf(tree, leaf, y, weight, n_classes)
     np.testing.assert_array_equal(found.counts, table.counts)
-    np.testing.assert_allclose(found.counts, reference.counts(tree, X, y, n_classes, weight))
-    np.testing.assert_array_equal(found.label, reference.majority(tree, table.counts))
+    np.testing.assert_allclose(found.counts, reference.count_classes(tree, X, y, n_classes, weight))
+    np.testing.assert_array_equal(found.label, reference.label_nodes(tree, table.counts))
     assert (found.weight > 0).all()
 
 

@@ -18,10 +18,10 @@ import certree
 import reference
 from certree import Tree, paper
 from certree.certificates import METHODS, Guarantees, HeldOut, conditional_guarantees, inequalities
-from certree.certificates.methods import inequality_of
-from certree.certificates.parts import CertificateFamily
-from certree.certificates.parts.answers import cell_parts, leaf_parts
-from certree.certificates.parts.families import Terms
+from certree.certificates.methods import get_inequality
+from certree.certificates.subsets import CertificateFamily
+from certree.certificates.subsets.families import Terms
+from certree.certificates.subsets.row_subsets import make_leaf_subsets, make_node_subsets
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -112,7 +112,7 @@ def priors(held):
 
 def posteriors(held, prior):
     """Posteriors of several temperatures: a bound may be taken for the best of them."""
-    for part in prior.parts:
+    for part in prior.components:
         for lam in LAMBDAS:
             yield certree.certificates.gibbs_posterior(
                 held.tree, held.stats, part.distributions[0], lam
@@ -344,7 +344,7 @@ def absolute_error_pruning(draw):
     held = model.held_out_
     X, y = numbers(draw)
     weigh = np.setdiff1d(
-        np.arange(len(y)), certree.rows.train_calibration_split(len(y), 0.5, seeded(draw)).grow
+        np.arange(len(y)), certree.rows.train_calibration_split(len(y), 0.5, seeded(draw)).train
     )
     seen = certree.measure(model.tree_, X[weigh], y[weigh])
     found = []
@@ -559,10 +559,11 @@ OF_TWO_CLASSES = ("vote_disagreement", "fixed_box", "every_threshold", "named_co
 OF_NUMBERS = ("absolute_error", "absolute_error_pruning", "band", "leaf_band")
 WORTH |= {"absolute_error_pruning": 0.5}
 # Those that groups of rows can certify by.
-OF_GROUPS = [
+GROUP_FAMILIES = [
     name
     for name in METHODS
-    if not inequality_of(name).whole_errors and not name.startswith(("ensemble_", "absolute_error"))
+    if not get_inequality(name).whole_errors
+    and not name.startswith(("ensemble_", "absolute_error"))
 ]
 
 
@@ -593,7 +594,7 @@ def test_bounds_hold(name, n_classes):
     expect_valid(bound, risk, WORTH[name])
 
 
-@pytest.mark.parametrize("name", OF_GROUPS)
+@pytest.mark.parametrize("name", GROUP_FAMILIES)
 def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
     bound, risk = simulate(name, World(2), group_size=5)
     expect_valid(bound, risk, 0.999)
@@ -821,7 +822,7 @@ class OfLabels:
     def decision_path(self, X):
         inside = np.zeros((len(X), self.tree.n_nodes), dtype=bool)
         for place, leaf in enumerate(self.tree.apply(X)):
-            inside[place, reference.path(self.tree, int(leaf))] = True
+            inside[place, reference.find_path(self.tree, int(leaf))] = True
         return csr_array(inside)
 
 
@@ -836,9 +837,9 @@ def of_fixed(family):
         points, wrong = Points(draw.world, model), model.predict(X[weigh]) != y[weigh]
         if family in ("leaves", "cells"):
             rows, method = (tree.apply(X[weigh]), wrong, 0.0), "every_cell"
-            parts = cell_parts(tree, grown.n, *rows)
+            parts = make_node_subsets(tree, grown.n, *rows)
             if family == "leaves":
-                parts, method = leaf_parts(tree, grown.n, grown.label, *rows), "every_leaf"
+                parts, method = make_leaf_subsets(tree, grown.n, grown.label, *rows), "every_leaf"
             found = CertificateFamily(method, parts, Terms(DELTA, 1.0))
         else:
             groups = sides_of(X[weigh])
@@ -909,7 +910,7 @@ def test_promises_hold_for_the_worst_source_nearby(near):
         X, y, _, _ = draw.rows()
         model = certified(draw).fit(X, y)
         here = Points(draw.world, model).risk_of("error", None)
-        worst = reference.kl_inverse(here, near["kl"], 1) if "kl" in near else here + 0.05
+        worst = reference.invert_binary_kl(here, near["kl"], 1) if "kl" in near else here + 0.05
         outcomes.append((model.certificate_.nearby(**near).bound, worst))
     expect_valid(*np.array(outcomes).T, worth=0.4)
 
@@ -959,7 +960,9 @@ def test_labelled_prunings_need_no_growing_rows():
         prior = certree.certificates.branching_prior(grid, 5)
         for lam in LAMBDAS:
             posterior = certree.certificates.labelled_posterior(grid, held.stats, prior, lam)
-            ballot = certree.certificates.posteriors.ballot_of(grid, held.stats, posterior)
+            ballot = certree.certificates.posteriors.cast_posterior_vote(
+                grid, held.stats, posterior
+            )
             gibbs = certree.certificates.certify_posterior(held, posterior, prior, DELTA, 0.5)
             vote = certree.certificates.occam_vote(held, ballot.label, prior, DELTA, 0.5)
             violations += gibbs.bound < world.gibbs_risk(grid, ballot)

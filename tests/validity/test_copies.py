@@ -16,7 +16,7 @@ from certree import (
     PrunedTreeClassifier,
 )
 from certree.certificates import Guarantees, hold_out
-from certree.certificates.inequalities.good_turing import most_matches
+from certree.certificates.inequalities.good_turing import bound_matches
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 DRAWS = 2000 if LONG else 60
@@ -41,8 +41,8 @@ def test_new_rows_of_the_source_of_a_fit_match_no_more_than_is_plausible(source,
         rows, often = np.unique(draw(rng, n), return_counts=True)
         counts = n, int((often == 1).sum()), int((often == 2).sum()), n_new
         matches = int(np.isin(draw(rng, n_new), rows).sum())
-        refused += matches > most_matches(*counts)
-        above += matches > most_matches(*counts, level=0.01)
+        refused += matches > bound_matches(*counts)
+        above += matches > bound_matches(*counts, level=0.01)
     # A beta distribution is an approximation: of a hundredth it misses up to two.
     assert above <= binom.ppf(0.999, DRAWS, 0.02)
     assert refused <= binom.ppf(0.999, DRAWS, 1e-4)

@@ -16,7 +16,7 @@ from certree import (
     CertifiedTreeRegressor,
     NearCopiesWarning,
 )
-from certree.rows.duplicates import AlikeRows
+from certree.rows.duplicates import RowHasher
 from certree.rows.hashes import RowHashes
 from certree.rows.near_copies import ComparedRows, find_near_copies
 
@@ -121,11 +121,11 @@ def test_independent_rows_are_hardly_ever_warned_of(p):
             train = rng.random(n) < (0.35, 0.5, 0.85)[seed % 3]
             y = rng.integers(0, (2, 10)[seed % 2], n)
             for X in independent_rows(rng, n, p):
-                alike = AlikeRows()
-                target, columns = alike.numbers(X, y)
+                alike = RowHasher()
+                target, columns = alike.encode(X, y)
                 sides = np.flatnonzero(train), np.flatnonzero(~train)
                 rows = ComparedRows(columns, alike.kinds, target, *sides, None)
-                keys = RowHashes.of(columns, target, are_all=True).keys
+                keys = RowHashes.hash_rows(columns, target, are_all=True).keys
                 found = find_near_copies(rows, None, keys, 0, with_target=seed % 4 > 0)
                 n_alarms += found.are_likely
                 n_tables += 1

@@ -127,7 +127,7 @@ def test_proposition_1_holds_for_all_laws_and_parameters_at_once():
             observed = posterior.weight @ draw.stats.errors / n
             nats = inequalities.kl_divergence(TREE, posterior, BRANCHING)
             for lam in LAMBDAS:
-                bound = bounds.pac_bayes_at(observed, n, nats, math.log(DELTA), lam)
+                bound = bounds.pac_bayes_fixed_lambda(observed, n, nats, math.log(DELTA), lam)
                 broken |= true > bound
                 gaps.append(bound - true)
             below |= true > observed

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from certree.certificates.parts.families import Terms
+from certree.certificates.subsets.families import Terms
 from certree.certificates.thresholds import Limits, ThresholdGuarantees
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -115,7 +115,7 @@ def test_limits_hold_for_all_rows_and_all_groups_together(n):
             own = group == place
             score[own], is_positive[own] = source.draw(rng, own.sum())
         whole = ThresholdGuarantees(1, score, is_positive, Terms(DELTA, 1.0))
-        found = ThresholdGuarantees.of_groups(whole, ["a", "b", "c"], group).groups
+        found = ThresholdGuarantees.divide_delta(whole, ["a", "b", "c"], group).groups
         assert found["a"].terms.share == 0.25
         misses += any(map(is_missed, sources, found.values()))
     expect_few(misses)

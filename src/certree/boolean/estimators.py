@@ -27,14 +27,14 @@ from certree.interface.arrays import MAX_SETTING, Float64, UInt64
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
 from certree.interface.threads import N_JOBS
-from certree.rows.training import TakesRows
+from certree.rows.training import RowInputMixin
 
 Method = Literal["trees", "lasso", "omp", "low_degree", "low_degree_threshold"]
 
 _METHODS = {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}
 
 
-class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
+class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of the classifier and the regressor: fits one sparse polynomial for each output."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -59,7 +59,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     @fit_method
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -77,7 +77,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
         self : object
             The fitted estimator.
         """
-        training = self._take(X, y)
+        training = self._prepare_training(X, y)
         rows, rng = training.X, check_random_state(self.random_state)
         bits = Bits.two_valued(rows.shape[1], infer_coding(rows))
         outputs = [
@@ -137,7 +137,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
 
     def _evaluate(self, X: ArrayLike) -> Float64:
         """Return the values of the polynomials (n, n_outputs) at new rows."""
-        rows = self._new_rows(X)
+        rows = self._encode_new_rows(X)
         return self.spectrum_.evaluate(rows, n_jobs=self.n_jobs)
 
 

@@ -25,7 +25,7 @@ from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.explain.additive_trees import AdditiveTrees, check_additive, get_additive_trees
 from certree.explain.tree_model import TreeModel
-from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
+from certree.grow.sklearn_tree import from_sklearn, map_sklearn_nodes
 from certree.interface.arrays import Float64, Int32, check_column
 from certree.interface.fitted_state import get_snapshot
 from certree.interface.signatures import validate_arguments
@@ -189,7 +189,7 @@ def _extract_sklearn_trees(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
         leaf_value = source.value[is_leaf, 0]
         if is_classifier(estimator):
             leaf_value = leaf_value / leaf_value.sum(axis=1, keepdims=True)
-        value[numbers_from_sklearn(source)[is_leaf]] = leaf_value / len(estimators)
+        value[map_sklearn_nodes(source)[is_leaf]] = leaf_value / len(estimators)
         trees.append(from_sklearn(estimator).with_value(value))
     return _join_trees(trees)
 

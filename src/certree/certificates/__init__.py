@@ -20,6 +20,7 @@ classes and groups as well as of all rows. The formulas are in `inequalities`, w
 parts of the rows in `parts`.
 """
 
+from certree.certificates.calibration_set import HeldOut, HeldOutNumbers, held_out
 from certree.certificates.certificate import Certificate, tightest
 from certree.certificates.fixed_box import certify_fixed_box, fixed_box, lowest_fixed_box
 from certree.certificates.guarantees import Guarantees, certify, conditional_guarantees
@@ -42,7 +43,6 @@ from certree.certificates.occam import (
     selective_certificates,
     single_draw,
 )
-from certree.certificates.parts.families import ConditionalGuarantees
 from certree.certificates.posteriors import gibbs_posterior, labelled_posterior
 from certree.certificates.priors import (
     Prior,
@@ -58,7 +58,7 @@ from certree.certificates.priors import (
     trust_labels,
 )
 from certree.certificates.shift import Monitor, Shift
-from certree.certificates.weighing import HeldOut, HeldOutNumbers, held_out
+from certree.certificates.subsets.families import ConditionalGuarantees
 
 # fmt: off
 __all__ = [

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.certificates.certificate import Certificate
-from certree.certificates.hold_out import expect_known_labels, hold_out, share_of_look
-from certree.certificates.known_rows import JudgingRows
+from certree.certificates.hold_out import compute_look_fraction, expect_known_labels, hold_out
+from certree.certificates.leakage_check import LeakageCheck
 from certree.interface.fitted_state import check_one_target
 from certree.parts.sources import FileRows
-from certree.rows.columns import given_values
+from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
 
 
@@ -47,14 +47,14 @@ def certify_batches(
         As there.
     """
     check_one_target("a certificate", classifier)
-    share = share_of_look(look)
-    judging, wrong, labels = JudgingRows(classifier, duplicates), [], []
+    share = compute_look_fraction(look)
+    judging, wrong, labels = LeakageCheck(classifier, duplicates), [], []
     for X, truth in batches:
         judging.add(X, truth)
         wrong.append(np.asarray(classifier.predict(X)) != truth)
         labels.append(np.unique(truth))
     expect_known_labels("y", np.unique(np.concatenate(labels)), np.asarray(classifier.classes_))
-    judged = judging.judged()
+    judged = judging.select_rows()
     errors = judged.count_errors(np.concatenate(wrong))
     found = hold_out(errors, len(judged.rows), delta, share)
     return replace(found, **judged.drawn)
@@ -106,4 +106,4 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
         )
     for chunk in rows.chunks():
         X = chunk.X.select(columns)
-        yield given_values(X) if names is None else X, np.asarray(chunk.y)
+        yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)

@@ -8,14 +8,14 @@ from typing import Any
 
 from certree.certificates.methods import (
     METHODS,
-    inequality_of,
+    get_inequality,
 )
-from certree.certificates.shift import Monitor, Shift, shift_nearby
+from certree.certificates.shift import Monitor, Shift, make_shift
 from certree.interface.formatting import format_bound, format_confidence
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.stored_state import StoredState
-from certree.rows.near_copies import NearCopies, restored_near_copies
+from certree.rows.near_copies import NearCopies, restore_near_copies
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -143,8 +143,8 @@ class Certificate:
 
     def __post_init__(self) -> None:
         validate_settings(self)
-        if not 0 <= self.bound <= self._most:
-            raise ValueError(f"bound must lie in 0 .. {self._most:g}, got {self.bound!r}")
+        if not 0 <= self.bound <= self._largest_bound:
+            raise ValueError(f"bound must lie in 0 .. {self._largest_bound:g}, got {self.bound!r}")
 
     def __repr__(self) -> str:
         # One of several in a row of them; the sentence says it all.
@@ -153,7 +153,7 @@ class Certificate:
         return f"Certificate({', '.join(said)}, ...)"
 
     @property
-    def _most(self) -> float:
+    def _largest_bound(self) -> float:
         """The largest bound."""
         return 1.0 if self.unit is None else self.unit
 
@@ -170,10 +170,10 @@ class Certificate:
         if self.shift is not None:
             drawn = f"{units} are drawn independently; {self.shift.assumption}"
         near = () if self.near_copies is None else self.near_copies.assumptions
-        return drawn, *self._of_duplicates, *near, METHODS[self.method].needs
+        return drawn, *self._duplicate_assumptions, *near, METHODS[self.method].needs
 
     @property
-    def _of_duplicates(self) -> tuple[str, ...]:
+    def _duplicate_assumptions(self) -> tuple[str, ...]:
         """What must hold for rows that are alike."""
         told = []
         if self.distinct:
@@ -200,19 +200,21 @@ class Certificate:
     def parts(self) -> Breakdown:
         """How much of the bound is observed error, complexity and confidence."""
         observed = self._limit
-        alone = self._bound_of(self.n, 0.0)
+        alone = self._recompute_bound(self.n, 0.0)
         return Breakdown(observed, self.bound - alone, alone - observed)
 
     @property
     def _limit(self) -> float:
         """The bound that ever more rows like these would leave."""
-        limit = min(max(inequality_of(self.method).limit(*self.observed), 0.0), 1.0)
-        return self._most * moved(limit, self.shift)
+        limit = min(max(get_inequality(self.method).limit(*self.observed), 0.0), 1.0)
+        return self._largest_bound * shift_bound(limit, self.shift)
 
-    def _bound_of(self, n: int, complexity: float) -> float:
+    def _recompute_bound(self, n: int, complexity: float) -> float:
         """The bound with another number of rows or another complexity."""
-        bound = inequality_of(self.method).bound
-        return self._most * moved(bound(*self.observed, n, complexity, self.log_delta), self.shift)
+        bound = get_inequality(self.method).bound
+        return self._largest_bound * shift_bound(
+            bound(*self.observed, n, complexity, self.log_delta), self.shift
+        )
 
     def bound_by(self, n: int) -> float:
         """The bound that other new rows would give, if error and complexity stayed as they are.
@@ -227,14 +229,14 @@ class Certificate:
         float
             To plan by: it promises nothing.
         """
-        return self._bound_of(n, self.complexity)
+        return self._recompute_bound(n, self.complexity)
 
     def at(self, delta: float) -> "Certificate":
         """The same promise with another probability, fixed without the rows, with which it may fail."""
         kept = ("risk", "part", "shift", "unit")
-        rest = {name: getattr(self, name) for name in kept} | how_drawn(self)
+        rest = {name: getattr(self, name) for name in kept} | get_sampling_facts(self)
         entries = self.method, self.observed, self.n, self.complexity
-        return certificate_of(*entries, delta, self.share, **rest)
+        return compute_certificate(*entries, delta, self.share, **rest)
 
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
@@ -276,11 +278,15 @@ class Certificate:
         >>> round(certificate.bound, 4), round(certificate.nearby(kl=0.01).bound, 4)
         (0.0405, 0.0746)
         """
-        shift = shift_nearby(kl, total_variation)
+        shift = make_shift(kl, total_variation)
         if self.shift is not None:
             raise ValueError("the certificate speaks of another source already")
-        self._expect_one_error("a source nearby")
-        return replace(self, bound=self._most * moved(self.bound / self._most, shift), shift=shift)
+        self._check_single_error("a source nearby")
+        return replace(
+            self,
+            bound=self._largest_bound * shift_bound(self.bound / self._largest_bound, shift),
+            shift=shift,
+        )
 
     def monitor(self, alpha: float = 0.05) -> Monitor:
         """Watch over the promise while labelled rows come in.
@@ -303,11 +309,11 @@ class Certificate:
             If the bound is 1, which no row can break, the promise is one about a gap, or `alpha` is out
             of range.
         """
-        self._expect_one_error("a monitor")
-        return Monitor(self.bound / self._most, alpha)
+        self._check_single_error("a monitor")
+        return Monitor(self.bound / self._largest_bound, alpha)
 
-    def _expect_one_error(self, what: str) -> None:
-        if inequality_of(self.method).difference:
+    def _check_single_error(self, what: str) -> None:
+        if get_inequality(self.method).difference:
             raise ValueError(
                 f"{what} takes a promise about one error, and {self.method} is about the difference "
                 "of two"
@@ -369,7 +375,7 @@ class Certificate:
             losses = "share of errors" if self.unit is None else "mean"
             new = f"new groups from {source}, the mean over groups of each group's {losses},"
         subject = method.subject
-        if self.unit is not None and not inequality_of(self.method).whole_errors:
+        if self.unit is not None and not get_inequality(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
         observed = f"observed on them: {self._observed}" if self.n else "there are none"
         return (
@@ -408,12 +414,12 @@ class Certificate:
         return make_html_table(str(self), [], lines)
 
 
-def moved(bound: float, shift: Shift | None) -> float:
+def shift_bound(bound: float, shift: Shift | None) -> float:
     """What a bound becomes for another source of new rows."""
     return bound if shift is None else shift.worst(bound)
 
 
-def how_drawn(one: Any) -> dict[str, Any]:
+def get_sampling_facts(one: Any) -> dict[str, Any]:
     """What is assumed of the draw of some rows, as fields of a certificate by them."""
     about = {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
     # Only new rows are compared with those of a fit.
@@ -421,7 +427,7 @@ def how_drawn(one: Any) -> dict[str, Any]:
     return {**about, "near_copies": getattr(one, "near_copies", None)}
 
 
-def log_chance(delta: float, share: float = 1.0) -> float:
+def compute_log_delta(delta: float, share: float = 1.0) -> float:
     """Check the probability with which a promise may fail and its share; returns the log of both."""
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
@@ -432,7 +438,7 @@ def log_chance(delta: float, share: float = 1.0) -> float:
     return math.log(delta * share)
 
 
-def certificate_of(
+def compute_certificate(
     method: str,
     observed: tuple[float, ...],
     n: int,
@@ -456,29 +462,29 @@ def certificate_of(
     ValueError
         If `delta` or `share` is out of range, or the rows come in groups and must not.
     """
-    log_delta = log_chance(delta, share)
-    inequality = inequality_of(method)
-    if not _fewest(method) <= n <= _MOST_ROWS:
-        raise ValueError(f"n must lie in {_fewest(method)} .. {_MOST_ROWS}, got {n!r}")
+    log_delta = compute_log_delta(delta, share)
+    inequality = get_inequality(method)
+    if not _get_min_rows(method) <= n <= _MOST_ROWS:
+        raise ValueError(f"n must lie in {_get_min_rows(method)} .. {_MOST_ROWS}, got {n!r}")
     if grouped and inequality.whole_errors:
-        usable = ", ".join(name for name in METHODS if not inequality_of(name).whole_errors)
+        usable = ", ".join(name for name in METHODS if not get_inequality(name).whole_errors)
         raise ValueError(
             f"{method} counts whole errors of independent rows, but these come in groups; "
             f"expected one of {usable}"
         )
     most = 1.0 if unit is None else unit
-    bound = most * moved(inequality.bound(*observed, int(n), complexity, log_delta), shift)
+    bound = most * shift_bound(inequality.bound(*observed, int(n), complexity, log_delta), shift)
     risk = most * observed[0] if risk is None else risk
     entries = (delta, share, n, risk, observed, complexity, grouped)
     return Certificate(method, bound, *entries, shift=shift, unit=unit, **rest)
 
 
-def _fewest(method: str) -> int:
+def _get_min_rows(method: str) -> int:
     """A part of the rows may be empty."""
     return 0 if METHODS[method].where else 1
 
 
-def restored_certificate(entries: dict[str, Any]) -> Certificate:
+def restore_certificate(entries: dict[str, Any]) -> Certificate:
     """A certificate by its fields, as a file holds them: the bound is computed again.
 
     What was observed has to be believed, as the rows are not there.
@@ -501,15 +507,15 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
     shift = None if shift is None else Shift(**shift)
     if entries["matches"] is not None:
         raise ValueError(f"the rows of a fit match none, got matches {entries['matches']!r}")
-    near = restored_near_copies(entries["near_copies"])
+    near = restore_near_copies(entries["near_copies"])
     rest = {"observed": observed, "shift": shift, "near_copies": near}
     given = Certificate(**{**entries, **rest})
     if given.method not in METHODS:
         raise ValueError(f"unknown method {given.method!r}")
-    _expect_observed(given)
+    _check_restored_numbers(given)
     again = given.at(given.delta)
     # Logarithms of other platforms differ in their last digits.
-    if not given.bound >= again.bound - _ROUNDING * again._most:
+    if not given.bound >= again.bound - _ROUNDING * again._largest_bound:
         raise ValueError(
             f"the certificate of {given.method} says at most {given.bound:.6g}, but what it observed "
             f"gives {again.bound:.6g}"
@@ -517,7 +523,7 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
     return given
 
 
-def stored_certificates(
+def serialize_certificates(
     certificates: Sequence[Certificate], deployed: Certificate
 ) -> dict[str, Any]:
     """What a file holds of the certificates of a fit, of which one is deployed."""
@@ -526,24 +532,22 @@ def stored_certificates(
     return {"certificates": [asdict(one) for one in certificates], "deployed": place}
 
 
-def restored_certificates(stored: StoredState) -> tuple[tuple[Certificate, ...], Certificate]:
+def restore_certificates(stored: StoredState) -> tuple[tuple[Certificate, ...], Certificate]:
     """All certificates that a file holds, checked as far as they tell of themselves, and the one."""
     saved = stored["certificates"]
     if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
         raise ValueError(f"expected a list of certificates, got {saved!r}")
-    certificates = tuple(map(restored_certificate, saved))
+    certificates = tuple(map(restore_certificate, saved))
     return certificates, certificates[stored.get_integer("deployed", 0, len(saved) - 1)]
 
 
-def restored_full(stored: StoredState) -> Certificate | None:
+def restore_full_certificate(stored: StoredState) -> Certificate | None:
     """The certificate of a whole tree that a file holds beside that of a small one."""
-    return (
-        restored_certificate(stored["full_certificate"]) if "full_certificate" in stored else None
-    )
+    return restore_certificate(stored["full_certificate"]) if "full_certificate" in stored else None
 
 
-def _expect_observed(given: Certificate) -> None:
-    if type(given.n) is not int or not _fewest(given.method) <= given.n <= _MOST_RESTORED:
+def _check_restored_numbers(given: Certificate) -> None:
+    if type(given.n) is not int or not _get_min_rows(given.method) <= given.n <= _MOST_RESTORED:
         raise ValueError(f"n must be a number of rows, got {given.n!r}")
     numbers = (given.delta, given.share, given.risk, given.complexity, *given.observed)
     if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
@@ -556,8 +560,8 @@ def _expect_observed(given: Certificate) -> None:
         type(given.unit) in (int, float) and 0 < given.unit < math.inf
     ):
         raise ValueError(f"unit must be a positive number or None, got {given.unit!r}")
-    if not 0 <= given.risk <= given._most:
-        raise ValueError(f"risk must lie in 0 .. {given._most:g}, got {given.risk!r}")
+    if not 0 <= given.risk <= given._largest_bound:
+        raise ValueError(f"risk must lie in 0 .. {given._largest_bound:g}, got {given.risk!r}")
     if given.complexity < 0 and given.method != "single_draw":
         raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.certificates.certificate import Certificate, certificate_of, log_chance
-from certree.grow.grid import DEEPEST_GRID, dyadic_grid
+from certree.certificates.certificate import Certificate, compute_certificate, compute_log_delta
+from certree.grow.grid import MAX_GRID_DEPTH, dyadic_grid
 from certree.interface.arrays import (
     ArrayRecord,
     Float64,
@@ -59,7 +59,7 @@ class FixedBox(ArrayRecord):
         validate_settings(self)
         self._check("float64", (2, self.tree.n_features), "box")
         depth, p = self.tree.depth, self.tree.n_features
-        fixed = dyadic_grid(self.box[0], self.box[1], min(depth, DEEPEST_GRID))
+        fixed = dyadic_grid(self.box[0], self.box[1], min(depth, MAX_GRID_DEPTH))
         if not all(
             np.array_equal(getattr(self.tree, name), getattr(fixed, name)) for name in _COLUMNS
         ):
@@ -128,10 +128,10 @@ def fixed_box(
     """
     rows = check_matrix(X)
     classes = check_codes("y", y, len(rows), 2)
-    return counted_in_box(tree, tree.apply(rows, n_jobs=n_jobs), classes, box)
+    return count_in_box(tree, tree.apply(rows, n_jobs=n_jobs), classes, box)
 
 
-def counted_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
+def count_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
     """Do what `fixed_box` does, for rows that have been checked and routed to their leaves."""
     corners: Float64 = check_column("box", box, "float64", (2, tree.n_features))
     return FixedBox(tree, count_by_leaf(tree, leaf, y, None, 2), corners)
@@ -153,7 +153,7 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     NodeWeights
         Weights 0 and 1.
     """
-    return fixed.prunings(log_chance(delta, share)).solve(1.0)
+    return fixed.prunings(compute_log_delta(delta, share)).solve(1.0)
 
 
 @validate_arguments
@@ -211,7 +211,7 @@ def certify_fixed_box(
     (2.0, 0.0, 0.312)
     """
     ends = np.flatnonzero(expect_pruning(fixed.tree, pruning).weight).astype(np.int32)
-    rule = fixed.prunings(log_chance(delta, share))
+    rule = fixed.prunings(compute_log_delta(delta, share))
     leaves = count_by_leaf(fixed.tree, ends, np.zeros_like(ends), None, 1).counts[:, 0]
     # Below the pruning a fragment would only pay more.
     paid = rule.size_penalty * np.sqrt(np.maximum(leaves, 1)) + rule.cell_penalty
@@ -220,10 +220,10 @@ def certify_fixed_box(
     risk = float(pruning.weight @ fixed.stats.errors) / fixed.n
     sizes, roots = float(fragment @ np.sqrt(shares * leaves)), float(fragment @ np.sqrt(shares))
     observed = (risk, sizes, roots, float(fragment.sum()))
-    return certificate_of("fixed_box", observed, fixed.n, fixed.log_cells, delta, share)
+    return compute_certificate("fixed_box", observed, fixed.n, fixed.log_cells, delta, share)
 
 
-def pruning_like(tree: Tree, pruned: Tree) -> NodeWeights:
+def find_matching_pruning(tree: Tree, pruned: Tree) -> NodeWeights:
     """The pruning of a tree that another tree is, which has the same cells down to its leaves."""
     number = np.zeros(pruned.n_nodes, dtype=np.intp)
     for v in np.flatnonzero(~pruned.is_leaf):

@@ -1,4 +1,4 @@
-"""What rows kept apart guarantee of a classifier: one object answers all that they are asked.
+"""What rows kept apart guarantee of a classifier: one object answers all that they are call_guarantees.
 
 Any fitted classifier has one by rows that it has never seen, a certified fit by its calibration
 samples.
@@ -19,65 +19,65 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.batches import certify_batches, read_batches
+from certree.certificates.calibration_set import (
+    CertifyingRows,
+    HeldOut,
+    check_positions,
+    compute_group_weights,
+    count_calibration_rows,
+    replace_worst_classes,
+)
 from certree.certificates.certificate import (
     Certificate,
-    certificate_of,
-    how_drawn,
-    log_chance,
+    compute_certificate,
+    compute_log_delta,
+    get_sampling_facts,
 )
 from certree.certificates.hold_out import (
+    compute_look_fraction,
     expect_known_labels,
     hold_out,
-    outcomes,
-    share_of_look,
+    predict_rows,
 )
-from certree.certificates.known_rows import JudgingRows, rows_that_judge
+from certree.certificates.leakage_check import LeakageCheck, select_calibration_rows
 from certree.certificates.model_selection import (
     LabelledSelection,
     ModelSelection,
-    expected_structure,
+    make_structure_prior,
 )
 from certree.certificates.occam import (
     Drawn,
     Selective,
-    leads,
-    margins,
+    compute_class_margins,
+    compute_node_margins,
     occam_pruning,
     selective_certificates,
     single_draw,
 )
-from certree.certificates.parts.answers import (
-    Kinds,
-    Part,
-    cell_parts,
-    kinds_of,
-    leaf_parts,
-    parts_of_kinds,
-    parts_of_pairs,
-)
-from certree.certificates.parts.coverage import Scores, class_scores, scores_of_truth
-from certree.certificates.parts.families import (
+from certree.certificates.priors import Prior, branching_prior
+from certree.certificates.shift import Monitor, Shift, sample_by_weights
+from certree.certificates.subsets.coverage import Scores, compute_class_scores, sort_truth_scores
+from certree.certificates.subsets.families import (
     FAMILIES,
     FEWEST_ROWS,
-    OF_GROUPS,
-    OF_TREES,
+    GROUP_FAMILIES,
+    TREE_FAMILIES,
     CertificateFamily,
     ConditionalGuarantees,
     Terms,
-    expect_families,
-    groups_among,
+    check_families,
+    encode_groups,
 )
-from certree.certificates.priors import Prior, branching_prior
-from certree.certificates.shift import Monitor, Shift, kept_by_weights
-from certree.certificates.thresholds import ThresholdGuarantees, named_costs, number
-from certree.certificates.weighing import (
-    CertifyingRows,
-    HeldOut,
-    checked_places,
-    counted_classes,
-    shares_of_groups,
-    weighed,
+from certree.certificates.subsets.row_subsets import (
+    CodedLabels,
+    RowSubset,
+    encode_labels,
+    make_label_subsets,
+    make_leaf_subsets,
+    make_node_subsets,
+    make_pair_subsets,
 )
+from certree.certificates.thresholds import ThresholdGuarantees, check_costs, check_not_nan
 from certree.interface.arrays import (
     ADDED_LATER,
     ArrayRecord,
@@ -99,16 +99,16 @@ from certree.interface.fitted_state import (
 )
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.rows.duplicates import Duplicates, count_worst
-from certree.rows.elsewhere import lies_in_files
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
+from certree.rows.out_of_core import is_file_source
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights, make_pruning
 
 # Why rows in groups give no sets of classes.
-OF_SINGLE_ROWS = (
+GROUPS_NOT_SUPPORTED = (
     "sets and thresholds are about single rows, and rows of one group depend on each other: expected "
     "a fit without groups"
 )
@@ -126,7 +126,7 @@ class Guarantees:
     Parameters
     ----------
     classifier : fitted classifier
-        What is asked about new rows.
+        What is call_guarantees about new rows.
     certificate : Certificate
         What holds of its error as a whole; its delta is that of the others where none is given.
     y, predicted : ndarray of shape (n,)
@@ -205,10 +205,10 @@ class Guarantees:
         """
         # What it predicts is that of this fit, whatever it is fitted to later.
         one = get_snapshot(classifier) if isinstance(classifier, BaseEstimator) else classifier
-        judged = _judged(one, X, y, delta, duplicates=duplicates)
+        judged = _evaluate_rows(one, X, y, delta, duplicates=duplicates)
         if not (hasattr(one, "predict_proba") and hasattr(one, "classes_")):
             return judged
-        return replace(judged, shares=judged._probabilities(X)[judged._given[0]])
+        return replace(judged, shares=judged._compute_probabilities(X)[judged._input_positions[0]])
 
     @classmethod
     def by_batches(
@@ -242,13 +242,13 @@ class Guarantees:
             As in `certify`.
         """
         check_one_target("a certificate", classifier)
-        judging, told = JudgingRows(classifier, duplicates), []
+        judging, told = LeakageCheck(classifier, duplicates), []
         for X, truth in batches:
             judging.add(X, truth)
             told.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
         y, predicted, shares = (np.concatenate(one) for one in zip(*told, strict=True))
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
-        judged = judging.judged()
+        judged = judging.select_rows()
         rows = judged.rows
         found = hold_out(judged.count_errors(predicted != y), len(rows), delta)
         return cls(
@@ -271,20 +271,20 @@ class Guarantees:
         return wrong if self.is_worst is None else wrong | self.is_worst
 
     @property
-    def _surely_wrong(self) -> NDArray[np.bool_]:
+    def _certainly_wrong(self) -> NDArray[np.bool_]:
         """Which are predicted wrongly at the least, (n,)."""
         return self.wrong if self.is_worst is None else self.wrong & ~self.is_worst
 
     @cached_property
-    def _truth(self) -> Kinds:
-        return kinds_of("y", self.y)
+    def _true_labels(self) -> CodedLabels:
+        return encode_labels("y", self.y)
 
     @cached_property
-    def _told(self) -> Kinds:
-        return kinds_of("predictions", self.predicted)
+    def _predicted_labels(self) -> CodedLabels:
+        return encode_labels("predictions", self.predicted)
 
     @property
-    def _given(self) -> tuple[NDArray[np.integer], int]:
+    def _input_positions(self) -> tuple[NDArray[np.integer], int]:
         """Places of the calibration samples among those that were given, and how many these were."""
         given = np.arange(len(self.y)) if self.given is None else self.given
         return given, len(self.y) if self.n_given is None else self.n_given
@@ -294,7 +294,7 @@ class Guarantees:
         classes: list[Any] = np.asarray(self.classifier.classes_).tolist()
         return classes
 
-    def _probabilities(self, X: ArrayLike) -> Float64:
+    def _compute_probabilities(self, X: ArrayLike) -> Float64:
         """What the classifier tells of the classes at some rows, (n, K)."""
         told = self.classifier.predict_proba(X)
         shares: Float64 = check_column("predict_proba", told, "float64", (None, len(self._classes)))
@@ -302,7 +302,7 @@ class Guarantees:
             raise ValueError("predict_proba must give probabilities, got NaN")
         return shares
 
-    def _delta(self, given: float | None) -> float:
+    def _choose_delta(self, given: float | None) -> float:
         return self.certificate.delta if given is None else given
 
     # -- parts of the rows, and other sources ------------------------------------------------------
@@ -363,18 +363,18 @@ class Guarantees:
             unknown, there is only one group, a weight is above `max_weight`, or the model was fitted
             by groups or loaded from a file without its rows.
         """
-        given, n_given = self._given
-        of_groups = None if groups is None else groups_among(groups, n_given).at(given)
+        given, n_given = self._input_positions
+        of_groups = None if groups is None else encode_groups(groups, n_given).take(given)
         if weights is not None:
             weights = check_column("weights", weights, "float64", (n_given,))[given]
-        named = expect_families(families, self._impossible(of_groups))
+        named = check_families(families, self._list_unavailable_families(of_groups))
         if (weights is None) != (max_weight is None):
             raise ValueError(
                 "weights come with max_weight, the most that any may be, fixed without the rows"
             )
         kept, shift = np.arange(len(self.y)), None
         if weights is not None and max_weight is not None:
-            kept = np.flatnonzero(kept_by_weights(weights, max_weight, len(kept), random_state))
+            kept = np.flatnonzero(sample_by_weights(weights, max_weight, len(kept), random_state))
             shift = Shift("weights", max_weight)
         if len(kept) < FEWEST_ROWS:
             left = "" if weights is None else " that the weights keep"
@@ -382,34 +382,39 @@ class Guarantees:
                 f"guarantees take at least {FEWEST_ROWS} held-out rows{left}, got {len(kept)}"
             )
         share = 1 / len(named) if jointly else 1.0
-        about = how_drawn(self.certificate)
-        terms, found = Terms(self._delta(delta), share, shift=shift, **about), {}
+        about = get_sampling_facts(self.certificate)
+        terms, found = Terms(self._choose_delta(delta), share, shift=shift, **about), {}
         for name in named:
-            method, parts = FAMILIES[name] or self._whole, self._parts(name, kept, of_groups)
+            method, parts = (
+                FAMILIES[name] or self._error_method,
+                self._make_subsets(name, kept, of_groups),
+            )
             found[name] = CertificateFamily(method, parts, terms)
             next(iter(found[name].values()))  # rows in groups and a wrong delta are refused now
         return ConditionalGuarantees(found)
 
     # The row of METHODS that the error as a whole has.
-    _whole = "hold_out"
+    _error_method = "hold_out"
 
-    def _impossible(self, groups: Kinds | None) -> tuple[str, ...]:
+    def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
         """Families that these rows have no parts for."""
-        return OF_TREES if groups is not None else (*OF_TREES, *OF_GROUPS)
+        return TREE_FAMILIES if groups is not None else (*TREE_FAMILIES, *GROUP_FAMILIES)
 
-    def _parts(self, name: str, kept: Indices, groups: Kinds | None) -> dict[Any, Part]:
+    def _make_subsets(
+        self, name: str, kept: Indices, groups: CodedLabels | None
+    ) -> dict[Any, RowSubset]:
         """The parts of a family, by those of the calibration samples that are kept."""
         wrong, nats = self.wrong[kept], self.certificate.complexity
         if name == "error":
-            return {"all rows": Part("", (float(wrong.mean()),), len(wrong), nats)}
-        if name in OF_GROUPS:
+            return {"all rows": RowSubset("", (float(wrong.mean()),), len(wrong), nats)}
+        if name in GROUP_FAMILIES:
             assert groups is not None  # else the family is refused
-            own = groups.at(kept)
+            own = groups.take(kept)
             if name == "gaps":
-                return parts_of_pairs(own, wrong, self._surely_wrong[kept], nats)
-            return parts_of_kinds(own, wrong, nats)
-        kinds = self._truth if name == "recall" else self._told
-        return parts_of_kinds(kinds.at(kept), wrong, nats)
+                return make_pair_subsets(own, wrong, self._certainly_wrong[kept], nats)
+            return make_label_subsets(own, wrong, nats)
+        kinds = self._true_labels if name == "recall" else self._predicted_labels
+        return make_label_subsets(kinds.take(kept), wrong, nats)
 
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
@@ -471,9 +476,11 @@ class Guarantees:
         TypeError
             If the classifier tells no probabilities.
         """
-        score, scores = self._score(X), self._scores(per_class)
-        held: NDArray[np.bool_] = score <= _finite(scores, coverage, self._delta(delta))
-        return self._in_all_columns(held, per_class)
+        score, scores = self._compute_scores(X), self._sort_true_class_scores(per_class)
+        held: NDArray[np.bool_] = score <= _find_score_limits(
+            scores, coverage, self._choose_delta(delta)
+        )
+        return self._expand_columns(held, per_class)
 
     def certify_set(
         self, coverage: float = 0.9, delta: float | None = None, *, per_class: bool = False
@@ -496,47 +503,50 @@ class Guarantees:
         ValueError, TypeError
             As in `predict_set`.
         """
-        scores, promise = self._scores(per_class), (coverage, self._delta(delta))
-        _finite(scores, *promise)
-        drawn = how_drawn(self.certificate)
+        scores, promise = (
+            self._sort_true_class_scores(per_class),
+            (coverage, self._choose_delta(delta)),
+        )
+        _find_score_limits(scores, *promise)
+        drawn = get_sampling_facts(self.certificate)
         if not per_class:
             return scores.certificates("prediction_set", *promise, **drawn)
         parts = [str(one) for one in self._scored_classes.tolist()]
         found = np.array(scores.certificates("class_set", *promise, parts, **drawn), dtype=object)
-        return tuple(self._in_all_columns(found[None], None)[0])
+        return tuple(self._expand_columns(found[None], None)[0])
 
-    def _scores(self, per_class: bool) -> Scores:
+    def _sort_true_class_scores(self, per_class: bool) -> Scores:
         """What their classes score at the calibration samples."""
-        about = self._own_score(), self._code, self.is_worst
-        return scores_of_truth(*about, per_class=per_class)
+        about = self._get_calibration_scores(), self._find_class_codes, self.is_worst
+        return sort_truth_scores(*about, per_class=per_class)
 
     @property
     def _scored_classes(self) -> NDArray[Any]:
         """Classes that scores tell, which sets and thresholds go by."""
         return np.asarray(self.classifier.classes_)
 
-    def _in_all_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
+    def _expand_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
         """Give values of the classes that scores tell, in columns, those of all classes."""
         return values
 
     @property
-    def _code(self) -> NDArray[np.intp]:
+    def _find_class_codes(self) -> NDArray[np.intp]:
         """Place of the class of each row among those that scores tell; their number: another one."""
         place = {name: place for place, name in enumerate(self._scored_classes.tolist())}
-        names = [place.get(name, len(place)) for name in self._truth.names]
-        code: NDArray[np.intp] = np.array([*names, len(place)])[self._truth.place]
+        names = [place.get(name, len(place)) for name in self._true_labels.names]
+        code: NDArray[np.intp] = np.array([*names, len(place)])[self._true_labels.codes]
         return code
 
-    def _score(self, X: ArrayLike) -> Float64:
+    def _compute_scores(self, X: ArrayLike) -> Float64:
         """1 less the share of every class at new rows, (n, K)."""
-        self._own_shares()
-        return 1 - self._probabilities(X)
+        self._get_calibration_probabilities()
+        return 1 - self._compute_probabilities(X)
 
-    def _own_score(self) -> Float64:
+    def _get_calibration_scores(self) -> Float64:
         """The same at the calibration samples."""
-        return 1 - self._own_shares()
+        return 1 - self._get_calibration_probabilities()
 
-    def _own_shares(self) -> Float64:
+    def _get_calibration_probabilities(self) -> Float64:
         if self.shares is None:
             raise TypeError(
                 "sets of classes, margins and thresholds go by probabilities: expected a classifier "
@@ -600,35 +610,35 @@ class Guarantees:
         >>> round(point.cost_at_most, 3), round(point.recall.lowest, 3)
         (0.14, 0.865)
         """
-        classes = self._two_classes().tolist()
+        classes = self._check_two_classes().tolist()
         if self.is_worst is not None:
             raise ValueError(
                 f"thresholds have limits on both sides, and {np.sum(self.is_worst):,} rows that repeat "
                 "others have no worst case for both: leave these rows out of those given, or say what "
                 'they are by duplicates="genuine" or "copies"'
             )
-        score, code = self._second_shares(), self._code
+        score, code = self._compute_second_class_probabilities(), self._find_class_codes
         others = int((code > 1).sum())
         if others:
             raise ValueError(
                 f"thresholds are of two classes, and {others:,} of {len(code):,} rows are of others "
                 f"than {classes[0]!r} and {classes[1]!r}"
             )
-        terms = Terms(self._delta(delta), share, **how_drawn(self.certificate))
-        price = self._price_of_scores
-        found = ThresholdGuarantees(classes[1], score, code == 1, terms, named_costs(costs), price)
+        terms = Terms(self._choose_delta(delta), share, **get_sampling_facts(self.certificate))
+        price = self._score_complexity
+        found = ThresholdGuarantees(classes[1], score, code == 1, terms, check_costs(costs), price)
         sizes = [len(score)]
         if groups is not None:
-            given, n_given = self._given
-            kinds = groups_among(groups, n_given).at(given)
-            found = ThresholdGuarantees.of_groups(found, kinds.names, kinds.place)
+            given, n_given = self._input_positions
+            kinds = encode_groups(groups, n_given).take(given)
+            found = ThresholdGuarantees.divide_delta(found, kinds.names, kinds.codes)
             sizes += [one.n for one in found.groups.values()]
         if min(sizes) < FEWEST_ROWS:
             of_each = "" if groups is None else " in each group"
             raise ValueError(
                 f"thresholds take at least {FEWEST_ROWS} held-out rows{of_each}, got {min(sizes)}"
             )
-        log_chance(terms.delta, terms.share)  # a wrong one is refused now
+        compute_log_delta(terms.delta, terms.share)  # a wrong one is refused now
         return found
 
     @validate_arguments
@@ -652,12 +662,12 @@ class Guarantees:
         ValueError, TypeError
             As in `thresholds`.
         """
-        classes = self._two_classes()
-        taken = self._second_shares(X) >= number("threshold", threshold)
+        classes = self._check_two_classes()
+        taken = self._compute_second_class_probabilities(X) >= check_not_nan("threshold", threshold)
         predicted: NDArray[Any] = classes[taken.astype(np.intp)]
         return predicted
 
-    def _two_classes(self) -> NDArray[Any]:
+    def _check_two_classes(self) -> NDArray[Any]:
         """The classes that scores tell, if they are two."""
         classes = self._scored_classes
         if len(classes) != 2:
@@ -666,13 +676,13 @@ class Guarantees:
             )
         return classes
 
-    def _second_shares(self, X: ArrayLike | None = None) -> Float64:
+    def _compute_second_class_probabilities(self, X: ArrayLike | None = None) -> Float64:
         """The share of the second class at new rows, or at the calibration samples, (n,)."""
-        own = self._own_shares()
-        return (own if X is None else self._probabilities(X))[:, 1]
+        own = self._get_calibration_probabilities()
+        return (own if X is None else self._compute_probabilities(X))[:, 1]
 
     @property
-    def _price_of_scores(self) -> float:
+    def _score_complexity(self) -> float:
         """What was paid for having chosen the classifier by the judging rows, so its scores (nats)."""
         return self.certificate.complexity
 
@@ -700,16 +710,16 @@ class Guarantees:
         TypeError
             If the classifier tells no probabilities.
         """
-        return self._selective(self._delta(delta))
+        return self._certify_margins(self._choose_delta(delta))
 
-    def _selective(self, delta: float) -> tuple[Selective, ...]:
-        lead, found = leads(self._own_shares()), []
+    def _certify_margins(self, delta: float) -> tuple[Selective, ...]:
+        lead, found = compute_class_margins(self._get_calibration_probabilities()), []
         for margin in _MARGINS:
             wrong = self.wrong[lead >= margin]
             if n := len(wrong):
                 observed, nats = (int(wrong.sum()) / n,), math.log(len(_MARGINS))
                 entries = "hold_out_answers", observed, n, nats, delta, 1.0
-                certificate = certificate_of(*entries, **how_drawn(self.certificate))
+                certificate = compute_certificate(*entries, **get_sampling_facts(self.certificate))
                 found.append(Selective(margin, n / len(lead), certificate))
         return tuple(found)
 
@@ -740,17 +750,19 @@ class Guarantees:
             If the classifier tells no probabilities.
         """
         smallest = check_nonnegative("margin", margin)
-        label, lead = self._leading(X)
+        label, lead = self._predict_margins(X)
         return label, lead >= smallest
 
-    def _leading(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
+    def _predict_margins(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
         """What is predicted of new rows, and by how much the first class is before the second."""
-        return np.asarray(self.classifier.predict(X)), leads(1 - self._score(X))
+        return np.asarray(self.classifier.predict(X)), compute_class_margins(
+            1 - self._compute_scores(X)
+        )
 
 
-def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
+def _find_score_limits(scores: Scores, coverage: float, delta: float) -> Float64:
     """How far sets go, unless the classes of too many rows are in none."""
-    reach = scores.reach(coverage, delta)
+    reach = scores.find_limits(coverage, delta)
     if len(reach) == 1 and np.isinf(reach).any():
         unknown = int(np.isinf(scores.value).sum())
         raise ValueError(
@@ -821,7 +833,7 @@ class CalibrationSamples(ArrayRecord):
     def __post_init__(self) -> None:
         validate_settings(self)
         self.grown.check_tree(self.tree)
-        columns, n = checked_places(self.given, self.n_given, self.weight)
+        columns, n = check_positions(self.given, self.n_given, self.weight)
         nodes = self.tree.n_nodes
         columns["leaf"] = check_codes("leaf", self.leaf, n, nodes)
         columns["y"] = check_codes("y", self.y, n, self.grown.n_classes + self.n_others)
@@ -841,7 +853,7 @@ class CalibrationSamples(ArrayRecord):
         }
 
     @classmethod
-    def of(
+    def from_selection(
         cls,
         model_selection: ModelSelection | LabelledSelection,
         certifying: CertifyingRows,
@@ -852,7 +864,7 @@ class CalibrationSamples(ArrayRecord):
             likeliest = model_selection.likeliest
         sides, weight = certifying.sides, None
         if sides.groups is not None:
-            weight = shares_of_groups(sides.groups, sides.grow, sides.weigh)[0]
+            weight = compute_group_weights(sides.groups, sides.train, sides.calibration)[0]
         places, n_given = sides.calibration_places
         rows = cls.from_checked(
             held.tree,
@@ -876,8 +888,8 @@ class CalibrationSamples(ArrayRecord):
     @cached_property
     def held(self) -> HeldOut:
         """Both sides of the rows, counted."""
-        y = counted_classes(self.y, self.is_worst, self.grown.n_classes)
-        stats = weighed(self.tree, self.leaf, y, self.weight, self.grown)
+        y = replace_worst_classes(self.y, self.is_worst, self.grown.n_classes)
+        stats = count_calibration_rows(self.tree, self.leaf, y, self.weight, self.grown)
         grouped = self.weight is not None
         n = len(self.given) if self.weight is None else round(self.weight.sum())
         worst = count_worst(self.is_worst)
@@ -889,9 +901,9 @@ class CalibrationSamples(ArrayRecord):
         """What was expected before the calibration samples."""
         if self.splits is None:
             return branching_prior(self.tree, self.grown.n_classes)
-        return expected_structure(self.tree, self.grown, make_pruning(self.tree, self.splits))
+        return make_structure_prior(self.tree, self.grown, make_pruning(self.tree, self.splits))
 
-    def by_growing_rows(self) -> HeldOut:
+    def check_training_set(self) -> HeldOut:
         """Both sides of the rows, where there are growing ones.
 
         Raises
@@ -908,7 +920,7 @@ class CalibrationSamples(ArrayRecord):
     @cached_property
     def score(self) -> Float64:
         """1 less the share of every class in every cell, by the training samples alone, (m, K)."""
-        return class_scores(self.by_growing_rows())
+        return compute_class_scores(self.check_training_set())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -919,12 +931,12 @@ class FitGuarantees(Guarantees):
     """
 
     @cached_property
-    def _truth(self) -> Kinds:
-        return Kinds(self._classes, np.minimum(self.y, len(self._classes)))
+    def _true_labels(self) -> CodedLabels:
+        return CodedLabels(self._classes, np.minimum(self.y, len(self._classes)))
 
     @cached_property
-    def _told(self) -> Kinds:
-        return Kinds(self._classes, self.predicted)
+    def _predicted_labels(self) -> CodedLabels:
+        return CodedLabels(self._classes, self.predicted)
 
     @property
     def _is_trained(self) -> NDArray[np.bool_] | slice:
@@ -936,19 +948,19 @@ class FitGuarantees(Guarantees):
     def _scored_classes(self) -> NDArray[Any]:
         return super()._scored_classes[self._is_trained]
 
-    def _in_all_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:
+    def _expand_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:
         trained = self.classifier._trained
-        return values if trained is None else trained.spread(values, of_others)
+        return values if trained is None else trained.expand_columns(values, of_others)
 
-    def _probabilities(self, X: ArrayLike) -> Float64:
-        return super()._probabilities(X)[:, self._is_trained]
+    def _compute_probabilities(self, X: ArrayLike) -> Float64:
+        return super()._compute_probabilities(X)[:, self._is_trained]
 
-    def _own_shares(self) -> Float64:
+    def _get_calibration_probabilities(self) -> Float64:
         if self.certificate.grouped:
-            raise ValueError(OF_SINGLE_ROWS)
-        return super()._own_shares()[:, self._is_trained]
+            raise ValueError(GROUPS_NOT_SUPPORTED)
+        return super()._get_calibration_probabilities()[:, self._is_trained]
 
-    def why_no_guarantees(self) -> str | None:
+    def explain_missing_guarantees(self) -> str | None:
         """Why there are no promises beside the error as a whole; None: there are."""
         if self.certificate.grouped:
             return "the rows of the fit came in groups, and errors of single rows are counted"
@@ -975,49 +987,55 @@ class TreeGuarantees(FitGuarantees):
     ballot: Vote
     fixed: bool
 
-    _whole = "occam_vote"
+    _error_method = "occam_vote"
 
-    def _impossible(self, groups: Kinds | None) -> tuple[str, ...]:
-        return OF_GROUPS if groups is None else ()
+    def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
+        return GROUP_FAMILIES if groups is None else ()
 
-    def _parts(self, name: str, kept: Indices, groups: Kinds | None) -> dict[Any, Part]:
-        if name not in OF_TREES:
-            return super()._parts(name, kept, groups)
+    def _make_subsets(
+        self, name: str, kept: Indices, groups: CodedLabels | None
+    ) -> dict[Any, RowSubset]:
+        if name not in TREE_FAMILIES:
+            return super()._make_subsets(name, kept, groups)
         rows, nats = self.rows, self.certificate.complexity
         grown, leaf, wrong = rows.grown.n, rows.leaf[kept], self.wrong[kept]
         if name == "cells":
-            return cell_parts(rows.tree, grown, leaf, wrong, nats)
-        return leaf_parts(rows.tree, grown, self.ballot.label, leaf, wrong, nats)
+            return make_node_subsets(rows.tree, grown, leaf, wrong, nats)
+        return make_leaf_subsets(rows.tree, grown, self.ballot.label, leaf, wrong, nats)
 
     def cells(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree; None: there are no promises."""
-        return None if self.why_no_guarantees() else self.conditional_guarantees("cells").cells
+        return (
+            None
+            if self.explain_missing_guarantees()
+            else self.conditional_guarantees("cells").cells
+        )
 
-    def _score_of(self, leaf: Int32) -> Float64:
+    def _look_up_scores(self, leaf: Int32) -> Float64:
         return self.rows.score[:, : len(self._scored_classes)][leaf]
 
-    def _score(self, X: ArrayLike) -> Float64:
-        return self._score_of(self.classifier.apply(X))
+    def _compute_scores(self, X: ArrayLike) -> Float64:
+        return self._look_up_scores(self.classifier.apply(X))
 
-    def _own_score(self) -> Float64:
-        if self.rows.by_growing_rows().grouped:
-            raise ValueError(OF_SINGLE_ROWS)
-        return self._score_of(self.rows.leaf)
+    def _get_calibration_scores(self) -> Float64:
+        if self.rows.check_training_set().grouped:
+            raise ValueError(GROUPS_NOT_SUPPORTED)
+        return self._look_up_scores(self.rows.leaf)
 
-    def _second_shares(self, X: ArrayLike | None = None) -> Float64:
-        return 1 - (self._own_score() if X is None else self._score(X))[:, 1]
+    def _compute_second_class_probabilities(self, X: ArrayLike | None = None) -> Float64:
+        return 1 - (self._get_calibration_scores() if X is None else self._compute_scores(X))[:, 1]
 
     # The training samples alone tell the scores.
-    _price_of_scores = 0.0
+    _score_complexity = 0.0
 
-    def _selective(self, delta: float) -> tuple[Selective, ...]:
+    def _certify_margins(self, delta: float) -> tuple[Selective, ...]:
         held, prior = self.rows.held, self.rows.structure
         return selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
 
-    def _leading(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
+    def _predict_margins(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
         leaf = self.classifier.apply(X)
         label: NDArray[Any] = self._scored_classes.take(self.ballot.label.take(leaf))
-        return label, margins(self.ballot)[leaf]
+        return label, compute_node_margins(self.ballot)[leaf]
 
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
         """Certify any pruning of the tree with the labels of the training samples, edited by hand, too.
@@ -1043,10 +1061,10 @@ class TreeGuarantees(FitGuarantees):
             As in `selective_certificates`, if the weights are not 0 and 1, or with a `Grid`: labels are
             weighed there, and a pruning has none of its own.
         """
-        held = self.rows.by_growing_rows()
+        held = self.rows.check_training_set()
         if not isinstance(pruning, NodeWeights):
             raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
-        return occam_pruning(held, pruning, self.rows.structure, self._delta(delta))
+        return occam_pruning(held, pruning, self.rows.structure, self._choose_delta(delta))
 
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
         """Draw a single pruning from the posterior of the fit, once, and certify it.
@@ -1070,19 +1088,21 @@ class TreeGuarantees(FitGuarantees):
         ValueError
             As in `certify_pruning`.
         """
-        held, posterior = self.rows.by_growing_rows(), self.classifier.weights_
+        held, posterior = self.rows.check_training_set(), self.classifier.weights_
         seed = check_random_state(random_state).randint(2**31 - 1)
-        return single_draw(held, posterior, self.rows.structure, self._delta(delta), rng=seed)
+        return single_draw(
+            held, posterior, self.rows.structure, self._choose_delta(delta), rng=seed
+        )
 
 
-def asks(
+def delegate_to_guarantees(
     method: Callable[Concatenate[Any, Arguments], Result],
 ) -> Callable[Concatenate[Any, Arguments], Result]:
     """Make a method of models of one of their guarantees, which answer it."""
 
     @snapshot_method
     @wraps(method)
-    def asked(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def call_guarantees(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         guarantees = self.guarantees_
         if guarantees is None:
             raise ValueError(
@@ -1092,13 +1112,13 @@ def asks(
         answer: Result = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer
 
-    return asked
+    return call_guarantees
 
 
 # -- any classifier --------------------------------------------------------------------------------
 
 
-def _judged(
+def _evaluate_rows(
     classifier: Any,
     X: Any,
     y: ArrayLike,
@@ -1108,8 +1128,8 @@ def _judged(
     duplicates: Duplicates,
 ) -> Guarantees:
     """What rows say of a classifier by its predictions alone."""
-    predicted, truth = outcomes(classifier, X, y)
-    judged = rows_that_judge(classifier, X, truth, duplicates)
+    predicted, truth = predict_rows(classifier, X, y)
+    judged = select_calibration_rows(classifier, X, truth, duplicates)
     rows = judged.rows
     errors = judged.count_errors(predicted != truth)
     n_given, predicted, truth = len(truth), predicted[rows], truth[rows]
@@ -1195,10 +1215,12 @@ def certify(
     >>> round(certificate.risk, 3), round(certificate.bound, 3)
     (0.108, 0.144)
     """
-    if lies_in_files(X):
+    if is_file_source(X):
         batches = read_batches(classifier, X, y)
         return certify_batches(classifier, batches, delta, look=look, duplicates=duplicates)
-    return _judged(classifier, X, y, delta, share_of_look(look), duplicates=duplicates).certificate
+    return _evaluate_rows(
+        classifier, X, y, delta, compute_look_fraction(look), duplicates=duplicates
+    ).certificate
 
 
 @validate_arguments
@@ -1277,7 +1299,7 @@ def conditional_guarantees(
     0        66           0.030          0.106            0.894
     1       203           0.133          0.188            0.812
     """
-    judged = _judged(classifier, X, y, delta, duplicates=duplicates)
+    judged = _evaluate_rows(classifier, X, y, delta, duplicates=duplicates)
     return judged.conditional_guarantees(
         families,
         groups=groups,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.certificates.certificate import Certificate, certificate_of
+from certree.certificates.certificate import Certificate, compute_certificate
 from certree.interface.arrays import to_array
 from certree.interface.fitted_state import check_one_target
 from certree.interface.signatures import validate_arguments
@@ -78,7 +78,7 @@ def hold_out_best(
             f"errors must be whole numbers in 0 .. n with n >= 1, got {errors!r}, {n!r}"
         )
     risk = float(min(counted)) / n
-    return certificate_of(method, (risk,), n, math.log(len(counted)), delta, share)
+    return compute_certificate(method, (risk,), n, math.log(len(counted)), delta, share)
 
 
 @validate_arguments
@@ -104,10 +104,10 @@ def hold_out_mean(
     """
     if n < 1 or not 0 <= risk <= 1:
         raise ValueError(f"expected a risk in 0 .. 1 of n >= 1 rows, got {risk!r}, {n!r}")
-    return certificate_of("hold_out_mean", (risk,), n, 0.0, delta, share, grouped=grouped)
+    return compute_certificate("hold_out_mean", (risk,), n, 0.0, delta, share, grouped=grouped)
 
 
-def share_of_look(look: Any) -> float:
+def compute_look_fraction(look: Any) -> float:
     """Share of delta that one of any number of looks at training samples uses up; they sum to 1."""
     if look is None:
         return 1.0
@@ -116,7 +116,7 @@ def share_of_look(look: Any) -> float:
     return 6 / (math.pi * int(look)) ** 2
 
 
-def outcomes(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     """What any classifier predicts of some rows, and their classes."""
     if not hasattr(classifier, "predict"):
         raise TypeError(f"classifier must be a fitted classifier, got {shortened(classifier)}")
@@ -126,7 +126,7 @@ def outcomes(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArr
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
     classes = getattr(classifier, "classes_", None)
     if classes is None:
-        _expect_kinds_of("y", truth, predicted)
+        _check_label_types("y", truth, predicted)
     else:
         expect_known_labels("y", truth, np.asarray(classes))
     return predicted, truth
@@ -138,30 +138,30 @@ def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) 
     All of them would count as errors, and nothing would say that they are those of another table. Some
     that are unknown may well come with new rows.
     """
-    _expect_kinds_of(name, labels, classes)
-    came, known = _plain(labels), _plain(classes)
+    _check_label_types(name, labels, classes)
+    came, known = _to_python_objects(labels), _to_python_objects(classes)
     if came and set(came).isdisjoint(known):
         raise ValueError(
             f"{name} must hold classes among {shortened(known)}, got {shortened(came)}"
         )
 
 
-def _expect_kinds_of(name: str, labels: NDArray[Any], known: NDArray[Any]) -> None:
+def _check_label_types(name: str, labels: NDArray[Any], known: NDArray[Any]) -> None:
     """Refuse labels that are text where the known ones are numbers, and the like."""
-    kinds = set(map(_kind, _plain(known)))
-    strange = [label for label in _plain(labels) if _kind(label) not in kinds]
+    kinds = set(map(_get_label_type, _to_python_objects(known)))
+    strange = [label for label in _to_python_objects(labels) if _get_label_type(label) not in kinds]
     if strange:
         raise ValueError(
-            f"{name} must hold classes of one kind with {shortened(_plain(known))}, "
+            f"{name} must hold classes of one kind with {shortened(_to_python_objects(known))}, "
             f"got {shortened(strange)}"
         )
 
 
-def _plain(labels: NDArray[Any]) -> list[Any]:
+def _to_python_objects(labels: NDArray[Any]) -> list[Any]:
     """Labels as objects of Python, dates in one unit."""
     values: list[Any] = (labels.astype("M8[us]") if labels.dtype.kind == "M" else labels).tolist()
     return values
 
 
-def _kind(label: Any) -> type:
+def _get_label_type(label: Any) -> type:
     return next((kind for kind in (str, Real) if isinstance(label, kind)), type(label))

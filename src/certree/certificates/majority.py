@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
-from certree.certificates.certificate import Certificate, certificate_of, how_drawn
+from certree.certificates.calibration_set import HeldOut
+from certree.certificates.certificate import Certificate, compute_certificate, get_sampling_facts
 from certree.certificates.inequalities.posterior_moments import (
     LeafVotes,
     WrongRange,
@@ -19,9 +20,8 @@ from certree.certificates.inequalities.posterior_moments import (
     wrong_range,
 )
 from certree.certificates.methods import DRAWS, METHODS
-from certree.certificates.posteriors import Law, ballot_of, divergence
+from certree.certificates.posteriors import Posterior, cast_posterior_vote, divergence
 from certree.certificates.priors import Prior
-from certree.certificates.weighing import HeldOut
 from certree.interface.arrays import ArrayRecord, Float64, check_column, check_nonnegative, to_array
 from certree.interface.signatures import validate_arguments
 from certree.votes import Vote
@@ -30,7 +30,7 @@ from certree.votes import Vote
 TUPLES = tuple((n_draws, n_wrong) for n_draws in range(1, 6) for n_wrong in range(1, n_draws + 1))
 
 
-class Weighed:
+class PosteriorVote:
     """A posterior over prunings, what it votes and how far it is from its prior, for several bounds.
 
     Parameters
@@ -51,12 +51,14 @@ class Weighed:
     """
 
     def __init__(
-        self, held: HeldOut, posterior: Law, prior: Prior, ballot: Vote | None = None
+        self, held: HeldOut, posterior: Posterior, prior: Prior, ballot: Vote | None = None
     ) -> None:
-        self.complexity = divergence(posterior, prior.of(held.tree, held.grown))
+        self.complexity = divergence(posterior, prior.check_source(held.tree, held.grown))
         self.held = held
-        self.ballot = ballot_of(held.tree, held.stats, posterior) if ballot is None else ballot
-        self._judged = LeafVotes.of(held.tree, held.stats, self.ballot)
+        self.ballot = (
+            cast_posterior_vote(held.tree, held.stats, posterior) if ballot is None else ballot
+        )
+        self._leaf_votes = LeafVotes.from_counts(held.tree, held.stats, self.ballot)
 
     def certificate(
         self,
@@ -77,8 +79,8 @@ class Weighed:
         held, nats = self.held, self.complexity
         risk = self.gibbs if METHODS[method].subject == DRAWS else self.risk
         certificates = [
-            certificate_of(
-                method, observed, held.n, nats, delta, share, risk=risk, **how_drawn(held)
+            compute_certificate(
+                method, observed, held.n, nats, delta, share, risk=risk, **get_sampling_facts(held)
             )
             for observed in every
         ]
@@ -86,7 +88,7 @@ class Weighed:
 
     def tuples(self, n_draws: int, n_wrong: int) -> float:
         """Share of the rows that so many of so many draws get wrong."""
-        return self._judged.tuple_risk(n_draws, n_wrong)
+        return self._leaf_votes.tuple_risk(n_draws, n_wrong)
 
     @cached_property
     def gibbs(self) -> float:
@@ -96,12 +98,12 @@ class Weighed:
     @cached_property
     def risk(self) -> float:
         """Share of the rows that the majority vote gets wrong."""
-        return self.held.error_of(self.ballot.label)
+        return self.held.compute_error(self.ballot.label)
 
     @property
     def one_wrong(self) -> float:
         """Share of the rows that one of two draws gets wrong."""
-        return self._judged.one_wrong()
+        return self._leaf_votes.one_wrong()
 
     @property
     def differing(self) -> float:
@@ -115,7 +117,7 @@ class Weighed:
 
 
 # What each bound takes besides the rows, the complexity and delta.
-_OBSERVED: dict[str, Callable[[Weighed], tuple[float, ...]]] = {
+_OBSERVED: dict[str, Callable[[PosteriorVote], tuple[float, ...]]] = {
     "gibbs_kl": lambda posterior: (posterior.gibbs,),
     "gibbs_lambda": lambda posterior: (posterior.gibbs,),
     "vote_first_order": lambda posterior: (posterior.gibbs,),
@@ -138,7 +140,7 @@ _OBSERVED: dict[str, Callable[[Weighed], tuple[float, ...]]] = {
 @validate_arguments
 def certify_posterior(
     held: HeldOut,
-    posterior: Law,
+    posterior: Posterior,
     prior: Prior,
     delta: float = 0.05,
     share: float = 1.0,
@@ -208,11 +210,11 @@ def certify_posterior(
     >>> round(certify_posterior(held, posterior, prior, method="vote_tandem").bound, 3)
     0.099
     """
-    return Weighed(held, posterior, prior).certificate(method, delta, share, tuples)
+    return PosteriorVote(held, posterior, prior).certificate(method, delta, share, tuples)
 
 
-OF_PAIRS = ("ensemble_tandem", "ensemble_either_wrong")
-OF_ENSEMBLES = ("ensemble_first_order", *OF_PAIRS)
+PAIR_METHODS = ("ensemble_tandem", "ensemble_either_wrong")
+ENSEMBLE_METHODS = ("ensemble_first_order", *PAIR_METHODS)
 
 # Rows that are judged at a time, so that tables of voters and rows stay small.
 _BLOCK = 2**14
@@ -239,10 +241,10 @@ class Overlaps(ArrayRecord):
     both_wrong: Float64
 
     @classmethod
-    def over(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> Overlaps:
+    def sum_blocks(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> Overlaps:
         """Sum over parts of the rows, each by tables (T, n) of who is wrong and who is judged.
 
-        Nobody may be wrong where he is not judged; `rows` are those of `shared_rows`.
+        Nobody may be wrong where he is not judged; `rows` are those of `count_shared_rows`.
         """
         sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in parts)
         return cls(rows, *reduce(np.add, sums))
@@ -253,21 +255,23 @@ class Overlaps(ArrayRecord):
         return int(self.rows.diagonal().min())
 
     @property
-    def n_of_pairs(self) -> int:
+    def min_pair_rows(self) -> int:
         """Rows that every pair is judged by, at least."""
         return int(self.rows.min())
 
-    def one(self, weight: Float64) -> float:
+    def compute_risk(self, weight: Float64) -> float:
         """Risk of a voter that is drawn with these weights."""
         return float(weight @ (self.first_wrong.diagonal() / self.rows.diagonal()))
 
-    def both(self, weight: Float64) -> float:
+    def compute_tandem_risk(self, weight: Float64) -> float:
         """Risk that two voters, drawn each with these weights, are both wrong."""
         return float(weight @ (self.both_wrong / self.rows) @ weight)
 
-    def either(self, weight: Float64) -> float:
+    def compute_either_risk(self, weight: Float64) -> float:
         """Risk that one of two voters is wrong, of which the rows that judge them both tell."""
-        return float(2 * weight @ (self.first_wrong / self.rows) @ weight) - self.both(weight)
+        return float(
+            2 * weight @ (self.first_wrong / self.rows) @ weight
+        ) - self.compute_tandem_risk(weight)
 
     def certificate(
         self,
@@ -279,19 +283,19 @@ class Overlaps(ArrayRecord):
         share: float,
     ) -> Certificate:
         """Certify the vote with these weights; see `certify_ensemble`."""
-        pairs = method in OF_PAIRS
-        n = self.n_of_pairs if pairs else self.n
+        pairs = method in PAIR_METHODS
+        n = self.min_pair_rows if pairs else self.n
         if n < 1:
             least = "pair of voters" if pairs else "voter"
             raise ValueError(f"every {least} must be judged by at least one row")
         observed = {
-            "ensemble_first_order": self.one,
-            "ensemble_tandem": self.both,
-            "ensemble_either_wrong": self.either,
+            "ensemble_first_order": self.compute_risk,
+            "ensemble_tandem": self.compute_tandem_risk,
+            "ensemble_either_wrong": self.compute_either_risk,
         }[method](weight)
         # Sums of shares may be above 1 by their rounding.
         share_wrong = min(max(observed, 0.0), 1.0)
-        return certificate_of(method, (share_wrong,), n, complexity, delta, share, risk=risk)
+        return compute_certificate(method, (share_wrong,), n, complexity, delta, share, risk=risk)
 
 
 @validate_arguments
@@ -365,14 +369,14 @@ def certify_ensemble(
     >>> round(certify_ensemble(wrong, judged, method="ensemble_first_order").bound, 3)
     0.472
     """
-    if method not in OF_ENSEMBLES:
-        raise ValueError(f"method must be one of {', '.join(OF_ENSEMBLES)}, got {method!r}")
-    out, shares = _tables(judged, wrong)
-    weights = _weights(weight, len(out))
+    if method not in ENSEMBLE_METHODS:
+        raise ValueError(f"method must be one of {', '.join(ENSEMBLE_METHODS)}, got {method!r}")
+    out, shares = _check_tables(judged, wrong)
+    weights = _check_weights(weight, len(out))
     parts = ((shares[:, part], out[:, part]) for part in blocks(out.shape[1]))
-    overlaps = Overlaps.over(shared_rows(out), parts)
+    overlaps = Overlaps.sum_blocks(count_shared_rows(out), parts)
     if risk is None:
-        risk = _half_wrong(shares, out, weights)
+        risk = _compute_vote_error(shares, out, weights)
     nats = float(rel_entr(weights, 1 / len(weights)).sum()) + check_nonnegative(
         "complexity", complexity
     )
@@ -384,13 +388,13 @@ def blocks(n: int) -> Iterator[slice]:
     return (slice(first, first + _BLOCK) for first in range(0, n, _BLOCK))
 
 
-def shared_rows(judged: NDArray[Any]) -> Float64:
+def count_shared_rows(judged: NDArray[Any]) -> Float64:
     """Number of rows that each pair of voters is judged by, (T, T), by a table (T, n)."""
     parts = (judged[:, part].astype(np.float64) for part in blocks(judged.shape[1]))
     return sum((part @ part.T for part in parts), np.zeros((len(judged), len(judged))))
 
 
-def _tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
+def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
     out, shares = to_array("judged", judged), to_array("wrong", wrong)
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:
         raise ValueError(
@@ -405,7 +409,7 @@ def _tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
     return out.astype(np.float64), np.clip(read, 0.0, 1.0)
 
 
-def _weights(weight: ArrayLike | None, n_voters: int) -> Float64:
+def _check_weights(weight: ArrayLike | None, n_voters: int) -> Float64:
     if weight is None:
         return np.full(n_voters, 1 / n_voters)
     given = check_column("weight", weight, "float64", (n_voters,))
@@ -414,7 +418,7 @@ def _weights(weight: ArrayLike | None, n_voters: int) -> Float64:
     return given
 
 
-def _half_wrong(wrong: Float64, judged: Float64, weight: Float64) -> float:
+def _compute_vote_error(wrong: Float64, judged: Float64, weight: Float64) -> float:
     """Share of the rows, of those that judge a voter with weight, on which half of these are wrong."""
     votes = weight @ judged
     known = votes > 0

@@ -292,7 +292,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-def inequality_of(method: str) -> Inequality:
+def get_inequality(method: str) -> Inequality:
     """The inequality by which a row of `METHODS` certifies."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")

@@ -21,16 +21,17 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from certree.certificates.calibration_set import HeldOut
 from certree.certificates.certificate import Certificate
 from certree.certificates.inequalities import bounds
-from certree.certificates.majority import Weighed
-from certree.certificates.methods import inequality_of
+from certree.certificates.majority import PosteriorVote
+from certree.certificates.methods import get_inequality
 from certree.certificates.occam import occam_mean, occam_pruning, occam_vote
 from certree.certificates.posteriors import (
     LabelledWeights,
-    ballot_of,
-    gibbs_family,
+    cast_posterior_vote,
     labelled_posterior,
+    make_gibbs_family,
 )
 from certree.certificates.priors import (
     DOUBTS,
@@ -43,7 +44,6 @@ from certree.certificates.priors import (
     mix_priors,
     trust_labels,
 )
-from certree.certificates.weighing import HeldOut
 from certree.interface.arrays import Int32
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
@@ -68,14 +68,14 @@ _OF_MAJORITY = (
     "vote_tuples",
 )
 
-_Law = TypeVar("_Law", NodeWeights, LabelledWeights)
+_Posterior = TypeVar("_Posterior", NodeWeights, LabelledWeights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Voted(Generic[_Law]):
+class CandidateVote(Generic[_Posterior]):
     """A posterior that stands for selection: its vote, and its temperature if it is one of the path."""
 
-    posterior: _Law
+    posterior: _Posterior
     ballot: Vote
     lambda_error: float | None
 
@@ -111,7 +111,7 @@ class SelectedModel:
     lambda_error: float | None
 
 
-class _Electorate:
+class _SelectionData:
     """The rows of a selection; a pickle holds the fields, and nothing that is computed from them."""
 
     held: HeldOut
@@ -136,7 +136,7 @@ class _Electorate:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelSelection(_Electorate):
+class ModelSelection(_SelectionData):
     """What the candidates share.
 
     Parameters
@@ -174,7 +174,7 @@ class ModelSelection(_Electorate):
     @cached_property
     def structure(self) -> Prior:
         """The mixture of priors over prunings that the training samples and the tree allow."""
-        return expected_structure(self.held.tree, self.held.grown, self.likeliest)
+        return make_structure_prior(self.held.tree, self.held.grown, self.likeliest)
 
     @cached_property
     def likeliest(self) -> NodeWeights:
@@ -197,25 +197,27 @@ class ModelSelection(_Electorate):
         """What every node votes for, by the counts of both sides."""
         return self.voting.ballots(self.held.tree, self.both)
 
-    def candidates(self, posteriors: Sequence[NodeWeights] = ()) -> Iterable[Voted[NodeWeights]]:
+    def candidates(
+        self, posteriors: Sequence[NodeWeights] = ()
+    ) -> Iterable[CandidateVote[NodeWeights]]:
         """The votes of some posteriors; none: of every posterior along the path of Gibbs posteriors."""
         given: list[tuple[float | None, NodeWeights]] = [
             (None, posterior) for posterior in posteriors
         ]
         for value, posterior in given or self.path():
-            yield Voted(posterior, self.ballots.cast(self.held.tree, posterior), value)
+            yield CandidateVote(posterior, self.ballots.cast(self.held.tree, posterior), value)
 
     def path(self) -> Iterable[tuple[float, NodeWeights]]:
         """Gibbs posteriors of every temperature and of a posterior of each kind in the prior."""
         plain, by_count, *centred = self.structure.distributions
         centre = centred[DOUBTS.index(0.01)]
         for posterior in (centre, plain, by_count):  # the likeliest winner first
-            family = gibbs_family(self.held.tree, self.stats, posterior)
+            family = make_gibbs_family(self.held.tree, self.stats, posterior)
             for value in PATH:
                 yield value, family.solve(value, 0.0)
 
 
-def expected_structure(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
+def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
     """The mixture of priors that training samples, and their likeliest pruning, allow."""
     plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
     centred = doubted_prior(tree, grown, pruning)
@@ -223,7 +225,7 @@ def expected_structure(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Pr
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledSelection(_Electorate):
+class LabelledSelection(_SelectionData):
     """The same for labelled prunings of a tree that no row has grown or labelled.
 
     Parameters
@@ -250,11 +252,13 @@ class LabelledSelection(_Electorate):
         """The same: no rows propose a labelling."""
         return self.structure
 
-    def candidates(self) -> Iterable[Voted[LabelledWeights]]:
+    def candidates(self) -> Iterable[CandidateVote[LabelledWeights]]:
         """The votes of every posterior along the path of Gibbs posteriors."""
         for value in PATH:
             posterior = labelled_posterior(self.held.tree, self.stats, self.prior, value)
-            yield Voted(posterior, ballot_of(self.held.tree, self.stats, posterior), value)
+            yield CandidateVote(
+                posterior, cast_posterior_vote(self.held.tree, self.stats, posterior), value
+            )
 
 
 @validate_arguments
@@ -305,9 +309,9 @@ def select_model(
     """
     if selection not in ("best", "vote"):
         raise ValueError(f'selection must be "best" or "vote", got {selection!r}')
-    proposed = _certified(model_selection, model_selection.alone.label)
-    best, voted = _best(model_selection, model_selection.candidates(posteriors))
-    alternatives, others = (proposed, voted), tuple(_others(model_selection, best))
+    proposed = _certify_labels(model_selection, model_selection.alone.label)
+    best, voted = _find_best_vote(model_selection, model_selection.candidates(posteriors))
+    alternatives, others = (proposed, voted), tuple(_certify_alternatives(model_selection, best))
     if selection == "best" and proposed.bound <= voted.bound:
         grown = model_selection.held.grown
         return SelectedModel(
@@ -348,8 +352,10 @@ def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
     ----------
     Langford, "Tutorial on practical prediction theory for classification", JMLR 2005.
     """
-    best, voted = _best(model_selection, model_selection.candidates())
-    weighed = Weighed(model_selection.held, best.posterior, model_selection.prior, best.ballot)
+    best, voted = _find_best_vote(model_selection, model_selection.candidates())
+    weighed = PosteriorVote(
+        model_selection.held, best.posterior, model_selection.prior, best.ballot
+    )
     others = (weighed.certificate("gibbs_kl", model_selection.delta),)
     counts = model_selection.stats.counts[:, : model_selection.held.n_classes]
     stats = NodeStats(counts, best.ballot.label, model_selection.stats.weight_unit)
@@ -358,28 +364,31 @@ def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
     )
 
 
-def _certified(model_selection: ModelSelection | LabelledSelection, label: Int32) -> Certificate:
+def _certify_labels(
+    model_selection: ModelSelection | LabelledSelection, label: Int32
+) -> Certificate:
     """The bound of a labelling of the cells, by its prior mass."""
     certify = occam_mean if model_selection.held.grouped else occam_vote
     return certify(model_selection.held, label, model_selection.prior, model_selection.delta)
 
 
-def _best(
-    model_selection: ModelSelection | LabelledSelection, candidates: Iterable[Voted[_Law]]
-) -> tuple[Voted[_Law], Certificate]:
+def _find_best_vote(
+    model_selection: ModelSelection | LabelledSelection,
+    candidates: Iterable[CandidateVote[_Posterior]],
+) -> tuple[CandidateVote[_Posterior], Certificate]:
     """The first vote with the lowest bound of its labelling, and that bound."""
     held, log_delta = model_selection.held, math.log(model_selection.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
     best, below = None, 1.0
     for candidate in candidates:
         label = candidate.ballot.label
-        risk = held.error_of(label)
+        risk = held.compute_error(label)
         # Most are no better than the best so far, many of them not even without any complexity.
         if not holds(below, risk, held.n, 0.0, log_delta):
             continue
         if not holds(below, risk, held.n, -model_selection.prior.log_mass(label), log_delta):
             continue
-        certificate = _certified(model_selection, label)
+        certificate = _certify_labels(model_selection, label)
         if certificate.bound <= below:
             best = candidate, certificate
             below = math.nextafter(certificate.bound, 0.0)
@@ -387,7 +396,9 @@ def _best(
     return best
 
 
-def _others(model_selection: ModelSelection, best: Voted[NodeWeights]) -> Iterable[Certificate]:
+def _certify_alternatives(
+    model_selection: ModelSelection, best: CandidateVote[NodeWeights]
+) -> Iterable[Certificate]:
     """Bounds on prunings and, if they vote by their labels, on their draws and majority."""
     held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
     if not held.grouped:
@@ -396,7 +407,7 @@ def _others(model_selection: ModelSelection, best: Voted[NodeWeights]) -> Iterab
     # Bounds by draws are about labels of the training samples. A mean vote has others, and so has a
     # majority whose labels slopes have moved by the counts of both sides.
     by_label = model_selection.voting.kind == "majority" and model_selection.voting.slopes is None
-    weighed = Weighed(held, best.posterior, prior, best.ballot if by_label else None)
+    weighed = PosteriorVote(held, best.posterior, prior, best.ballot if by_label else None)
     yield weighed.certificate("gibbs_kl", delta)
     if by_label:
         for method in _OF_MAJORITY:
@@ -436,12 +447,12 @@ class PowerLaw(NamedTuple):
     level: float
     exponent: float
 
-    def at(self, share: float) -> float:
+    def predict(self, share: float) -> float:
         """The error that is expected if this share grows, at most 1."""
         return min(self.level * share**-self.exponent, 1.0)
 
 
-def power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> PowerLaw:
+def fit_power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> PowerLaw:
     """The likeliest power law, where points are as certain as their errors are many.
 
     The regression of the logarithm of the error on that of the share, with a normal prior on the
@@ -459,7 +470,7 @@ def power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> PowerL
     return PowerLaw(math.exp(level), likeliest)
 
 
-def fraction_to_train(
+def choose_train_fraction(
     curve: Sequence[CurvePoint],
     n: int,
     delta: float,
@@ -493,14 +504,14 @@ def fraction_to_train(
     if not curve:
         return PILOT
     posterior, inequality = (
-        power_law(curve, exponent),
-        inequality_of("occam_mean" if grouped else "occam_vote"),
+        fit_power_law(curve, exponent),
+        get_inequality("occam_mean" if grouped else "occam_vote"),
     )
 
     def expected(share: float) -> float:
         weighing = n - round(share * n)
         if weighing < 1:
             return math.inf
-        return inequality.bound(posterior.at(share), weighing, complexity, math.log(delta))
+        return inequality.bound(posterior.predict(share), weighing, complexity, math.log(delta))
 
     return min(SHARES, key=expected)

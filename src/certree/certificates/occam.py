@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.certificates.certificate import Certificate, certificate_of, how_drawn
+from certree.certificates.calibration_set import HeldOut, HeldOutNumbers
+from certree.certificates.certificate import Certificate, compute_certificate, get_sampling_facts
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.priors import Prior, add_candidate_labels, allow_abstention
-from certree.certificates.weighing import HeldOut, HeldOutNumbers
 from certree.interface.arrays import Float64, check_codes, check_column
 from certree.interface.signatures import validate_arguments
 from certree.tree import Tree
@@ -32,7 +32,7 @@ class Drawn:
     certificate: Certificate
 
 
-def _by_risk(
+def _certify_risk(
     method: str,
     held: HeldOut | HeldOutNumbers,
     risk: float,
@@ -42,17 +42,17 @@ def _by_risk(
     **rest: Any,
 ) -> Certificate:
     """Certify by the observed risk alone."""
-    about = how_drawn(held) | rest
-    return certificate_of(method, (risk,), held.n, nats, delta, share, **about)
+    about = get_sampling_facts(held) | rest
+    return compute_certificate(method, (risk,), held.n, nats, delta, share, **about)
 
 
-def _of_label(
+def _certify_label(
     method: str, held: HeldOut, label: ArrayLike, prior: Prior, delta: float, share: float
 ) -> Certificate:
-    prior.of(held.tree, held.grown)
+    prior.check_source(held.tree, held.grown)
     cells = check_codes("label", label, held.tree.n_nodes, held.n_classes)
     nats = max(-prior.log_mass(cells), 0.0)
-    return _by_risk(method, held, held.error_of(cells), nats, delta, share)
+    return _certify_risk(method, held, held.compute_error(cells), nats, delta, share)
 
 
 @validate_arguments
@@ -99,7 +99,7 @@ def occam_vote(
     >>> certificate.risk, round(certificate.bound, 3)
     (0.0, 0.017)
     """
-    return _of_label("occam_vote", held, label, prior, delta, share)
+    return _certify_label("occam_vote", held, label, prior, delta, share)
 
 
 @validate_arguments
@@ -123,7 +123,7 @@ def occam_mean(
     -------
     Certificate
     """
-    return _of_label("occam_mean", held, label, prior, delta, share)
+    return _certify_label("occam_mean", held, label, prior, delta, share)
 
 
 @validate_arguments
@@ -153,7 +153,7 @@ def occam_answers(
     ValueError
         As `occam_vote`, or if no row is answered.
     """
-    prior.of(held.tree, held.grown)
+    prior.check_source(held.tree, held.grown)
     if prior.n_labels != held.n_classes + 1:
         raise ValueError(f"prior must have {held.n_classes + 1} labels, got {prior.n_labels}")
     cells = check_codes("label", label, held.tree.n_nodes, prior.n_labels)
@@ -162,10 +162,10 @@ def occam_answers(
     answered = round(held.n - quiet)
     if answered == 0:
         raise ValueError("expected at least one calibration sample that is answered")
-    risk = (held.error_of(cells) * held.n - quiet) / answered
+    risk = (held.compute_error(cells) * held.n - quiet) / answered
     nats = max(-prior.log_mass(cells), 0.0)
     entries = "occam_answers", (risk,), answered, nats, delta, share
-    return certificate_of(*entries, **how_drawn(held))
+    return compute_certificate(*entries, **get_sampling_facts(held))
 
 
 @validate_arguments
@@ -194,10 +194,10 @@ def occam_pruning(
     ValueError
         As `occam_vote`, or if the weights are not 0 and 1.
     """
-    prior.of(held.tree, held.grown)
-    risk = held.error_of_pruning(pruning)
+    prior.check_source(held.tree, held.grown)
+    risk = held.compute_pruning_error(pruning)
     nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
-    return _by_risk("occam_pruning", held, risk, nats, delta, share)
+    return _certify_risk("occam_pruning", held, risk, nats, delta, share)
 
 
 @validate_arguments
@@ -233,12 +233,12 @@ def single_draw(
         The pruning, and the certificate, whose complexity is the log of the posterior's probability
         of the pruning over the prior's; it may be negative.
     """
-    prior.of(held.tree, held.grown)
+    prior.check_source(held.tree, held.grown)
     pruning = sample_pruning(held.tree, posterior, rng)
-    risk = held.error_of_pruning(pruning)
+    risk = held.compute_pruning_error(pruning)
     log_posterior = -kl_divergence(held.tree, pruning, posterior)
     nats = log_posterior - prior.log_mass_of_pruning(pruning)
-    return Drawn(pruning, _by_risk("single_draw", held, risk, nats, delta, share))
+    return Drawn(pruning, _certify_risk("single_draw", held, risk, nats, delta, share))
 
 
 @validate_arguments
@@ -266,8 +266,8 @@ def absolute_error(
     Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
     """
     numbers: Float64 = check_column("value", value, "float64", (held.tree.n_nodes,))
-    entries = "absolute_error", held, held.loss_of(numbers), 0.0
-    return _by_risk(*entries, delta, share, unit=float(held.limit))
+    entries = "absolute_error", held, held.compute_loss(numbers), 0.0
+    return _certify_risk(*entries, delta, share, unit=float(held.limit))
 
 
 @validate_arguments
@@ -312,8 +312,8 @@ def absolute_error_pruning(
     means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
     value = means.cast(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
     nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
-    entries = "absolute_error_pruning", held, held.loss_of(value), nats
-    return _by_risk(*entries, delta, share, unit=float(held.limit))
+    entries = "absolute_error_pruning", held, held.compute_loss(value), nats
+    return _certify_risk(*entries, delta, share, unit=float(held.limit))
 
 
 # Shares of the rows that are answered, at most; a margin for each is tried.
@@ -346,12 +346,12 @@ class Selective:
         )
 
 
-def margins(ballot: Vote) -> Float64:
+def compute_node_margins(ballot: Vote) -> Float64:
     """By how much the class with the most votes is before the second in every cell, (m,)."""
-    return leads(ballot.score)
+    return compute_class_margins(ballot.score)
 
 
-def leads(shares: Float64) -> Float64:
+def compute_class_margins(shares: Float64) -> Float64:
     """By how much the first of the classes is before the second, of shares (n, K)."""
     if shares.shape[1] == 1:
         return np.ones(len(shares))
@@ -403,8 +403,8 @@ def selective_certificates(
     Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017, for the
     guarantee as such; the bound is Langford's, JMLR 2005.
     """
-    lead, winner = margins(ballot.check_tree(held.tree)), ballot.label
-    tried = _margins(held.tree, lead, held.grown.n if fixed else held.stats.n)
+    lead, winner = compute_node_margins(ballot.check_tree(held.tree)), ballot.label
+    tried = _choose_margins(held.tree, lead, held.grown.n if fixed else held.stats.n)
     labels = {margin: np.where(lead >= margin, winner, held.n_classes) for margin in tried}
     silent = allow_abstention(prior)
     if fixed:
@@ -418,7 +418,7 @@ def selective_certificates(
     return tuple(found)
 
 
-def _margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
+def _choose_margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
     """Margins that leave shares of some rows, (m,) in the nodes, to be answered; 0 is the first."""
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]

@@ -20,7 +20,7 @@ from certree.weights.family import ChainStops, Family, compute_gains
 from certree.weights.node_weights import NodeWeights
 
 
-def gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
+def make_gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
     """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
     gains, root = stats.check_tree(tree).terms(tree, 2, False)
     decisions = prior.check_tree(tree).log_decisions
@@ -57,7 +57,7 @@ def gibbs_posterior(
     ----------
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
-    return gibbs_family(tree, stats, prior).solve(
+    return make_gibbs_family(tree, stats, prior).solve(
         check_nonnegative("lambda_error", lambda_error),
         check_nonnegative("lambda_penalty", lambda_penalty),
     )
@@ -96,7 +96,7 @@ class LabelledWeights(ArrayRecord):
 
 # What draws a pruning with its labels; a posterior over prunings takes the labels of the training
 # samples.
-Law = NodeWeights | LabelledWeights
+Posterior = NodeWeights | LabelledWeights
 
 
 @validate_arguments
@@ -156,7 +156,7 @@ def labelled_posterior(
     return LabelledWeights(weights, np.exp(logs - total[:, None]))
 
 
-def ballot_of(tree: Tree, stats: NodeStats, posterior: Law) -> Vote:
+def cast_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -> Vote:
     """Probability of each class under a drawn pruning, in every cell."""
     if isinstance(posterior, NodeWeights):
         return vote(tree, stats, posterior)
@@ -164,7 +164,7 @@ def ballot_of(tree: Tree, stats: NodeStats, posterior: Law) -> Vote:
     return Vote(score_nodes(tree.left, weight, None, posterior.share, posterior.share.shape[1]))
 
 
-def divergence(posterior: Law, prior: Prior) -> float:
+def divergence(posterior: Posterior, prior: Prior) -> float:
     """Divergence of a posterior, labelled or not, from a prior (nats); see `Prior.divergence`."""
     if isinstance(posterior, NodeWeights):
         return prior.divergence(posterior)
@@ -178,5 +178,5 @@ def divergence(posterior: Law, prior: Prior) -> float:
         weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)
         for log_label in prior.log_label
     ]
-    structure = [part.divergence(posterior.weights) for part in prior.parts]
+    structure = [part.divergence(posterior.weights) for part in prior.components]
     return float((np.array(structure) + np.array(labels) - prior.log_share).min())

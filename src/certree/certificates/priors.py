@@ -105,7 +105,7 @@ class Prior(ArrayRecord):
         for distribution in self.distributions:
             distribution.check_tree(self.tree)
 
-    def of(self, tree: Tree, grown: NodeStats) -> Prior:
+    def check_source(self, tree: Tree, grown: NodeStats) -> Prior:
         """Check that the prior is one of this tree and has seen training samples alone; return it."""
         if self.tree is not tree:
             raise ValueError("prior is one over the prunings of another tree")
@@ -121,7 +121,7 @@ class Prior(ArrayRecord):
         return int(self.log_label.shape[2])
 
     @property
-    def parts(self) -> tuple[Prior, ...]:
+    def components(self) -> tuple[Prior, ...]:
         """The parts of the mixture as priors of their own, without proposals."""
         return tuple(
             Prior(self.tree, (distribution,), labels[None], np.zeros(1), self.seen)
@@ -131,7 +131,7 @@ class Prior(ArrayRecord):
     def log_mass(self, label: ArrayLike) -> float:
         """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
         cells = check_codes("label", label, self.tree.n_nodes, self.n_labels)
-        mass = self._mix(
+        mass = self._mix_logs(
             compute_log_masses(self.tree.left, cells, *self._decisions, self.log_label)
         )
         for proposal in self.candidate_labels:
@@ -152,9 +152,9 @@ class Prior(ArrayRecord):
         logs = [
             -kl_divergence(self.tree, pruning, distribution) for distribution in self.distributions
         ]
-        return self._mix(np.array(logs))
+        return self._mix_logs(np.array(logs))
 
-    def _mix(self, logs: Float64) -> float:
+    def _mix_logs(self, logs: Float64) -> float:
         """Log of the mean of the parts' masses, by their shares."""
         return float(np.logaddexp.reduce(self.log_share + logs))
 
@@ -169,19 +169,19 @@ class Prior(ArrayRecord):
         return float((np.array(parts) - self.log_share).min())
 
 
-def _by_stops(tree: Tree, stops: ChainStops) -> NodeWeights:
+def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
     """The distribution over prunings that no rows enter."""
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
 
-def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
+def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
     """The distribution whose nodes are split independently with these log odds; leaves never are."""
     odds = freeze(np.where(tree.left == LEAF, -np.inf, log_odds))
     weight = freeze(compute_reach_probabilities(tree.left, odds) * expit(-odds))
     return NodeWeights.from_checked(weight, odds, 0.0, *2 * [make_zeros(len(odds))])
 
 
-def _uniform(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
+def _make_uniform_labels(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
     """One part, in which all labels are alike."""
     n_labels = check_n_classes(n_classes)
     labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
@@ -210,7 +210,9 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     Willems, Shtarkov and Tjalkens, "The context-tree weighting method", IEEE Trans. Information
     Theory 1995.
     """
-    return _uniform(tree, n_classes, _by_stops(tree, branching_stops(tree, stop_probability)))
+    return _make_uniform_labels(
+        tree, n_classes, _make_distribution(tree, branching_stops(tree, stop_probability))
+    )
 
 
 @validate_arguments
@@ -235,7 +237,7 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
         raise ValueError(f"leaf_cost must be finite, got {leaf_cost!r}")
     zero = np.zeros(tree.n_nodes)
     stops = ChainStops(np.full(tree.n_nodes, -float(leaf_cost)), zero, zero, zero)
-    return _uniform(tree, n_classes, _by_stops(tree, stops))
+    return _make_uniform_labels(tree, n_classes, _make_distribution(tree, stops))
 
 
 @validate_arguments
@@ -259,15 +261,15 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     """
     if not 0 < rows < np.inf:
         raise ValueError(f"rows must be a finite number > 0, got {rows!r}")
-    distribution = decisions_by_rows(tree, grown, rows)
-    return _trusting(tree, (distribution,), grown, np.array([float(trust)]))
+    distribution = make_count_decisions(tree, grown, rows)
+    return _make_trusting_prior(tree, (distribution,), grown, np.array([float(trust)]))
 
 
-def decisions_by_rows(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
+def make_count_decisions(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
     """The distribution of `count_prior`."""
     with np.errstate(divide="ignore", over="ignore"):
         log_odds = np.log(grown.check_tree(tree).n / grown.weight_unit / float(rows))
-    return independent_decisions(tree, log_odds)
+    return make_independent_decisions(tree, log_odds)
 
 
 @validate_arguments
@@ -314,8 +316,8 @@ def doubted_prior(
     stop_below: float = _STOP_BELOW,
 ) -> Prior:
     """The mixture of centred priors of several doubts; see `centred_prior`."""
-    distributions = _doubted(tree, pruning, doubts, stop_below)
-    return _trusting(tree, distributions, grown, 1 - np.array(doubts, dtype=np.float64))
+    distributions = _make_centred_distributions(tree, pruning, doubts, stop_below)
+    return _make_trusting_prior(tree, distributions, grown, 1 - np.array(doubts, dtype=np.float64))
 
 
 @validate_arguments
@@ -335,7 +337,7 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     -------
     Prior
     """
-    distributions = _doubted(tree, pruning, DOUBTS, _STOP_BELOW)
+    distributions = _make_centred_distributions(tree, pruning, DOUBTS, _STOP_BELOW)
     shape = (len(distributions), tree.n_nodes, 1)
     centred = Prior(
         tree,
@@ -346,7 +348,7 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     return mix_priors(branching_prior(tree, 1), centred)
 
 
-def _doubted(
+def _make_centred_distributions(
     tree: Tree, pruning: NodeWeights, doubts: tuple[float, ...], stop_below: float
 ) -> tuple[NodeWeights, ...]:
     """Distributions that expect one pruning, one for each doubt."""
@@ -362,7 +364,7 @@ def _doubted(
         stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, float(stop_below)))
         with np.errstate(divide="ignore"):  # 1 less a tiny doubt is 1
             log_odds = np.log1p(-stop) - np.log(stop)
-        distributions.append(independent_decisions(tree, log_odds))
+        distributions.append(make_independent_decisions(tree, log_odds))
     return tuple(distributions)
 
 
@@ -385,14 +387,14 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     Prior
     """
     trusts = np.full(len(prior.distributions), float(trust))
-    trusting = _trusting(prior.tree, prior.distributions, grown, trusts)
-    seen = _one_source(prior.seen, grown)
+    trusting = _make_trusting_prior(prior.tree, prior.distributions, grown, trusts)
+    seen = _check_same_source(prior.seen, grown)
     return replace(
         trusting, log_share=prior.log_share, seen=seen, candidate_labels=prior.candidate_labels
     )
 
 
-def _trusting(
+def _make_trusting_prior(
     tree: Tree, distributions: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
 ) -> Prior:
     """Distributions of equal shares with labels like those of training samples; see `trust_labels`."""
@@ -471,7 +473,7 @@ def add_candidate_labels(
     return replace(
         prior,
         log_share=prior.log_share + rest,
-        seen=_one_source(prior.seen, grown.check_tree(prior.tree)),
+        seen=_check_same_source(prior.seen, grown.check_tree(prior.tree)),
         candidate_labels=(*kept, *added),
     )
 
@@ -499,7 +501,7 @@ def mix_priors(*priors: Prior) -> Prior:
     for prior in others:
         if prior.tree is not first.tree:
             raise ValueError("priors of different trees do not mix")
-        seen = _one_source(seen, prior.seen)
+        seen = _check_same_source(seen, prior.seen)
     return Prior(
         first.tree,
         sum((prior.distributions for prior in priors), ()),
@@ -514,7 +516,7 @@ def mix_priors(*priors: Prior) -> Prior:
     )
 
 
-def _one_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats | None:
+def _check_same_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats | None:
     if first is not None and second is not None and first is not second:
         raise ValueError("a prior may be made from the training samples only, got two statistics")
     return first if second is None else second

@@ -77,7 +77,7 @@ class Shift:
         return f"new ones come from {self.source}"
 
 
-def shift_nearby(kl: float | None, total_variation: float | None) -> Shift:
+def make_shift(kl: float | None, total_variation: float | None) -> Shift:
     """A source near this one, by one of the two distances."""
     if (kl is None) == (total_variation is None):
         raise ValueError("nearby takes one of kl and total_variation")
@@ -87,7 +87,9 @@ def shift_nearby(kl: float | None, total_variation: float | None) -> Shift:
     return Shift("total_variation", total_variation)
 
 
-def kept_by_weights(weights: ArrayLike, max_weight: float, n: int, seed: int) -> NDArray[np.bool_]:
+def sample_by_weights(
+    weights: ArrayLike, max_weight: float, n: int, seed: int
+) -> NDArray[np.bool_]:
     """Keep each of n rows with probability weight / max_weight.
 
     Those that are kept are independent draws of the source whose density over that of the rows is the

@@ -17,14 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.certificates.certificate import Certificate, certificate_of, how_drawn, log_chance
+from certree.certificates.certificate import (
+    Certificate,
+    compute_certificate,
+    compute_log_delta,
+    get_sampling_facts,
+)
 from certree.certificates.inequalities.bounds import (
+    compute_rate_level,
     highest_cost,
-    level_of_rates,
     prevalence_limits,
 )
-from certree.certificates.inequalities.order_statistics import lowest_shares
-from certree.certificates.parts.families import Terms
+from certree.certificates.inequalities.order_statistics import compute_cdf_bounds
+from certree.certificates.subsets.families import Terms
 from certree.interface.arrays import Float64, check_nonnegative
 from certree.interface.formatting import align_columns, format_confidence, format_quantity
 from certree.interface.notebook import make_html_table
@@ -90,10 +95,10 @@ class OperatingPoint:
         """What is guaranteed, in words."""
         told = (
             f"At threshold {self.threshold:.4g}: recall of {self.positive} at least "
-            f"{_down(self.recall.lowest)}, false positive rate at most "
-            f"{_up(self.false_positive_rate.highest)}, precision at least "
-            f"{_down(self.precision.lowest)}, and {_down(self.predicted_positive_rate.lowest)} to "
-            f"{_up(self.predicted_positive_rate.highest)} of new rows are taken for {self.positive}."
+            f"{_round_down(self.recall.lowest)}, false positive rate at most "
+            f"{_round_up(self.false_positive_rate.highest)}, precision at least "
+            f"{_round_down(self.precision.lowest)}, and {_round_down(self.predicted_positive_rate.lowest)} to "
+            f"{_round_up(self.predicted_positive_rate.highest)} of new rows are taken for {self.positive}."
         )
         return told if self.certificate is None else f"{told}\n{self.certificate}"
 
@@ -134,7 +139,7 @@ class ThresholdGuarantees:
     groups: Mapping[Any, ThresholdGuarantees] = field(default_factory=dict)
 
     @classmethod
-    def of_groups(
+    def divide_delta(
         cls, whole: ThresholdGuarantees, names: Sequence[Any], group: NDArray[np.integer]
     ) -> ThresholdGuarantees:
         """Share delta among all rows and each group of them."""
@@ -160,12 +165,14 @@ class ThresholdGuarantees:
         return len(self.score)
 
     @cached_property
-    def _sizes(self) -> tuple[int, int]:
+    def _class_sizes(self) -> tuple[int, int]:
         """Rows of the first class, and of the second."""
         positives = int(self.is_positive.sum())
         return self.n - positives, positives
 
-    def _taken(self, threshold: Float64) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _count_predicted_positives(
+        self, threshold: Float64
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows of either class whose score is at least each threshold."""
         first, second = (
             np.searchsorted(np.sort(-self.score[own]), -threshold, side="right")
@@ -175,10 +182,10 @@ class ThresholdGuarantees:
 
     @property
     def _log_level(self) -> float:
-        return log_chance(self.terms.delta, self.terms.share) - self._nats
+        return compute_log_delta(self.terms.delta, self.terms.share) - self._band_complexity
 
     @property
-    def _nats(self) -> float:
+    def _band_complexity(self) -> float:
         """What bands pay: with costs that were named half of delta is kept for these."""
         return self.complexity + (math.log(2) if self.costs else 0.0)
 
@@ -187,23 +194,23 @@ class ThresholdGuarantees:
     @cached_property
     def prevalence(self) -> Limits:
         """The share of the second class."""
-        positives = self._sizes[1]
+        positives = self._class_sizes[1]
         limits = prevalence_limits(positives, self.n, self._log_level)
         return Limits(positives / self.n, *limits)
 
     @cached_property
     def false_positive_rate(self) -> Limits:
         """Share of the rows of the first class that are taken for the second."""
-        return self._rate(0)
+        return self._bound_rate(0)
 
     @cached_property
     def recall(self) -> Limits:
         """Share of the rows of the second class that are taken for it."""
-        return self._rate(1)
+        return self._bound_rate(1)
 
-    def _rate(self, which: int) -> Limits:
-        taken, n = self._taken(self.threshold)[which], self._sizes[which]
-        lowest = lowest_shares(n, level_of_rates(self._log_level))
+    def _bound_rate(self, which: int) -> Limits:
+        taken, n = self._count_predicted_positives(self.threshold)[which], self._class_sizes[which]
+        lowest = compute_cdf_bounds(n, compute_rate_level(self._log_level))
         return Limits(taken / max(n, 1), lowest[taken], 1 - lowest[n - taken])
 
     @property
@@ -221,17 +228,19 @@ class ThresholdGuarantees:
         """Share of the second class in what is taken for it; 1 where nothing is."""
         alarmed, found, share = self.false_positive_rate, self.recall, self.prevalence
         return Limits(
-            _precision(share.observed, found.observed, alarmed.observed),
+            _compute_precision(share.observed, found.observed, alarmed.observed),
             np.where(
-                found.lowest > 0, _precision(share.lowest, found.lowest, alarmed.highest), 0.0
+                found.lowest > 0,
+                _compute_precision(share.lowest, found.lowest, alarmed.highest),
+                0.0,
             ),
-            _precision(share.highest, found.highest, alarmed.lowest),
+            _compute_precision(share.highest, found.highest, alarmed.lowest),
         )
 
     @cached_property
     def predicted_positive_rate(self) -> Limits:
         """Share of all rows that is taken for the second class."""
-        return self._over_classes(self.recall, self.false_positive_rate)
+        return self._average_classes(self.recall, self.false_positive_rate)
 
     @validate_arguments
     def cost(self, false_negative: float, false_positive: float) -> Limits:
@@ -252,12 +261,12 @@ class ThresholdGuarantees:
         ValueError
             If a cost is negative or not finite, or both are 0.
         """
-        of_miss, of_alarm = _costs((false_negative, false_positive))
+        of_miss, of_alarm = _check_cost_pair((false_negative, false_positive))
         missed = self.false_negative_rate.map(lambda rate: of_miss * rate)
         alarmed = self.false_positive_rate.map(lambda rate: of_alarm * rate)
-        return self._over_classes(missed, alarmed)
+        return self._average_classes(missed, alarmed)
 
-    def _over_classes(self, second: Limits, first: Limits) -> Limits:
+    def _average_classes(self, second: Limits, first: Limits) -> Limits:
         """The mean over all rows of what the rows of either class have on average."""
         share = self.prevalence
         ends = share.lowest, share.highest
@@ -270,7 +279,10 @@ class ThresholdGuarantees:
     @validate_arguments
     def at(self, threshold: float) -> OperatingPoint:
         """What holds at any threshold."""
-        place = np.searchsorted(-self.threshold, -number("threshold", threshold), side="right") - 1
+        place = (
+            np.searchsorted(-self.threshold, -check_not_nan("threshold", threshold), side="right")
+            - 1
+        )
         rates = ("false_positive_rate", "recall", "precision", "predicted_positive_rate")
         found = (getattr(self, name).map(lambda of: float(of[place])) for name in rates)
         return OperatingPoint(self.positive, float(threshold), *found)
@@ -295,12 +307,12 @@ class ThresholdGuarantees:
         ValueError
             As in `cost`.
         """
-        costs = _costs((false_negative, false_positive))
+        costs = _check_cost_pair((false_negative, false_positive))
         place = int(np.argmin(self.cost(*costs).highest))
         found = [self._certificate("every_threshold", float(self.threshold[place]), costs)]
         thresholds = [float(self.threshold[place])]
         if any(_are_multiples(costs, named) for named in self.costs):
-            direct = _thresholds_of(costs).tolist()
+            direct = _choose_thresholds(costs).tolist()
             found += [self._certificate("named_cost", one, costs) for one in direct]
             thresholds += direct
         best = min(range(len(found)), key=lambda i: found[i].bound)
@@ -309,22 +321,24 @@ class ThresholdGuarantees:
     def _certificate(
         self, method: str, threshold: float, costs: tuple[float, float]
     ) -> Certificate:
-        first, second = (int(taken[0]) for taken in self._taken(np.array([threshold])))
-        positives, terms = self._sizes[1], self.terms
+        first, second = (
+            int(taken[0]) for taken in self._count_predicted_positives(np.array([threshold]))
+        )
+        positives, terms = self._class_sizes[1], self.terms
         missed, alarms = (positives - second) / self.n, first / self.n
         unit = max(costs)
         weights = costs[0] / unit, costs[1] / unit
         observed: tuple[float, ...] = (missed, alarms, positives / self.n, *weights)
-        nats = self._nats
+        nats = self._band_complexity
         if method == "named_cost":
             observed = (missed, alarms, *weights)
             nats += math.log(len(self.costs) * len(_LOG_ODDS))
         told = f"{costs[0]:.4g} for a missed {self.positive}, {costs[1]:.4g} for a false alarm"
-        return certificate_of(
+        return compute_certificate(
             *(method, observed, self.n, nats, terms.delta, terms.share),
             risk=unit * min(weights[0] * missed + weights[1] * alarms, 1.0),
             part=f"threshold {threshold:.4g} ({told})",
-            **how_drawn(terms),
+            **get_sampling_facts(terms),
             unit=None if unit == 1 else unit,
         )
 
@@ -352,7 +366,7 @@ class ThresholdGuarantees:
         if not sure.any():
             raise ValueError(
                 f"no threshold has a certified precision of {precision!r}: the highest is "
-                f"{_down(self.precision.lowest.max())}"
+                f"{_round_down(self.precision.lowest.max())}"
             )
         place = int(np.argmax(np.where(sure, self.recall.lowest, -1.0)))
         return self.at(float(self.threshold[place]))
@@ -371,9 +385,9 @@ class ThresholdGuarantees:
                 [
                     f"{point.threshold:.4g}",
                     f"{point.predicted_positive_rate.observed:.3f}",
-                    f"<= {_up(point.false_positive_rate.highest)}",
-                    f">= {_down(point.recall.lowest)}",
-                    f">= {_down(point.precision.lowest)}",
+                    f"<= {_round_up(point.false_positive_rate.highest)}",
+                    f">= {_round_down(point.recall.lowest)}",
+                    f">= {_round_down(point.precision.lowest)}",
                 ]
             )
         return head, lines
@@ -392,7 +406,7 @@ class ThresholdGuarantees:
         among = f" and all {len(self.groups)} groups" if self.groups else ""
         return (
             f"With probability at least {format_confidence(terms.delta)} over the draw of {rows}, "
-            f"{self._sizes[1]:,} of them of class {self.positive}, for all thresholds{among} at once:"
+            f"{self._class_sizes[1]:,} of them of class {self.positive}, for all thresholds{among} at once:"
         )
 
     def __str__(self) -> str:
@@ -404,20 +418,20 @@ class ThresholdGuarantees:
         return make_html_table(self.title, *self.table())
 
 
-def number(name: str, value: float) -> float:
+def check_not_nan(name: str, value: float) -> float:
     """Check that a number is one, such as infinity."""
     if math.isnan(value):
         raise ValueError(f"{name} must be a number, got nan")
     return float(value)
 
 
-def _precision(share: float, found: Float64, alarmed: Float64) -> Float64:
+def _compute_precision(share: float, found: Float64, alarmed: Float64) -> Float64:
     right, wrong = share * found, (1 - share) * alarmed
     total = right + wrong
     return np.where(total > 0, right / np.where(total > 0, total, 1.0), 1.0)
 
 
-def _costs(costs: Sequence[Any]) -> tuple[float, float]:
+def _check_cost_pair(costs: Sequence[Any]) -> tuple[float, float]:
     of_miss, of_alarm = (
         check_nonnegative(name, cost)
         for name, cost in zip(("false_negative", "false_positive"), costs, strict=True)
@@ -427,7 +441,7 @@ def _costs(costs: Sequence[Any]) -> tuple[float, float]:
     return of_miss, of_alarm
 
 
-def named_costs(costs: Any) -> tuple[tuple[float, float], ...]:
+def check_costs(costs: Any) -> tuple[tuple[float, float], ...]:
     """Check costs that are named before the rows are seen: pairs, or one of them."""
     if costs is None:
         return ()
@@ -440,7 +454,7 @@ def named_costs(costs: Any) -> tuple[tuple[float, float], ...]:
             "costs must be pairs, of a missed row of the second class and of a false alarm, got "
             f"{costs!r}"
         )
-    return tuple(_costs(pair) for pair in pairs.tolist())
+    return tuple(_check_cost_pair(pair) for pair in pairs.tolist())
 
 
 def _are_multiples(costs: tuple[float, float], named: tuple[float, float]) -> bool:
@@ -450,7 +464,7 @@ def _are_multiples(costs: tuple[float, float], named: tuple[float, float]) -> bo
     )
 
 
-def _thresholds_of(costs: tuple[float, float]) -> Float64:
+def _choose_thresholds(costs: tuple[float, float]) -> Float64:
     """Thresholds that are fixed by costs alone, of scores that are probabilities."""
     of_miss, of_alarm = costs
     with np.errstate(divide="ignore"):
@@ -458,9 +472,9 @@ def _thresholds_of(costs: tuple[float, float]) -> Float64:
     return np.where(np.isinf(odds), 1.0, odds / (1 + np.where(np.isinf(odds), 0.0, odds)))
 
 
-def _up(rate: float) -> str:
+def _round_up(rate: float) -> str:
     return f"{math.ceil(1000 * rate - 1e-9) / 1000:.3f}"
 
 
-def _down(rate: float) -> str:
+def _round_down(rate: float) -> str:
     return f"{math.floor(1000 * rate + 1e-9) / 1000:.3f}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, check_column
 from certree.interface.stored_state import StoredState
 from certree.rows.folds import Indices
-from certree.rows.training import other_class
+from certree.rows.training import get_first_untrained_code
 from certree.stats import NodeStats
 
 # The score of a class that is never predicted: its probability is 0 beside any other score, and float32
@@ -36,7 +36,9 @@ class TrainedClasses:
     is_trained: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, trained: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[Any], Self | None]:
+    def merge_classes(
+        cls, trained: NDArray[Any], others: NDArray[Any]
+    ) -> tuple[NDArray[Any], Self | None]:
         """Merge classes of training samples with others, both sorted; None if there are no others."""
         if not len(others):
             return trained, None
@@ -63,24 +65,24 @@ class TrainedClasses:
     @cached_property
     def n_codes(self) -> int:
         """Number of codes of trained classes; counting takes two at least."""
-        return other_class(self.n_trained)
+        return get_first_untrained_code(self.n_trained)
 
     @cached_property
-    def places(self) -> Indices:
+    def class_positions(self) -> Indices:
         """Place among all classes of each code, (n_codes + number of other classes,)."""
         places = np.zeros(self.n_codes, dtype=np.intp)
         trained = np.flatnonzero(self.is_trained)
         places[: len(trained)] = trained
         return np.concatenate([places, np.flatnonzero(~self.is_trained)])
 
-    def codes_at(self, places: Indices) -> Indices:
+    def encode_positions(self, places: Indices) -> Indices:
         """Return the code of each place among all classes; places beyond them have one of their own."""
         others = self.n_codes + np.cumsum(~self.is_trained) - 1
         codes = np.where(self.is_trained, np.cumsum(self.is_trained) - 1, others)
         codes = np.append(codes, self.n_codes + len(codes))
         return codes[np.minimum(places, len(self.is_trained))]
 
-    def spread(self, values: NDArray[Any], fill: Any = 0) -> NDArray[Any]:
+    def expand_columns(self, values: NDArray[Any], fill: Any = 0) -> NDArray[Any]:
         """Give columns of trained classes, (n, n_codes) or (n, n_trained), those of all, (n, K)."""
         spread = np.full((len(values), len(self.is_trained)), fill, dtype=values.dtype)
         if values.shape[1] > self.n_trained:
@@ -89,24 +91,24 @@ class TrainedClasses:
         spread[:, self.is_trained] = values
         return spread
 
-    def taken(self, values: NDArray[Any]) -> NDArray[Any]:
+    def collapse_columns(self, values: NDArray[Any]) -> NDArray[Any]:
         """Take columns of all classes back to those of codes, (n, n_codes): what `spread` undoes."""
         taken = np.zeros((len(values), self.n_codes), dtype=values.dtype)
         taken[:, : self.n_trained] = values[:, self.is_trained]
         return taken
 
-    def spread_stats(self, stats: NodeStats) -> NodeStats:
+    def expand_stats(self, stats: NodeStats) -> NodeStats:
         """Give counts of trained classes columns for all classes, and name labels by their places."""
-        label = self.places[stats.label].astype(np.int32)
-        return replace(stats, counts=self.spread(stats.counts), label=label)
+        label = self.class_positions[stats.label].astype(np.int32)
+        return replace(stats, counts=self.expand_columns(stats.counts), label=label)
 
-    def taken_stats(self, stats: NodeStats) -> NodeStats:
-        """Take counts of all classes back to those of codes: what `spread_stats` undoes."""
+    def collapse_stats(self, stats: NodeStats) -> NodeStats:
+        """Take counts of all classes back to those of codes: what `expand_stats` undoes."""
         codes = np.cumsum(self.is_trained) - 1
         label = codes[stats.label].astype(np.int32)
-        return replace(stats, counts=self.taken(stats.counts), label=label)
+        return replace(stats, counts=self.collapse_columns(stats.counts), label=label)
 
-    def spread_scores(self, scores: Float64, is_start: bool = False) -> Float64:
+    def expand_scores(self, scores: Float64, is_start: bool = False) -> Float64:
         """Give scores of trained classes those of all classes.
 
         Parameters
@@ -123,5 +125,5 @@ class TrainedClasses:
         """
         if self.n_trained <= 2:
             scores = np.column_stack([np.zeros(len(scores)), scores])[:, : self.n_trained]
-        spread = self.spread(scores, _NEVER if is_start else 0.0)
+        spread = self.expand_columns(scores, _NEVER if is_start else 0.0)
         return spread[:, 1:] - spread[:, :1] if spread.shape[1] == 2 else spread

@@ -57,7 +57,7 @@ from certree.interface.formatting import (
     shorten_label,
 )
 from certree.parts import resources
-from certree.parts.resources import limit_now
+from certree.parts.resources import get_memory_limit
 from certree.parts.sources import FileRows
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores
@@ -126,7 +126,7 @@ _MODELS = [*_CLASSIFIERS.items(), *_REGRESSORS.items()]
 # Estimators that can be fitted to a folder of files.
 _FOLDER_ESTIMATORS = {
     *(BoostedTreesClassifier, BoostedTreesRegressor, TreeForestClassifier, TreeForestRegressor),
-    *(estimator for _, estimator in _MODELS if getattr(estimator, "_takes_parts", False)),
+    *(estimator for _, estimator in _MODELS if getattr(estimator, "_takes_blocks", False)),
 }
 # Bins per feature of a single tree that is fitted to a folder.
 _MAX_BINS = 255
@@ -382,7 +382,7 @@ def _fit_folder(
             "score the model on them with certree evaluate"
         )
     fit_arguments = collect_fit_arguments(model, request.weights, request.groups)
-    is_limited = limit_now() is not None
+    is_limited = get_memory_limit() is not None
     rows = FileRows(
         request.file, request.target, request.weights, request.groups, is_limited=is_limited
     )

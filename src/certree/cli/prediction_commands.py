@@ -16,7 +16,7 @@ from certree import show
 from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.batches import certify_batches
-from certree.certificates.hold_out import share_of_look
+from certree.certificates.hold_out import compute_look_fraction
 from certree.cli.app import (
     MODELS,
     Delta,
@@ -287,13 +287,15 @@ def certify(
             return
         guarantees = Guarantees.by_rows(model, X, y, delta, duplicates=rule)
     if costs is None:
-        group_delta = guarantees.certificate.delta * share_of_look(look)
+        group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
             _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
         )
         print_text(str(families))
         return
-    thresholds = guarantees.thresholds(costs=costs, groups=group_labels, share=share_of_look(look))
+    thresholds = guarantees.thresholds(
+        costs=costs, groups=group_labels, share=compute_look_fraction(look)
+    )
     print_text(f"{thresholds}\n{thresholds.lowest_cost(*costs)}")
     for name, group_thresholds in thresholds.groups.items():
         print_text(f"{name}: {group_thresholds.lowest_cost(*costs)}")

@@ -14,9 +14,19 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
-from certree.ensembles.staged import StagedClassifier, constant_scores
-from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
+from certree.ensembles.adaboost_rounds import (
+    FitLearner,
+    compute_vote_scores,
+    run_adaboost,
+    select_best_classes,
+)
+from certree.ensembles.staged import StagedClassifier, make_constant_scores
+from certree.ensembles.weak_learners import (
+    WeakClassifierFitter,
+    WeakTree,
+    WeakTreeFitter,
+    predict_class_codes,
+)
 from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.tree_model import has_numeric_leaves
 from certree.export.formula import Formula
@@ -175,7 +185,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     # -- fit ---------------------------------------------------------------------------------------
 
@@ -197,10 +207,10 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         self : object
             The fitted estimator.
         """
-        training = self._take(X, y, sample_weight)
+        training = self._prepare_training(X, y, sample_weight)
         weight = np.ones(len(training.y)) if training.weight is None else training.weight
         first = weight / weight.sum()
-        made = reweigh(
+        made = run_adaboost(
             self._teacher(training),
             training.y,
             first,
@@ -263,7 +273,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             setattr(self, f"{name}_", stored.get_numbers(name, (max(n, 1),), 0, 1 + _ROUNDING))
         self.start_ = stored.get_numbers("start", (self._n_outputs,))
         self.estimators_ = [
-            WeakTree(tree, best_classes(tree.value.T), importances)
+            WeakTree(tree, select_best_classes(tree.value.T), importances)
             for tree, importances in zip(
                 trees, stored.get_numbers("importances", (n, self.n_features_in_), 0), strict=True
             )
@@ -272,30 +282,34 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):
             raise ValueError("every node of a tree must vote by its tree's weight for one class")
 
-    def _teacher(self, training: Training) -> Teach:
+    def _teacher(self, training: Training) -> FitLearner:
         mask = self._category_mask()
         if self.estimator is not None:
             labels = self.classes_[training.y]
             seeds = check_random_state(self.random_state)
-            return ClassifierTeacher(self.estimator, training.X, labels, self.classes_, seeds, mask)
+            return WeakClassifierFitter(
+                self.estimator, training.X, labels, self.classes_, seeds, mask
+            )
         leaves = self.max_leaf_nodes
         depth = 1 if self.max_depth is None and leaves is None else self.max_depth
         rows = training.X, training.y, self.n_classes_
         order = training.draw_order
-        return TreeTeacher.of(*rows, depth, leaves, mask, self.n_jobs, feature_order=order)
+        return WeakTreeFitter.from_rows(
+            *rows, depth, leaves, mask, self.n_jobs, feature_order=order
+        )
 
     def _predict_the_prior(self, y: NDArray[Any], weight: Float64) -> None:
         """Let the shares of the classes answer, as no learner is better than chance."""
         shares = np.bincount(y, weight, self.n_classes_)
         scores = np.log(shares) / 2
         self.start_ = scores[1:] - scores[:1] if self._n_outputs == 1 else scores
-        wrong = 1 - shares[best_classes(self.start_[:, None])[0]]
+        wrong = 1 - shares[select_best_classes(self.start_[:, None])[0]]
         self.error_bounds_, self.training_errors_ = np.ones(1), np.array([wrong])
 
     def _packed(self, first: int = 0) -> Trees:
         """The trees from a number on, with what their nodes say."""
         trees = [
-            one.tree.with_value(scores_of(one.says, vote, self.n_classes_).T)
+            one.tree.with_value(compute_vote_scores(one.says, vote, self.n_classes_).T)
             for one, vote in zip(self.estimators_[first:], self._votes[first:], strict=True)
         ]
         return Trees.joined(trees, self.n_features_in_, self._n_outputs)
@@ -313,16 +327,18 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         if self.trees_ is not None:
             return self.trees_.add(scores, rows, get_n_threads(self.n_jobs), first, last)
         for one, vote in zip(self.estimators_[first:last], self._votes[first:last], strict=True):
-            scores = scores + scores_of(said_by(one, rows, self.classes_), vote, self.n_classes_)
+            scores = scores + compute_vote_scores(
+                predict_class_codes(one, rows, self.classes_), vote, self.n_classes_
+            )
         return scores
 
-    def _scores(self, X: Any) -> Float64:
-        rows = self._new_rows(X)
-        start = constant_scores(self.start_, len(rows))
+    def _compute_scores(self, X: Any) -> Float64:
+        rows = self._encode_new_rows(X)
+        start = make_constant_scores(self.start_, len(rows))
         return self._added(start, rows, self._first, len(self.estimators_))
 
-    def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
-        start = constant_scores(self.start_, len(rows))
+    def _iterate_scores(self, rows: NDArray[Any]) -> Iterator[Float64]:
+        start = make_constant_scores(self.start_, len(rows))
         if not self.estimators_:
             yield start
         for learners in (range(self._first), range(self._first, len(self.estimators_))):
@@ -348,7 +364,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             self._packed(self._first), self.start_, None, self._build_explanation_fields
         )
 
-    def _shares(self, scores: Float64) -> Float64:
+    def _compute_probabilities(self, scores: Float64) -> Float64:
         if self.n_classes_ == 1:
             return np.ones((scores.shape[1], 1))
         both = np.concatenate([-scores, scores]) if len(scores) == 1 else 2 * scores
@@ -378,9 +394,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         ValueError
             If y holds a class that the fit had not.
         """
-        scores = self._scores(X)
+        scores = self._compute_scores(X)
         check_consistent_length(scores.T, y)
-        place = self._class_codes("y", y)
+        place = self._find_class_codes("y", y)
         if not self.estimators_:
             return np.zeros(len(place))
         own = scores[0] * np.where(place == 1, 1, -1)

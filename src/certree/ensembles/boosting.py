@@ -61,12 +61,17 @@ from certree.ensembles.staged import (
     constant_scores,
     likeliest,
 )
-from certree.ensembles.standard_errors import StandardErrors, Thirds
+from certree.ensembles.standard_errors import StandardErrors, ThirdFits
 from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
-from certree.grow.binned import BinnedGrower, groups_by_number
+from certree.grow.binned_grower import BinnedGrower, resolve_interaction_groups
 from certree.grow.bins import Bins
-from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
+from certree.grow.training_samples import (
+    MonotonicCst,
+    MonotonicSigns,
+    check_monotonic_cst,
+    resolve_max_features,
+)
 from certree.interface.arrays import Float64, Int32, Int64, to_array, to_row_order
 from certree.interface.fitted_state import (
     available_if,
@@ -81,11 +86,11 @@ from certree.interface.stored_state import StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.parts.executors import InMemory
 from certree.parts.judging_rows import JudgedParts
-from certree.parts.lazy_answers import answers_collections
+from certree.parts.lazy_predictions import support_dask_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
-from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
-from certree.rows.sparse_rows import AnyColumns, below_each_other, made_dense
+from certree.rows.out_of_core import is_out_of_core
+from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
@@ -272,7 +277,7 @@ class BoostedTrees(StagedTrees):
             If files cannot be found, or there is no room for what is made of them.
         """
         callbacks = checked_callbacks(callbacks)
-        if lies_elsewhere(X):
+        if is_out_of_core(X):
             beside = {
                 "groups": groups,
                 "offset": offset,
@@ -281,7 +286,9 @@ class BoostedTrees(StagedTrees):
             validation = X_val, y_val, sample_weight_val
             return self._fit_elsewhere(X, y, sample_weight, beside, validation, callbacks)
         before = self._trees_before()
-        training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
+        training = self._prepare_training(
+            X, y, sample_weight, groups=groups, reuse_encoding=before is not None
+        )
         self._expect_offsets(offset, offset_val, X_val, before is not None)
         training = self._beside("offset", offset, training)
         judged = self._judges(X_val, y_val, sample_weight_val, offset_val)
@@ -314,7 +321,7 @@ class BoostedTrees(StagedTrees):
         has_judges = any(one is not None for one in validation)
         expect_what_parts_can(self, beside, judges=has_judges or bool(callbacks))
         X_val, y_val, weight_val = validation
-        lie_apart = lies_elsewhere(X_val)
+        lie_apart = is_out_of_core(X_val)
         if lie_apart and y_val is None:
             raise ValueError("X_val and y_val must be given together, but y_val is None")
         judged = partial(self._judges, X_val, y_val, weight_val, None)
@@ -329,7 +336,7 @@ class BoostedTrees(StagedTrees):
                 if isinstance(parts, JudgedParts):
                     X_val, y_val, weight_val, _ = parts.judges().gathered()
                     judged = partial(self._judges, X_val, y_val, weight_val, None)
-        training = self._take(*rows)
+        training = self._prepare_training(*rows)
         self._has_offset = False
         return self._fit_judged(training, None, *judged(), callbacks)
 
@@ -369,10 +376,10 @@ class BoostedTrees(StagedTrees):
         """
         if offset is None:
             return rows
-        n = len(rows.y) if rows.sides.n_given is None else rows.sides.n_given
-        known, indices = self._checked_offset(name, offset, n), rows.sides.indices
+        n = len(rows.y) if rows.split.n_given is None else rows.split.n_given
+        known, indices = self._checked_offset(name, offset, n), rows.split.indices
         known = known if indices is None else known[:, indices]
-        return replace(rows, offset=known).at(np.lexsort(known))
+        return replace(rows, offset=known).take(np.lexsort(known))
 
     def _checked_offset(self, name: str, offset: Any, n: int) -> Float64:
         """What scores of n rows start from, (n_outputs, n)."""
@@ -399,7 +406,7 @@ class BoostedTrees(StagedTrees):
         if X_val is None:
             return None, {}
         self._targets(y_val)
-        judges, learned = training_rows(self, X_val, y_val, sample_weight_val, again=True)
+        judges, learned = training_rows(self, X_val, y_val, sample_weight_val, reuse_encoding=True)
         self._loss().expect_domain(judges.y.T)
         judges = self._beside("offset_val", offset_val, judges)
         names = ("sample_hashes_", "_sample_counts")
@@ -470,7 +477,7 @@ class BoostedTrees(StagedTrees):
         stops = stops_early(self.early_stopping, len(training.y))
         if stops and judges is None and self.validation_fraction is not None:
             random_state = np.random.RandomState(self._seed)
-            training, judges = training.held_out(self.validation_fraction, random_state)
+            training, judges = training.hold_out_rows(self.validation_fraction, random_state)
             loss.expect_domain(training.y.T)
         return training, judges, stops
 
@@ -488,33 +495,33 @@ class BoostedTrees(StagedTrees):
         parts = [*before, _together(grown)]
         self.trees_ = Trees.joined(parts, self.n_features_in_, len(self.start_))
 
-    def _thirds(self, training: Training, run: Rounds) -> Thirds | None:
+    def _thirds(self, training: Training, run: Rounds) -> ThirdFits | None:
         """Fits to thirds of the rows of a run, before their first round, if they are asked for."""
         if not self.standard_errors:
             return None
-        folds = training.folds(3, np.random.RandomState(self._seed))
-        return Thirds.of(training, folds, partial(self._members_of, run, training.features))
+        folds = training.split_folds(3, np.random.RandomState(self._seed))
+        return ThirdFits.start(training, folds, partial(self._members_of, run, training.features))
 
-    def _members_of(self, run: Rounds, features: AnyColumns, fold: Fold) -> list[Rounds]:
+    def _members_of(self, run: Rounds, features: DenseOrSparseFeatures, fold: Fold) -> list[Rounds]:
         """The fits that are averaged, to some rows of a run, from where those to all of them start."""
         part = run.fold(fold).with_statistics()
-        rows = features.at(np.concatenate([fold.grow, fold.judge]))
+        rows = features.take(np.concatenate([fold.train, fold.validation]))
         offset = 0.0 if part.offset is None else part.offset[:, 0]
         before = Trees.joined([], self.n_features_in_, len(part.scores))
         if self._n_first_trees > 0:
-            before, _ = self._first_trees(run.fold(fold.without_judges()))
+            before, _ = self._first_trees(run.fold(fold.without_validation()))
         return self._members(part, [rows], part.scores[:, 0] - offset, before)
 
-    def _keep_errors(self, thirds: Thirds, members: list[Rounds], first: int) -> None:
+    def _keep_errors(self, thirds: ThirdFits, members: list[Rounds], first: int) -> None:
         """Set what standard errors are told by, those of the rounds from `first` on being new."""
         grown = [one.trees().with_value(one.deviations_of_nodes()) for one in members]
         new = _together([one.keep_first(self.n_iter_ - first) for one in grown]).value
         none = np.zeros((self.trees_.n_nodes - len(new), len(self.start_)))
         deviation = np.concatenate([self._errors.deviation if first > 0 else none, new])
-        scores, said = self._scores_and_deviations(deviation, thirds.rows.features.said)
+        scores, said = self._scores_and_deviations(deviation, thirds.rows.features.score_in_blocks)
         if thirds.rows.offset is not None:
             scores = scores + thirds.rows.offset
-        self._errors = thirds.errors(deviation, said, scores, self.n_iter_)
+        self._errors = thirds.compute_standard_errors(deviation, said, scores, self.n_iter_)
 
     def _scores_and_deviations(
         self, deviation: Float64, by_blocks: Callable[..., Float64]
@@ -547,7 +554,7 @@ class BoostedTrees(StagedTrees):
         return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
 
     def _members(
-        self, run: Rounds, tables: Sequence[AnyColumns], start: Float64, before: Trees
+        self, run: Rounds, tables: Sequence[DenseOrSparseFeatures], start: Float64, before: Trees
     ) -> list[Rounds]:
         """The fits that are averaged, before their first round, on tables below each other."""
         scores = []
@@ -589,20 +596,20 @@ class BoostedTrees(StagedTrees):
         self,
         trees: Trees,
         start: Float64,
-        tables: Sequence[AnyColumns],
+        tables: Sequence[DenseOrSparseFeatures],
         offset: Float64 | None,
     ) -> Float64:
         """What trees say beyond a start of tables below each other, (n_outputs, n)."""
         if offset is None:
-            said = [one.said(partial(self._added, trees, start)) for one in tables]
+            said = [one.score_in_blocks(partial(self._added, trees, start)) for one in tables]
             return np.concatenate(said, axis=1)
-        rows = below_each_other([one.matrix for one in tables])
+        rows = stack_tables([one.matrix for one in tables])
         return self._added(trees, start, rows, offset)
 
     def _stages_before(
         self,
         members: list[Rounds],
-        tables: Sequence[AnyColumns],
+        tables: Sequence[DenseOrSparseFeatures],
         offset: Float64 | None,
         first: int,
     ) -> Iterator[Float64]:
@@ -610,7 +617,7 @@ class BoostedTrees(StagedTrees):
         if first == 0:
             yield scores_together(members)
             return
-        X = below_each_other([one.matrix for one in tables])
+        X = stack_tables([one.matrix for one in tables])
         yield self._added(self.trees_, self.start_, X, offset, self._n_first_trees)
         yield from self._staged(X, offset)
 
@@ -632,12 +639,12 @@ class BoostedTrees(StagedTrees):
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         n_threads = get_n_threads_or_all(self.n_jobs)
         order = training.draw_order
-        bins = Bins.of(
+        bins = Bins.from_table(
             training.features, self._category_mask(), n_jobs=n_threads, feature_order=order
         )
         grower = self._grower_in(bins, order)
         rows = training.features, training.y, training.weight
-        about: Any = self.thresholds_, self._seed, training.offset, training.sides.groups
+        about: Any = self.thresholds_, self._seed, training.offset, training.split.groups
         run, start = started(self._settings(loss), grower, *rows, *about)
         loss.check_gradients(run.y, run.scores)
         return run, start
@@ -672,11 +679,11 @@ class BoostedTrees(StagedTrees):
             return (float(given),)
         if given == "auto":
             return self._feature_shares()
-        return (number_of_features(given, self.n_features_in_) or 1.0,)
+        return (resolve_max_features(given, self.n_features_in_) or 1.0,)
 
-    def _slopes(self) -> Slopes:
+    def _slopes(self) -> MonotonicSigns:
         names = getattr(self, "feature_names_in_", None)
-        return slopes_of(self.monotonic_cst, self.n_features_in_, names)
+        return check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
 
     def _groups(self) -> Any:
         """Features that may act together, by their numbers."""
@@ -686,7 +693,7 @@ class BoostedTrees(StagedTrees):
         return (
             given
             if given is None
-            else groups_by_number(given, self.__dict__.get("feature_names_in_"))
+            else resolve_interaction_groups(given, self.__dict__.get("feature_names_in_"))
         )
 
     def _kinds_of_thresholds(self, n: int) -> list[tuple[int | None, ...]]:
@@ -739,7 +746,7 @@ class BoostedTrees(StagedTrees):
         known = self._known_rounds(n, stops)
         if known is not None:
             return known
-        folds = training.folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
+        folds = training.split_folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: 1 if are_many else schedule.n_folds]
         longest = schedule.max_step_factor if are_many else schedule.step_factor
         factor = longer_steps(self.learning_rate, longest)
@@ -805,7 +812,7 @@ class BoostedTrees(StagedTrees):
 
     def _scores(self, X: Any) -> Float64:
         """What all trees say, (n_outputs, n)."""
-        return self._by_blocks(X, self._scores_of)
+        return self._score_in_blocks(X, self._scores_of)
 
     def _scores_of(self, rows: NDArray[Any]) -> Float64:
         return self._added(self.trees_, self.start_, rows)
@@ -818,8 +825,8 @@ class BoostedTrees(StagedTrees):
         last = None if n_iter is None else self._n_trees_of(n_iter)
         if offset is None:
             added = partial(self._added, self.trees_, self.start_, last=last)
-            return self._by_blocks(X, added)
-        rows = self._rows_to_walk(X)
+            return self._score_in_blocks(X, added)
+        rows = self._encode_new_rows_or_csr(X)
         return self._added(self.trees_, self.start_, rows, self._new_offset(offset, rows), last)
 
     def _new_offset(self, offset: Any, rows: NDArray[Any]) -> Float64 | None:
@@ -856,11 +863,11 @@ class BoostedTrees(StagedTrees):
 
     def _stages(self, X: Any, offset: Any) -> Iterator[Float64]:
         """The scores of rows to predict after each round."""
-        rows = self._rows_to_walk(X)
+        rows = self._encode_new_rows_or_csr(X)
         return self._staged(rows, self._new_offset(offset, rows))
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> NDArray[Any]:
@@ -924,11 +931,11 @@ class BoostedTrees(StagedTrees):
             of several targets (n, n_outputs), or a list.
         """
         check_is_fitted(self)
-        by_blocks = partial(self._by_blocks, X)
+        by_blocks = partial(self._score_in_blocks, X)
         scores, said = self._scores_and_deviations(self._errors.deviation, by_blocks)
         if offset is not None:
             scores = scores + self._checked_offset("offset", offset, scores.shape[1])
-        return self._told_errors(scores, self._errors.of(said))
+        return self._told_errors(scores, self._errors.compute(said))
 
     @snapshot_method
     def apply(self, X: ArrayLike) -> Int64:
@@ -946,7 +953,7 @@ class BoostedTrees(StagedTrees):
             all classes, and all targets. The first columns are those of the linear start of small
             regressions, if there is one; columns of the rounds follow.
         """
-        rows = self._rows_to_walk(X)
+        rows = self._encode_new_rows_or_csr(X)
         leaf = self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
@@ -1015,7 +1022,7 @@ class BoostedTrees(StagedTrees):
         self, X: Any, y: Any, offset: Any, n_repeats: int, random_state: np.random.RandomState
     ) -> Float64:
         """By how much the mean loss rises where a feature is shuffled, on average, (p,)."""
-        loss, given, known = self._loss(), self._rows_to_walk(X), self._targets(y)
+        loss, given, known = self._loss(), self._encode_new_rows_or_csr(X), self._targets(y)
         check_consistent_length(given, known.T)
         loss.expect_domain(known)
         start = self._new_offset(offset, given)
@@ -1024,7 +1031,7 @@ class BoostedTrees(StagedTrees):
             return np.zeros(self.n_features_in_)
         # A copy of what trees look at: all of a sparse table might not fit into memory.
         rows, trees = given[:, used], self.trees_.select_features(used)
-        rows = np.ascontiguousarray(made_dense(rows))
+        rows = np.ascontiguousarray(to_dense(rows))
 
         def mean_loss() -> float:
             said = self._added(trees, self.start_, rows, start)
@@ -1061,7 +1068,7 @@ class BoostedTrees(StagedTrees):
             classes the sum of theirs. Of several numbers, or quantiles, the mean of their losses, each
             divided by what it was of the rows of the fit before the first round.
         """
-        loss, rows, known = self._loss(), self._rows_to_walk(X), self._targets(y)
+        loss, rows, known = self._loss(), self._encode_new_rows_or_csr(X), self._targets(y)
         check_consistent_length(rows, known.T)
         loss.expect_domain(known)
         stages = self._staged(rows, self._new_offset(offset, rows))
@@ -1290,7 +1297,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     def _loss(self) -> Loss:
         losses = [LogLoss(n_outputs=n) for n in self._output_groups.sizes]
@@ -1303,7 +1310,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         # Few columns tell more trees apart; all are needed where few matter or act together.
         return (0.3, 1.0)
 
-    def _slopes(self) -> Slopes:
+    def _slopes(self) -> MonotonicSigns:
         slopes = super()._slopes()
         if slopes is not None:
             self._expect_one_target("monotonic_cst")
@@ -1314,7 +1321,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         return slopes
 
     def _targets(self, y: Any) -> NDArray[Any]:
-        return self._class_codes("y_val", y)
+        return self._find_class_codes("y_val", y)
 
     @property
     def _n_outputs(self) -> int:
@@ -1330,7 +1337,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         return self._of_each(_errors_of_shares, scores, errors)
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def decision_function(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Float64:
@@ -1351,7 +1358,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         return columns_of(self._scores_after(X, n_iter, offset))
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict_proba(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Any:
@@ -1562,7 +1569,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     _SCHEDULE: ClassVar[RoundSchedule] = NUMBER_SCHEDULE
     _takes_outputs: ClassVar[bool] = True
@@ -1602,7 +1609,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     def _n_targets(self) -> int:
         return int(self.__dict__.get("n_outputs_", 1))
 
-    def _slopes(self) -> Slopes:
+    def _slopes(self) -> MonotonicSigns:
         slopes = super()._slopes()
         if slopes is not None and self._loss().n_outputs > 1:
             outputs = f"{self._loss().n_outputs} outputs"

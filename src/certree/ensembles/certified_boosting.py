@@ -14,24 +14,30 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.calibration_set import check_positions, compute_group_weights
 from certree.certificates.certificate import (
     Certificate,
-    how_drawn,
-    restored_certificates,
-    stored_certificates,
+    get_sampling_facts,
+    restore_certificates,
+    serialize_certificates,
 )
-from certree.certificates.certified_numbers import (
+from certree.certificates.certified_regression import (
     LEAST_SCALE,
-    CertifiedNumbers,
-    error_of_rows,
-    largest_error,
+    CertifiedRegressorMixin,
+    certify_absolute_error,
+    find_error_limit,
 )
-from certree.certificates.guarantees import FitGuarantees, Guarantees, asks, certify_fitted
+from certree.certificates.guarantees import (
+    FitGuarantees,
+    Guarantees,
+    certify_fitted,
+    delegate_to_guarantees,
+)
 from certree.certificates.hold_out import hold_out, hold_out_mean
-from certree.certificates.model_selection import PILOT, CurvePoint, fraction_to_train
-from certree.certificates.parts.coverage import Scores
+from certree.certificates.model_selection import PILOT, CurvePoint, choose_train_fraction
+from certree.certificates.subsets.coverage import Scores
 from certree.certificates.trained_classes import TrainedClasses
-from certree.certificates.weighing import checked_places, shares_of_groups
+from certree.ensembles.adaboost_rounds import select_best_classes
 from certree.ensembles.boosting import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
@@ -39,9 +45,8 @@ from certree.ensembles.boosting import (
     Quality,
 )
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.reweighing import best_classes
 from certree.ensembles.staged import constant_scores
-from certree.grow.growing import MonotonicCst
+from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import (
     ADDED_LATER,
     ArrayRecord,
@@ -59,7 +64,7 @@ from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates, count_worst
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
-from certree.rows.split import Deal
+from certree.rows.split import TrainCalibrationSplitter
 from certree.rows.training import Training
 from certree.tree import Trees
 
@@ -110,7 +115,7 @@ class CalibrationScores(ArrayRecord):
 
     def __post_init__(self) -> None:
         validate_settings(self)
-        columns, n = checked_places(self.given, self.n_given, self.weight)
+        columns, n = check_positions(self.given, self.n_given, self.weight)
         columns["score"] = check_column("score", self.score, "float64", (None, n))
         columns["y"] = check_codes("y", self.y, n, np.iinfo(np.int32).max)
         if self.is_worst is not None:
@@ -296,7 +301,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     @fit_method
     def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
@@ -336,30 +341,32 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
 
         def dealt(share: float, is_pilot: bool = False) -> Training:
             # The same order for every share: more training samples are those of fewer, and others.
-            return self._take(
+            return self._prepare_training(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=Deal(share, deepcopy(shuffled), is_pilot=is_pilot),
+                row_splitter=TrainCalibrationSplitter(share, deepcopy(shuffled), is_pilot=is_pilot),
                 classes=classes,
             )
 
         training = self._stopped(dealt)
-        self._fit_rounds(training.growing or training)
+        self._fit_rounds(training.train_subset or training)
         self._certify(self._naming_all_classes(training))
         return self
 
     def _naming_all_classes(self, training: Training) -> Training:
         """List classes that calibration samples alone have, and give rows codes among all classes."""
-        self.classes_, self._trained = TrainedClasses.of(self.classes_, self._calibration_classes)
+        self.classes_, self._trained = TrainedClasses.merge_classes(
+            self.classes_, self._calibration_classes
+        )
         trained = self._trained
         if trained is None:
             return training
         self.n_classes_ = len(self.classes_)
-        self.trees_ = self.trees_.with_value(trained.spread_scores(self.trees_.value))
-        self.start_ = trained.spread_scores(self.start_[None], is_start=True)[0]
-        return replace(training, y=trained.places[training.y].astype(np.int32))
+        self.trees_ = self.trees_.with_value(trained.expand_scores(self.trees_.value))
+        self.start_ = trained.expand_scores(self.start_[None], is_start=True)[0]
+        return replace(training, y=trained.class_positions[training.y].astype(np.int32))
 
     def _stopped(self, dealt: Callable[..., Training]) -> Training:
         """Reveal rows to the trees until it is time to stop; see `certificates.model_selection`."""
@@ -367,20 +374,20 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             self.train_size_ = float(self.train_size)
             return dealt(self.train_size_)
         pilot = dealt(PILOT, is_pilot=True)
-        about = self._learning_curve(pilot), pilot.sides.n_units, self.delta, pilot.sides.grouped
-        self.train_size_ = fraction_to_train(*about, complexity=0.0, exponent=_EXPONENT)
+        about = self._learning_curve(pilot), pilot.split.n_units, self.delta, pilot.split.grouped
+        self.train_size_ = choose_train_fraction(*about, complexity=0.0, exponent=_EXPONENT)
         if self.train_size_ != PILOT:
             return dealt(self.train_size_)
         return pilot.expect_few_near_copies(self.duplicates)
 
     def _learning_curve(self, pilot: Training) -> list[CurvePoint]:
         """Errors of quick fits to one and two thirds of the training samples of the pilot."""
-        training = pilot.growing or pilot
-        folds = training.folds(_PILOT_FOLDS, np.random.RandomState(0))
+        training = pilot.train_subset or pilot
+        folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))
         curve = []
         for parts in (
-            [(fold.judge, fold.grow) for fold in folds],
-            [(f.grow, f.judge) for f in folds],
+            [(fold.validation, fold.train) for fold in folds],
+            [(f.train, f.validation) for f in folds],
         ):
             wrong = [self._errors_of(training, *sides) for sides in parts if len(sides[0])]
             judged = sum(map(len, wrong))
@@ -392,24 +399,24 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     def _errors_of(self, training: Training, trains: Indices, judges: Indices) -> NDArray[np.bool_]:
         """Which rows a quick fit to others gets wrong."""
         quick = _quick(self)
-        quick._fit_rounds(training.at(trains))
-        said = self._codes_of(quick._scores_of(training.features.taken(judges)))
+        quick._fit_rounds(training.take(trains))
+        said = self._codes_of(quick._scores_of(training.features.take_matrix(judges)))
         return np.asarray(said != training.y[judges])
 
     def _codes_of(self, scores: Float64) -> Int32:
         """Codes of the classes that scores predict."""
         if self.n_classes_ == 1:
             return np.zeros(scores.shape[1], dtype=np.int32)
-        return best_classes(scores).astype(np.int32)
+        return select_best_classes(scores).astype(np.int32)
 
     def _certify(self, training: Training) -> None:
         """Set what the calibration samples say of the trees."""
-        sides, weigh, weight = training.sides, training.sides.weigh, None
+        sides, weigh, weight = training.split, training.split.calibration, None
         if sides.groups is not None:
-            weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
+            weight = compute_group_weights(sides.groups, sides.train, weigh)[0]
         self.calibration_ = CalibrationScores(
             *sides.calibration_places,
-            self._scores_of(training.features.taken(weigh)),
+            self._scores_of(training.features.take_matrix(weigh)),
             freeze(training.y[weigh]),
             weight,
             sides.repeats,
@@ -437,7 +444,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         rows = self.calibration_
         return {
             **super().__stored__(),
-            **stored_certificates(self.certificates_, self.certificate_),
+            **serialize_certificates(self.certificates_, self.certificate_),
             "train_size": float(self.train_size_),
             **({} if rows is None else {"calibration": rows}),
             **({} if self._trained is None else {"is_trained": self._trained.is_trained}),
@@ -448,7 +455,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         super().__restore__(stored)
         self._trained = TrainedClasses.from_stored(stored)
         self.train_size_ = stored.get_number("train_size", 0, _MOST_TRAIN)
-        self.certificates_, self.certificate_ = restored_certificates(stored)
+        self.certificates_, self.certificate_ = restore_certificates(stored)
         self.calibration_ = None
         if "calibration.n_given" in stored:
             near = self.certificate_.near_copies
@@ -482,11 +489,11 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         )
 
     certify = certify_fitted
-    conditional_guarantees = asks(Guarantees.conditional_guarantees)
-    predict_set = asks(Guarantees.predict_set)
-    certify_set = asks(Guarantees.certify_set)
-    selective_certificates = asks(Guarantees.selective_certificates)
-    predict_selective = asks(Guarantees.predict_selective)
+    conditional_guarantees = delegate_to_guarantees(Guarantees.conditional_guarantees)
+    predict_set = delegate_to_guarantees(Guarantees.predict_set)
+    certify_set = delegate_to_guarantees(Guarantees.certify_set)
+    selective_certificates = delegate_to_guarantees(Guarantees.selective_certificates)
+    predict_selective = delegate_to_guarantees(Guarantees.predict_selective)
 
     @snapshot_method
     def report(self) -> str:
@@ -504,7 +511,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         )
 
 
-class CertifiedBoostedTreesRegressor(CertifiedNumbers, BoostedTreesRegressor):
+class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegressor):
     """Boosted trees for numbers, with bands that hold new targets and a bound on their mean error.
 
     Some of the rows train the trees as in `BoostedTreesRegressor`; the others certify them. Given the
@@ -675,7 +682,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     @fit_method
     def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
@@ -708,14 +715,14 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         random_state = check_random_state(self.random_state)
         if random_state is self.random_state:
             random_state = deepcopy(random_state)
-        training = self._take(
+        training = self._prepare_training(
             X,
             y,
             sample_weight,
             groups=groups,
-            dealt=Deal(self.train_size, random_state),
+            row_splitter=TrainCalibrationSplitter(self.train_size, random_state),
         )
-        trains = training.growing or training
+        trains = training.train_subset or training
         self._fit_rounds(trains)
         self._certify(training, self._learn_errors(trains, random_state))
         return self
@@ -723,12 +730,12 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     def _learn_errors(self, training: Training, random_state: np.random.RandomState) -> float:
         """Set what errors are about where; returns the largest error of a cross-validation."""
         n, off = len(training.y), np.zeros(len(training.y))
-        for fold in training.folds(min(_FOLDS, n), random_state) if n > 1 else ():
+        for fold in training.split_folds(min(_FOLDS, n), random_state) if n > 1 else ():
             quick = _quick(self)
-            quick._fit_rounds(training.at(fold.grow))
-            said = quick._answers_of(training.features.taken(fold.judge))
-            off[fold.judge] = np.abs(training.y[fold.judge] - said)
-        limit = largest_error(off, training.y)
+            quick._fit_rounds(training.take(fold.train))
+            said = quick._answers_of(training.features.take_matrix(fold.validation))
+            off[fold.validation] = np.abs(training.y[fold.validation] - said)
+        limit = find_error_limit(off, training.y)
         mean = float(np.average(off, weights=training.weight)) / limit
         scale = _quick(self)
         scale.loss, scale.quantile, scale.power = "squared_error", None, None
@@ -754,23 +761,25 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
 
     def _certify(self, training: Training, limit: float) -> None:
         """Set what the calibration samples say of the trees."""
-        sides, weigh, weight, n = training.sides, training.sides.weigh, None, None
+        sides, weigh, weight, n = training.split, training.split.calibration, None, None
         if sides.groups is not None:
-            weight, n = shares_of_groups(sides.groups, sides.grow, weigh)
-        rows, y = training.features.taken(weigh), training.y[weigh]
+            weight, n = compute_group_weights(sides.groups, sides.train, weigh)
+        rows, y = training.features.take_matrix(weigh), training.y[weigh]
         said = self._answers_of(rows)
-        about, drawn = (limit, self.delta, weight, n, sides.is_worst), how_drawn(sides)
-        self.certificate_ = error_of_rows(said, y, *about, **drawn)
+        about, drawn = (limit, self.delta, weight, n, sides.is_worst), get_sampling_facts(sides)
+        self.certificate_ = certify_absolute_error(said, y, *about, **drawn)
         with np.errstate(over="ignore"):
             off = np.abs(y - said) / self._scale_of(rows)
         if sides.is_worst is not None:
             off[sides.is_worst] = np.inf
-        self.conformity_scores_ = Scores.of(off, np.zeros(len(off), dtype=np.int32), np.ones(1))
-        bands = () if n is not None else self._of_bands(self.coverage, self.delta)
+        self.conformity_scores_ = Scores.from_rows(
+            off, np.zeros(len(off), dtype=np.int32), np.ones(1)
+        )
+        bands = () if n is not None else self._certify_intervals(self.coverage, self.delta)
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
-    def _band(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
-        rows = self._rows_to_walk(X)
+    def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
+        rows = self._encode_new_rows_or_csr(X)
         with np.errstate(over="ignore"):
             return self._answers_of(rows), reach[0] * self._scale_of(rows)
 
@@ -778,7 +787,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         """What a file holds of the fit: of the rows that certify it, how far they lie off."""
         return {
             **super().__stored__(),
-            **stored_certificates(self.certificates_, self.certificate_),
+            **serialize_certificates(self.certificates_, self.certificate_),
             "scores": self.conformity_scores_,
             "scale": self.scale_trees_,
             "scale.value": self.scale_trees_.value,
@@ -796,4 +805,4 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.scale_trees_ = self._restore_trees(Trees, stored.get_section("scale"), value=value)
         self.scale_start_ = stored.get_numbers("scale_start", (1,))
         self.least_scale_ = stored.get_number("least_scale", 0, np.finfo(np.float64).max)
-        self.certificates_, self.certificate_ = restored_certificates(stored)
+        self.certificates_, self.certificate_ = restore_certificates(stored)

@@ -15,18 +15,24 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from certree.certificates.certificate import (
     Certificate,
-    how_drawn,
-    restored_certificates,
-    stored_certificates,
+    get_sampling_facts,
+    restore_certificates,
+    serialize_certificates,
 )
 from certree.certificates.guarantees import certify_fitted
 from certree.certificates.inequalities.posterior_moments import kl_divergence
-from certree.certificates.majority import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
-from certree.certificates.posteriors import gibbs_family
-from certree.certificates.priors import decisions_by_rows
+from certree.certificates.majority import (
+    ENSEMBLE_METHODS,
+    PAIR_METHODS,
+    Overlaps,
+    blocks,
+    count_shared_rows,
+)
+from certree.certificates.posteriors import make_gibbs_family
+from certree.certificates.priors import make_count_decisions
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
-from certree.ensembles.forest_importances import tree_shares
-from certree.grow.binned import grow_on_samples
+from certree.ensembles.forest_importances import add_normalized_gains
+from certree.grow.binned_grower import grow_on_samples
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted_state import fit_method
 from certree.interface.progress import show_progress
@@ -34,7 +40,7 @@ from certree.interface.signatures import ROUNDS
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
-from certree.rows.training import Training, other_class
+from certree.rows.training import Training, get_first_untrained_code
 from certree.stats import NodeStats
 from certree.stats.nodes import count_by_leaf
 from certree.tree import Trees
@@ -85,7 +91,7 @@ class SampledTrees:
         return self.trees.find_leaves(self.training.X, self.n_threads)
 
     @cached_property
-    def judged(self) -> NDArray[np.bool_]:
+    def is_out_of_sample(self) -> NDArray[np.bool_]:
         """Whether each row is out of each sample, (T, n)."""
         out = np.ones((len(self.trees), len(self.training.y)), dtype=bool)
         for row, sample in zip(out, self.samples, strict=True):
@@ -105,23 +111,23 @@ class SampledTrees:
                 self.n_classes,
                 self.training.weight_unit,
             )
-            for rows in (~self.judged, self.judged)
+            for rows in (~self.is_out_of_sample, self.is_out_of_sample)
         )
         return grown, replace(others, label=grown.label)
 
     def posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
         """The trees as they are, and posteriors over prunings, with their mean divergence (nats)."""
-        trees, (grown, others) = self.trees, self.stats
+        trees, (grown, others) = self.trees, self.node_statistics
         yield make_pruning(trees, ~trees.is_leaf), -_LOG_SHARE
-        prior = decisions_by_rows(trees, grown, _PRIOR_ROWS)
-        family = gibbs_family(trees, others, prior)
+        prior = make_count_decisions(trees, grown, _PRIOR_ROWS)
+        family = make_gibbs_family(trees, others, prior)
         for value in _PATH:
             posterior = family.solve(value, 0.0)
             yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_SHARE
 
     def shares(self, posterior: NodeWeights) -> Float64:
         """Share of each class in the vote of each tree, as if what comes so far stopped there."""
-        ballots = Voting("majority").ballots(self.trees, self.stats[0])
+        ballots = Voting("majority").ballots(self.trees, self.node_statistics[0])
         every = np.arange(self.trees.n_nodes)
         vote = ballots.cast(self.trees, posterior)
         return stopped_outcomes(self.trees, posterior, vote, ballots, every)
@@ -129,36 +135,38 @@ class SampledTrees:
     def overlaps(self, shares: Float64) -> Overlaps:
         """What rows out of samples say of trees that vote so."""
         parts = (self._judge(shares, part) for part in blocks(len(self.training.y)))
-        return Overlaps.over(self._shared, parts)
+        return Overlaps.sum_blocks(self._shared, parts)
 
     @cached_property
     def _shared(self) -> Float64:
         """Number of rows that each pair of trees is judged by, whatever they vote."""
-        return shared_rows(self.judged)
+        return count_shared_rows(self.is_out_of_sample)
 
     def _judge(self, shares: Float64, part: slice) -> tuple[Float64, Float64]:
-        out = self.judged[:, part]
+        out = self.is_out_of_sample[:, part]
         right = np.clip(shares[self.leaf[:, part], self.training.y[part]], 0.0, 1.0)
-        if self.training.sides.is_worst is not None:
-            right[:, self.training.sides.is_worst[part]] = 0.0
+        if self.training.split.is_worst is not None:
+            right[:, self.training.split.is_worst[part]] = 0.0
         return np.where(out, 1 - right, 0.0), out.astype(np.float64)
 
     def importances(self, posterior: NodeWeights) -> Float64:
         """Shares of features in how far cuts lower the Gini index, times how likely they are."""
-        trees, grown = self.trees, self.stats[0]
+        trees, grown = self.trees, self.node_statistics[0]
         inner = np.flatnonzero(~trees.is_leaf)
         fallen = np.maximum(-compute_gains(trees, grown.impurity), 0.0)
         made = np.maximum(reached(trees, posterior) - posterior.weight, 0.0)
-        return tree_shares(trees, inner, (fallen * made)[inner], np.zeros(trees.n_features))
+        return add_normalized_gains(
+            trees, inner, (fallen * made)[inner], np.zeros(trees.n_features)
+        )
 
     def risk(self, shares: Float64) -> float:
         """Error of the vote of those trees that each row is out of; of rows that are in all, none."""
         said = np.zeros((len(self.training.y), self.n_classes))
-        for leaf, out in zip(self.leaf, self.judged, strict=True):
+        for leaf, out in zip(self.leaf, self.is_out_of_sample, strict=True):
             said[out] += shares[leaf[out]]
-        known, wrong = self.judged.any(axis=0), said.argmax(axis=1) != self.training.y
-        if self.training.sides.is_worst is not None:
-            wrong |= self.training.sides.is_worst
+        known, wrong = self.is_out_of_sample.any(axis=0), said.argmax(axis=1) != self.training.y
+        if self.training.split.is_worst is not None:
+            wrong |= self.training.split.is_worst
         return float(np.mean(wrong[known]))
 
 
@@ -177,8 +185,10 @@ class _Candidate:
     ) -> tuple[Certificate, ...]:
         """Those that hold together, each with the same share of delta."""
         weight = np.full(len(self.sampled.trees), 1 / len(self.sampled.trees))
-        methods = [m for m in OF_ENSEMBLES if m not in OF_PAIRS or self.overlaps.n_of_pairs]
-        about = how_drawn(self.sampled.training.sides)
+        methods = [
+            m for m in ENSEMBLE_METHODS if m not in PAIR_METHODS or self.overlaps.min_pair_rows
+        ]
+        about = get_sampling_facts(self.sampled.training.split)
         made = (
             self.overlaps.certificate(method, weight, self.complexity, risk, delta, share)
             for method in methods
@@ -319,9 +329,9 @@ class CertifiedForestClassifier(ForestClassifier):
         verbose: int = 0,
         duplicates: Duplicates = "auto",
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
-    def _numbers_categories(self) -> bool:
+    def _orders_categories_by_rows(self) -> bool:
         return False  # each sample does so itself, as all other rows judge its tree
 
     @fit_method
@@ -343,10 +353,10 @@ class CertifiedForestClassifier(ForestClassifier):
         self : object
             The fitted estimator.
         """
-        training = self._take(X, y, sample_weight)
+        training = self._prepare_training(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
-        share = 1 / (len(OF_ENSEMBLES) * len(sizes))
+        share = 1 / (len(ENSEMBLE_METHODS) * len(sizes))
         with show_progress(self.verbose > 0, len(sizes), type(self).__name__) as advance:
             candidates = self._candidates(training, sizes, random_state, advance)
             best = min(candidates, key=lambda one: one.bound(self.delta, share))
@@ -363,9 +373,11 @@ class CertifiedForestClassifier(ForestClassifier):
         """Forests of samples of each size, voting by each posterior."""
         for size in sizes:
             sampled = self._sampled(training, float(size), random_state)
-            for posterior, complexity in sampled.posteriors():
-                shares = sampled.shares(posterior)
-                yield _Candidate(sampled, posterior, shares, sampled.overlaps(shares), complexity)
+            for posterior, complexity in sampled.iterate_posteriors():
+                shares = sampled.compute_class_fractions(posterior)
+                yield _Candidate(
+                    sampled, posterior, shares, sampled.compute_overlaps(shares), complexity
+                )
             advance()
 
     def _sampled(
@@ -380,7 +392,10 @@ class CertifiedForestClassifier(ForestClassifier):
         for sample in samples:
             sample[:] = np.sort(random_state.permutation(n)[:n_drawn])
             seeds.append(random_state.randint(2**31 - 1))
-        n_classes, n_threads = other_class(self.n_classes_), get_n_threads_or_all(self.n_jobs)
+        n_classes, n_threads = (
+            get_first_untrained_code(self.n_classes_),
+            get_n_threads_or_all(self.n_jobs),
+        )
         grown = grow_on_samples(
             training.X,
             training.y,
@@ -391,7 +406,7 @@ class CertifiedForestClassifier(ForestClassifier):
             criterion=self.criterion,
             sample_weight=training.weight,
             n_jobs=n_threads,
-            **self._growth(n_drawn, p),
+            **self._compute_growth_parameters(n_drawn, p),
         )
         return SampledTrees(grown.trees, training, samples, n_classes, n_threads)
 
@@ -410,7 +425,7 @@ class CertifiedForestClassifier(ForestClassifier):
         """What a file holds of the fit."""
         return {
             **super().__stored__(),
-            **stored_certificates(self.certificates_, self.certificate_),
+            **serialize_certificates(self.certificates_, self.certificate_),
             "trees": self.trees_,
             "trees.value": self.trees_.value,
             "importances": self._importances,
@@ -427,7 +442,7 @@ class CertifiedForestClassifier(ForestClassifier):
         # Files of earlier builds hold none.
         if "importances" in stored:
             self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
-        self.certificates_, self.certificate_ = restored_certificates(stored)
+        self.certificates_, self.certificate_ = restore_certificates(stored)
 
     @property
     def _power(self) -> float:

@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from certree.certificates.parts.coverage import place_to_cover
+from certree.certificates.subsets.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
 from certree.interface.arrays import Float64, to_array
@@ -35,8 +35,8 @@ from certree.interface.fitted_state import (
     meta_fit_method,
     snapshot_method,
 )
-from certree.rows.columns import rows_at
-from certree.rows.elsewhere import expect_collected
+from certree.rows.columns import take_rows
+from certree.rows.out_of_core import expect_collected
 from certree.rows.split import train_calibration_split
 
 _INSIDE = Interval(Real, 0, 1, closed="neither")
@@ -160,13 +160,13 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         rows, numbers = self._checked(X, y)
         random = check_random_state(self.random_state)
         sides = train_calibration_split(len(numbers), 1 - self.calibration_size, random)
-        grow = rows_at(rows, sides.grow), numbers[sides.grow]
+        grow = take_rows(rows, sides.train), numbers[sides.train]
         outside = (1 - self.coverage) / 2
         self.estimators_ = [
             self._quantile(q, random).fit(*grow) for q in (outside, 0.5, 1 - outside)
         ]
-        low, high = self._quantiles(rows_at(rows, sides.weigh))
-        truth = numbers[sides.weigh]
+        low, high = self._quantiles(take_rows(rows, sides.calibration))
+        truth = numbers[sides.calibration]
         beyond = np.sort(np.maximum(low - truth, truth - high))
         self.n_calibration_ = len(beyond)
         place = place_to_cover(len(beyond), self.coverage, self.delta)

@@ -15,7 +15,7 @@ from certree._core import compute_mean_ranking_loss, count_rounds_without_gain
 from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
 from certree.interface.arrays import Float64
 from certree.interface.signatures import COUNT, NONNEGATIVE
-from certree.rows.folds import content_share
+from certree.rows.folds import split_by_content
 from certree.rows.training import Training
 
 # Early stopping is "auto" from more rows on, as in scikit-learn.
@@ -246,8 +246,8 @@ def scores_by_scorer(
     if len(training.y) > _SCORED_ROWS:
         random_state = np.random.RandomState(model._seed)
         rows = training.features.matrix, training.y, _SCORED_ROWS
-        share = content_share(*rows, random_state, training.weight, training.draw_order)
-        places, scored = share.judge, training.at(share.judge)
+        share = split_by_content(*rows, random_state, training.weight, training.draw_order)
+        places, scored = share.validation, training.take(share.validation)
     found = [_by_scorer(model, scorer, scored, places)]
     if judges is not None:
         found.append(_by_scorer(model, scorer, judges, slice(len(training.y), None)))

@@ -12,16 +12,20 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
+from certree.ensembles.category_statistics import (
+    MAX_SET_CATEGORIES,
+    MAX_TARGET_CLASSES,
+    CategoryStatistics,
+)
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.evaluation import Callback, Evaluation, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
-from certree.ensembles.many_levels import FEW_LEVELS, MOST_CLASSES, LevelStatistics
+from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
-from certree.ensembles.several_losses import SeveralLosses
-from certree.grow.binned import BinnedGrower
+from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.interface.progress import RowRate, show_progress
@@ -86,7 +90,7 @@ def fit_on_parts(
     is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
     if not is_classifier(model):
-        model._loss().expect_domain(learned.found.ends)
+        model._make_loss().check_targets(learned.found.ends)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
@@ -109,10 +113,10 @@ def fit_on_parts(
     if held is not None:  # rows that are held out are rows of the fit, too
         n_repeated = held.n_repeated
     warn_of_repeated_rows(n_repeated, learned.found.n)
-    model._choose_parameters(n)
+    model._set_automatic_parameters(n)
     grower, statistics = _grower(model, parts, loss, bins, learned.draw_order)
     weight, n_targets = total_weight(parts, n, weighing), learned.found.n_targets
-    held_out, settings = _held_of(parts, n_held, of_held), model._settings(loss)
+    held_out, settings = _held_of(parts, n_held, of_held), model._make_settings(loss)
     how = model.thresholds_, model._seed, n_targets, held_out, statistics
     run = RoundsOfParts(settings, grower, n, weight, *how)
     start = _start(loss, parts, n, n_targets, totals, weighing)
@@ -124,11 +128,13 @@ def fit_on_parts(
 
 def _grower(
     model: Any, parts: Executor, loss: Loss, bins: Bins, order: Int32
-) -> tuple[BinnedGrower, LevelStatistics | None]:
+) -> tuple[BinnedGrower, CategoryStatistics | None]:
     """What grows trees, and what is known of levels, which parts have as more features."""
-    grower, statistics = model._grower_in(bins, order), see_levels(parts, loss, bins)
+    grower, statistics = model._make_grower(bins, order), see_levels(parts, loss, bins)
     if statistics is not None:
-        grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
+        grower = statistics.extend_grower(
+            grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8)
+        )
     return grower, statistics
 
 
@@ -136,15 +142,15 @@ def _sketched(
     model: Any, parts: Executor, learned: Learned, held: RowsHeldOut | None
 ) -> tuple[Sketched, Loss]:
     """What decides the bins of all rows, and the loss, which knows the order of several targets."""
-    loss, found = model._loss(), learned.found
+    loss, found = model._make_loss(), learned.found
     largest = None
     if found.n_targets > 1:
         # Rows that are held out may have larger ones.
         largest = found.largest_targets if held is None else largest_of(held.sides.train.ends)
     known = sketched(parts, learned.reader, learned.weighing, found.n, held, largest)
-    if isinstance(loss, SeveralLosses):
+    if isinstance(loss, MultiOutputLoss):
         # Quantiles are of one target.
-        loss = loss.in_order(known.sketch.target_keys.tolist() or [0] * len(loss.of))
+        loss = loss.with_order(known.sketch.target_keys.tolist() or [0] * len(loss.components))
         known = replace(known, order=loss.order)
     return known, loss
 
@@ -155,17 +161,17 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
     is_judged, lie_apart: whether there are rows that judge, in memory or elsewhere.
     """
     n, p = learned.found.n, model.n_features_in_
-    K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._loss().n_outputs)
+    K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
     stops = stops_early(model.early_stopping, n)
     is_dealt = stops and model.validation_fraction is not None and not (is_judged or lie_apart)
     n_leaves = model.max_leaf_nodes
     if n_leaves == "auto":
         n_leaves = max(model._SCHEDULE.max_leaf_nodes)
     n_leaves = most_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
-    n_rounds = model._known_rounds(n, stops)
+    n_rounds = model._get_fixed_rounds(n, stops)
     # What rows see of levels is in bins as features are.
     n_levels = numbers_of_categories(learned)
-    p += sum(one > FEW_LEVELS for one in n_levels) * (1 + min(K, MOST_CLASSES))
+    p += sum(one > MAX_SET_CATEGORIES for one in n_levels) * (1 + min(K, MAX_TARGET_CLASSES))
     # Hashes of a classifier's rows; which rows are held out, and while it is decided.
     of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt
     of_cell = sums_of_cell(p)
@@ -174,7 +180,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
         2.0
         * n_leaves
         * (n_rounds or 0)
-        * model._n_members()
+        * model._count_members()
         * (250 + 32 * K + 12 * max(n_levels, default=0))
     )
     # Where rows are few they are fitted in memory.
@@ -199,8 +205,8 @@ def _start(
     weighing: Weighing | None,
 ) -> Float64:
     """The scores (n_outputs,) that a run on n rows of so many targets starts from."""
-    targets = range(n_targets) if n_targets > 1 else [0] * len(loss.single)
-    told = zip(loss.single, targets, strict=True)
+    targets = range(n_targets) if n_targets > 1 else [0] * len(loss.components)
+    told = zip(loss.components, targets, strict=True)
     return np.concatenate([_start_of(one, parts, n, k, totals, weighing) for one, k in told])
 
 
@@ -217,7 +223,7 @@ def _start_of(
 
     if isinstance(loss, LogLoss):
         counts = [number(totals[of, k]) for k in range(max(2, loss.n_outputs))]
-        return loss.start_of(np.array(counts))
+        return loss.compute_start_from_counts(np.array(counts))
     mean = np.atleast_1d(np.float64(rounded(totals[of]) / number(totals["weight"])))
     return np.log(mean) if loss.is_log else mean
 
@@ -228,7 +234,7 @@ def _read_judges(
     """How many rows elsewhere judge, and how they are weighed; see `JudgedParts.read_judges`."""
     judging = parts.read_judges(model, learned, are_known=are_known)
     if not is_classifier(model):
-        model._loss().expect_domain(judging.found.ends)
+        model._make_loss().check_targets(judging.found.ends)
     return judging.found.n, judging.weighing
 
 
@@ -271,7 +277,7 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
     about = learned.reader, learned.weighing
     held = hold_out(parts, *about, model.validation_fraction, model._seed)
     if not is_classifier(model):
-        model._loss().expect_domain(held.sides.train.ends)
+        model._make_loss().check_targets(held.sides.train.ends)
     return held
 
 
@@ -302,7 +308,7 @@ def _boost(
     evaluation: Evaluation,
 ) -> None:
     """Make the rounds of all members, and set what they have made."""
-    n_members, runs, pace = model._n_members(), [], RowRate()
+    n_members, runs, pace = model._count_members(), [], RowRate()
     with show_progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
@@ -320,12 +326,12 @@ def _boost(
     made = len(runs[0].grown)
     model.start_, model.n_iter_, model._n_first_trees = start, evaluation.best(0, made), 0
     model._has_offset = False
-    model._loss_shares = getattr(runs[0].settings.loss, "shares", ())
+    model._loss_factors = getattr(runs[0].settings.loss, "factors", ())
     model._importances = np.zeros(model.n_features_in_)
     grown = [one.trees().keep_first(model.n_iter_) for one in runs]
     for one, trees in zip(runs, grown, strict=True):
         rows = np.concatenate([np.zeros(0), *one.rows])[: trees.n_nodes]
-        outputs = one.settings.loss.outputs
+        outputs = one.settings.loss.output_order
         model._importances = importances(trees, rows, model._importances, outputs)
     model._set_trees(grown)
     model._record(evaluation.recorded())
@@ -333,9 +339,9 @@ def _boost(
 
 def _n_rounds(model: Any, n: int, stops: bool) -> int:
     """How many rounds there are, of n rows."""
-    if model._starts_from_line(n):
+    if model._has_linear_start(n):
         raise InMemory
-    known = model._known_rounds(n, stops)
+    known = model._get_fixed_rounds(n, stops)
     if known is None:
         raise InMemory
     return int(known)
@@ -346,7 +352,7 @@ def _many_levels(known: Sketch) -> tuple[int, ...]:
     return tuple(
         j
         for j, values in enumerate(known.values)
-        if isinstance(values, tuple) and len(values[0]) > FEW_LEVELS
+        if isinstance(values, tuple) and len(values[0]) > MAX_SET_CATEGORIES
     )
 
 

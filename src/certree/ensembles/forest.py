@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree._core import average_leaves
 from certree.ensembles.forest_importances import (
-    impurity_importances,
-    permutation_importances,
-    sums_in_bags,
+    add_impurity_importances,
+    compute_permutation_importances,
+    sum_in_bag_targets,
 )
 from certree.ensembles.forest_of_parts import (
     expect_what_parts_can,
@@ -31,34 +31,34 @@ from certree.ensembles.forest_of_parts import (
 )
 from certree.ensembles.forest_samples import (
     ForestSamples,
-    GivenRows,
-    OrderedFeatures,
+    InputRows,
+    SortedFeatures,
 )
 from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.leaves import (
-    FIXED,
-    PLAIN,
-    LeafRows,
+    NAMED_LEAVES,
+    PLAIN_LEAVES,
+    LeafStatistics,
     Leaves,
-    said_by,
-    shares_of,
-    stored_leaves,
-    unit_of,
+    compute_leaf_values,
+    compute_mean_weight,
+    expand_to_all_classes,
+    restore_leaves,
 )
 from certree.ensembles.losses import SquaredLoss
-from certree.ensembles.staged import columns_of
+from certree.ensembles.staged import to_prediction_shape
 from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.output_groups import OutputGroups
 from certree.explain.several_targets import compute_subset_accuracy, select_classes
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
-from certree.grow.binned import BinnedGrower, Drawing, GrownForest
-from certree.grow.growing import (
+from certree.grow.binned_grower import BinnedGrower, GrownForest, RowSampling
+from certree.grow.training_samples import (
     MonotonicCst,
-    Slopes,
-    expect_counts,
-    number_of_features,
-    slopes_of,
+    MonotonicSigns,
+    check_monotonic_cst,
+    expect_poisson_targets,
+    resolve_max_features,
 )
 from certree.interface.arrays import (
     Float64,
@@ -73,26 +73,26 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.parts.executors import Executor
-from certree.parts.lazy_answers import answers_collections
+from certree.parts.lazy_predictions import support_dask_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.scratch import scratch
-from certree.rows.elsewhere import lies_elsewhere
+from certree.rows.out_of_core import is_out_of_core
 from certree.rows.training import training_rows
 from certree.tree import Trees
 
 LeavesName = Literal["auto", "plain", "refilled", "shrunk", "honest"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 
-_SHARE = Interval(Real, 0, 1, closed="right")
+_FRACTION = Interval(Real, 0, 1, closed="right")
 _FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None]
 
 # What a warm start may change: how many trees there are, and what is made of all of them at its end.
-_OF_ALL_TREES = ("n_estimators", "leaves", "oob_score", "warm_start")
+_CHANGEABLE_PARAMETERS = ("n_estimators", "leaves", "oob_score", "warm_start")
 
 # A progress bar advances by so many trees.
 _AT_A_TIME = 10
 # Where several machines grow trees, each gets so many shares of them, as some are slower.
-_SHARES = 4
+_JOBS_PER_WORKER = 4
 
 
 class Forest(TreeModel):
@@ -120,16 +120,16 @@ class Forest(TreeModel):
 
     trees_: Trees
 
-    def _growth(self, n: int, p: int) -> dict[str, Any]:
+    def _compute_growth_parameters(self, n: int, p: int) -> dict[str, Any]:
         """How trees of n rows and p features grow, as `BinnedGrower` takes it."""
-        least_split = _number_of_rows(self.min_samples_split, n, 2)
-        least_leaf = _number_of_rows(self.min_samples_leaf, n, 1)
+        least_split = _resolve_min_rows(self.min_samples_split, n, 2)
+        least_leaf = _resolve_min_rows(self.min_samples_leaf, n, 1)
         return {
             "order": "depth" if self.max_leaf_nodes is None else "best",
             "max_leaves": self.max_leaf_nodes,
             # Where all are looked at they are drawn, too: else ties would go to the first ones.
-            "max_features": number_of_features(self.max_features, p) or p,
-            "max_features_per_tree": number_of_features(self.max_features_per_tree, p),
+            "max_features": resolve_max_features(self.max_features, p) or p,
+            "max_features_per_tree": resolve_max_features(self.max_features_per_tree, p),
             "random_cuts": self.splitter == "random",
             "max_depth": self.max_depth,
             "min_samples_split": max(least_split, 2 * least_leaf),
@@ -147,17 +147,17 @@ class Forest(TreeModel):
         """True, also before a fit, when nobody knows a length."""
         return True
 
-    def _means(self, X: Any) -> Float64:
+    def _average_trees(self, X: Any) -> Float64:
         """What trees say on average, (n, n_outputs)."""
-        return to_row_order(self._by_blocks(X, self._totals)) / len(self.trees_)
+        return to_row_order(self._score_in_blocks(X, self._sum_trees)) / len(self.trees_)
 
-    def _totals(self, rows: NDArray[Any]) -> Float64:
+    def _sum_trees(self, rows: NDArray[Any]) -> Float64:
         """What trees say in sum, (n_outputs, n)."""
         n = rows.shape[0]
         start = np.zeros((self.trees_.value.shape[1], n))
         return self.trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
 
-    def _rows_of_nodes(self) -> Float64 | None:
+    def _get_rows_per_node(self) -> Float64 | None:
         """Rows of the fit in the nodes of all trees, if they are kept."""
         return None
 
@@ -175,11 +175,11 @@ class Forest(TreeModel):
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree.
         """
-        return np.ascontiguousarray(self._leaves_of(X).T - self.trees_.root)
+        return np.ascontiguousarray(self._find_leaves(X).T - self.trees_.root)
 
-    def _leaves_of(self, X: ArrayLike) -> Int32:
+    def _find_leaves(self, X: ArrayLike) -> Int32:
         """Find the leaf of each row in each tree, (T, n), numbered among the nodes of all trees."""
-        rows = self._rows_to_walk(X)
+        rows = self._encode_new_rows_or_csr(X)
         return self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
 
     @snapshot_method
@@ -199,7 +199,7 @@ class Forest(TreeModel):
         n_nodes_ptr : ndarray of int64, shape (T + 1,)
             Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
         """
-        leaf = self._leaves_of(X)
+        leaf = self._find_leaves(X)
         return self.trees_.paths_to(leaf), np.append(self.trees_.root, self.trees_.n_nodes)
 
     @snapshot_method
@@ -218,7 +218,7 @@ class Forest(TreeModel):
         ndarray of shape (m,)
             Shares, 0 .. 1.
         """
-        rows = self._rows_to_walk(X)
+        rows = self._encode_new_rows_or_csr(X)
         n = rows.shape[0]
         given = np.asarray(pairs)
         if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
@@ -242,7 +242,9 @@ class Forest(TreeModel):
         check_is_fitted(self)
         trees = self.trees_.with_value(self.trees_.value / len(self.trees_))
         start = np.zeros(trees.value.shape[1])
-        return AdditiveTrees(trees, start, self._rows_of_nodes(), self._build_explanation_fields)
+        return AdditiveTrees(
+            trees, start, self._get_rows_per_node(), self._build_explanation_fields
+        )
 
 
 class ForestClassifier(ClassifierMixin, Forest):
@@ -255,18 +257,18 @@ class ForestClassifier(ClassifierMixin, Forest):
 
     def _build_formula(self) -> Formula:
         check_is_fitted(self)
-        rows = self._rows_of_nodes()
+        rows = self._get_rows_per_node()
         return self._make_formula(self.trees_, "forest", "shares", rows=rows, power=self._power)
 
     def _link(self) -> Link:
         return "shares"
 
-    def _probabilities(self, mean: Float64, power: float) -> Any:
+    def _compute_probabilities(self, mean: Float64, power: float) -> Any:
         """Probabilities of the classes by what trees say on average."""
         return _shares(mean, self.n_classes_, power)
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row, ties to the first in `classes_`.
 
@@ -280,11 +282,11 @@ class ForestClassifier(ClassifierMixin, Forest):
         ndarray of shape (n,), or (n, n_outputs)
             Classes.
         """
-        shares = self._probabilities(self._means(X), 1.0)
+        shares = self._compute_probabilities(self._average_trees(X), 1.0)
         return select_classes(self.classes_, shares)
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict_proba(self, X: ArrayLike) -> Any:
         """Predict the probabilities of the classes.
 
@@ -298,13 +300,13 @@ class ForestClassifier(ClassifierMixin, Forest):
         ndarray of shape (n, K), or list of them
             Probabilities in the order of `classes_`; of several targets those of each.
         """
-        return self._probabilities(self._means(X), self._power)
+        return self._compute_probabilities(self._average_trees(X), self._power)
 
 
 def _shares(mean: Float64, n_classes: int, power: float) -> Float64:
     if n_classes == 1:
         return np.where(np.isnan(mean), np.nan, 1.0)
-    raised: Float64 = shares_of(mean) ** power
+    raised: Float64 = expand_to_all_classes(mean) ** power
     return raised / raised.sum(axis=1, keepdims=True)
 
 
@@ -313,7 +315,7 @@ class TreeForest(Forest):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Forest._parameter_constraints,
-        "leaves": [StrOptions({"auto", *FIXED})],
+        "leaves": [StrOptions({"auto", *NAMED_LEAVES})],
         "bootstrap": ["boolean"],
         "max_samples": [
             None,
@@ -332,10 +334,10 @@ class TreeForest(Forest):
     leaves_: Leaves
     oob_score_: float
     _seed: int
-    _origin: int
+    _fit_digest: int
     _rows: Float64
     # What nodes sum up to, if further trees may be asked for; else all are grown again.
-    _kept: Float64 | None
+    _node_sums: Float64 | None
 
     # -- fit ---------------------------------------------------------------------------------------
 
@@ -384,19 +386,23 @@ class TreeForest(Forest):
         OSError
             If files cannot be found, or there is no room for what is made of them.
         """
-        self._expect_bags()
+        self._expect_bootstrap()
         self._expect_plain_leaves()
-        if lies_elsewhere(X):
+        if is_out_of_core(X):
             if groups is not None:
                 raise ValueError("groups takes rows in memory, got X that lies elsewhere")
             return self._fit_elsewhere(X, y, sample_weight)
         before = getattr(self, "trees_", None) if self.warm_start else None
         if before is not None:
-            check_parameters_of_fit(self, *_OF_ALL_TREES)
-        training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
+            check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
+        training = self._prepare_training(
+            X, y, sample_weight, groups=groups, reuse_encoding=before is not None
+        )
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return self._fit_samples(ForestSamples.of(training), GivenRows.of(training), before)
+        return self._fit_samples(
+            ForestSamples.from_training(training), InputRows.from_training(training), before
+        )
 
     def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit to rows in files or on a cluster."""
@@ -413,18 +419,18 @@ class TreeForest(Forest):
     def _fit_samples(
         self,
         rows: ForestSamples,
-        given: GivenRows,
+        given: InputRows,
         before: Trees | None,
         parts: Executor | None = None,
     ) -> Self:
         """Grow trees, on the machines that hold parts of the rows if some do, and fill their leaves."""
-        grower = self._grower(rows)
-        self._expect_same_origin(rows.content ^ _folded(grower.drawing), before)
-        trees, sums = self._grown(grower, rows, before, parts)
-        self._fill(trees, sums, rows, grower.drawing, given)
+        grower = self._create_grower(rows)
+        self._expect_same_fit(rows.content ^ _hash_drawing(grower.row_sampling), before)
+        trees, sums = self._grow_forest(grower, rows, before, parts)
+        self._fill_leaves(trees, sums, rows, grower.row_sampling, given)
         return self
 
-    def _expect_bags(self) -> None:
+    def _expect_bootstrap(self) -> None:
         """What needs rows out of bags needs bags."""
         if self.bootstrap:
             return
@@ -439,22 +445,22 @@ class TreeForest(Forest):
             raise ValueError(f'leaves="{self.leaves}" takes rows out of bags: set bootstrap=True')
 
     @property
-    def _balances_bags(self) -> bool:
+    def _has_balanced_bags(self) -> bool:
         """Whether classes weigh the same among the rows that grow each tree."""
         return bool(getattr(self, "class_weight", None) == "balanced_subsample")
 
     def _expect_plain_leaves(self) -> None:
         """Refuse leaves that count rows by other weights than those in the bag of their tree."""
-        if self._balances_bags and self.leaves not in ("auto", "plain"):
+        if self._has_balanced_bags and self.leaves not in ("auto", "plain"):
             raise ValueError(
                 'class_weight="balanced_subsample" takes leaves="auto" or "plain", which count rows '
                 f"by their weights in the bag of each tree, got leaves={self.leaves!r}"
             )
 
-    def _slopes(self) -> Slopes:
+    def _slopes(self) -> MonotonicSigns:
         """What predictions must keep to: the means of the rows that grew a tree do."""
         names = getattr(self, "feature_names_in_", None)
-        slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
+        slopes = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
         if slopes is not None:
             self._expect_one_target("monotonic_cst")
         if slopes is not None and self.leaves not in ("auto", "plain"):
@@ -464,9 +470,9 @@ class TreeForest(Forest):
             )
         return slopes
 
-    def _expect_same_origin(self, origin: int, before: Trees | None) -> None:
+    def _expect_same_fit(self, origin: int, before: Trees | None) -> None:
         """Further trees are those of the fit that would have made all of them."""
-        if before is not None and origin != self._origin:
+        if before is not None and origin != self._fit_digest:
             raise ValueError(
                 "warm_start=True adds trees on the rows of the fit before, drawn likewise; these are "
                 "others"
@@ -476,18 +482,18 @@ class TreeForest(Forest):
                 f"n_estimators={self.n_estimators} must be larger or equal to "
                 f"len(trees_)={len(before)} when warm_start==True"
             )
-        self._origin = origin
+        self._fit_digest = origin
 
-    def _grower(self, rows: ForestSamples) -> BinnedGrower:
+    def _create_grower(self, rows: ForestSamples) -> BinnedGrower:
         n, p = len(rows.y), rows.n_features
         n_units = n if rows.group is None else int(rows.group.max()) + 1
         return BinnedGrower(
             rows.features.bins(self._category_mask(), get_n_threads_or_all(self.n_jobs)),
             bootstrap=bool(self.bootstrap),
-            n_draws=_number_of_draws(self.max_samples, n_units),
+            n_draws=_resolve_max_samples(self.max_samples, n_units),
             groups=rows.group,
             monotonic_cst=self._slopes(),
-            **self._growth(n, p),
+            **self._compute_growth_parameters(n, p),
             feature_order=rows.feature_order,
             seed=self._seed,
             n_jobs=get_n_threads_or_all(self.n_jobs),
@@ -500,24 +506,24 @@ class TreeForest(Forest):
         """Grow some trees."""
 
     @abstractmethod
-    def _sums(self, forest: GrownForest) -> Float64:
+    def _collect_node_sums(self, forest: GrownForest) -> Float64:
         """What the nodes of grown trees sum up to, (M, 1 + n_lanes), targets in the order of rows."""
 
     @abstractmethod
-    def _scale(self, rows: ForestSamples) -> Float64:
+    def _compute_target_scale(self, rows: ForestSamples) -> Float64:
         """In which units targets (q,) of rows err."""
 
-    def _units_of_importance(self, rows: ForestSamples) -> Float64:
+    def _compute_importance_units(self, rows: ForestSamples) -> Float64:
         """In units of which means differ where features matter, (n_lanes,), or 1."""
         lanes = self._output_groups.reorder(rows.columns)
         if len(lanes.sizes) == 1:
             return np.ones(1)
         # Gini's index of two classes is twice the variance of the second.
-        own = np.sqrt(0.5) if self._classes else 1.0
-        units = self._scale(rows) * np.where(lanes.size_array == 1, own, 1.0)
+        own = np.sqrt(0.5) if self._has_classes else 1.0
+        units = self._compute_target_scale(rows) * np.where(lanes.size_array == 1, own, 1.0)
         return np.repeat(units, lanes.size_array)
 
-    def _grown(
+    def _grow_forest(
         self,
         grower: BinnedGrower,
         rows: ForestSamples,
@@ -526,77 +532,77 @@ class TreeForest(Forest):
     ) -> tuple[Trees, Float64]:
         """The trees and what their nodes sum up to; those of the fit before are not grown again."""
         made = []
-        if before is not None and self._kept is not None:
+        if before is not None and self._node_sums is not None:
             # What nodes say is made of all trees at the end.
-            made.append((before.with_value(before.value[:, :0]), self._kept))
+            made.append((before.with_value(before.value[:, :0]), self._node_sums))
         first = len(made[0][0]) if made else 0
         importances = self._importances if made else np.zeros(rows.n_features)
-        jobs = self._jobs(first, 1 if parts is None else parts.n_workers)
+        jobs = self._divide_trees(first, 1 if parts is None else parts.n_workers)
         forests = (
             (self._grow_trees(grower, rows, *job) for job in jobs)
             if parts is None
-            else parts.spread(grown_trees, (without_hashes(self), rows), jobs)
+            else parts.spread(grow_trees_of_model, (without_hashes(self), rows), jobs)
         )
         with show_progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
             for forest in forests:
-                sums = self._sums(forest)
-                units = self._units_of_importance(rows)
-                importances = impurity_importances(forest.trees, sums, units, importances)
+                sums = self._collect_node_sums(forest)
+                units = self._compute_importance_units(rows)
+                importances = add_impurity_importances(forest.trees, sums, units, importances)
                 made.append((forest.trees, sums))
                 advance()
         self._importances = importances
         trees = Trees.joined([one for one, _ in made], rows.n_features, 0)
         return trees, np.concatenate([sums for _, sums in made])
 
-    def _jobs(self, first: int, n_workers: int) -> list[tuple[int, int]]:
+    def _divide_trees(self, first: int, n_workers: int) -> list[tuple[int, int]]:
         """The first of the trees that grow together, from one on, and how many they are."""
         last = int(self.n_estimators)
         step = _AT_A_TIME if self.verbose else max(last - first, 1)
         if n_workers > 1:
-            step = min(step, ceil((last - first) / (_SHARES * n_workers)))
+            step = min(step, ceil((last - first) / (_JOBS_PER_WORKER * n_workers)))
         return [(start, min(step, last - start)) for start in range(first, last, step)]
 
-    def _leaf_rows(
-        self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: Drawing
-    ) -> LeafRows:
+    def _sum_by_leaf(
+        self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: RowSampling
+    ) -> LeafStatistics:
         n_threads = get_n_threads_or_all(self.n_jobs)
-        return LeafRows(
+        return LeafStatistics(
             rows.features.walk(trees, drawing, n_threads),
             sums,
             rows.targets,
             rows.weight,
             self._output_groups.reorder(rows.columns),
-            self._scale(rows),
+            self._compute_target_scale(rows),
             n_threads,
         )
 
-    def _fill(
+    def _fill_leaves(
         self,
         trees: Trees,
         sums: Float64,
         rows: ForestSamples,
-        drawing: Drawing,
-        given: GivenRows,
+        drawing: RowSampling,
+        given: InputRows,
     ) -> None:
         """Choose what leaves say, and judge all rows out of their bags."""
-        leaves = FIXED.get(self.leaves, PLAIN)
-        is_free = self._slopes() is None and not self._balances_bags
-        for name in ("oob_score_", self._judged_name):
+        leaves = NAMED_LEAVES.get(self.leaves, PLAIN_LEAVES)
+        is_free = self._slopes() is None and not self._has_balanced_bags
+        for name in ("oob_score_", self._oob_attribute):
             self.__dict__.pop(name, None)
         if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
-            arrived = self._leaf_rows(trees, sums, rows, drawing)
+            arrived = self._sum_by_leaf(trees, sums, rows, drawing)
             if self.leaves == "auto" and is_free:
-                leaves = arrived.best(self._classes)
+                leaves = arrived.best(self._has_classes)
             value = arrived.values(leaves)
             if self.oob_score:
-                self._judge_all(arrived, leaves, rows, given)
+                self._set_out_of_bag_scores(arrived, leaves, rows, given)
         else:
-            drawn = leaves.shrinkage * unit_of(rows.weight)
-            value = said_by(trees, sums, drawn, get_n_threads_or_all(self.n_jobs))
-        value = self._output_groups.restore_order(self._rounded(value), rows.columns)
+            drawn = leaves.shrinkage * compute_mean_weight(rows.weight)
+            value = compute_leaf_values(trees, sums, drawn, get_n_threads_or_all(self.n_jobs))
+        value = self._output_groups.restore_order(self._round_to_stored(value), rows.columns)
         self._set_trees(trees.with_value(value), sums[:, 0])
         self.leaves_ = leaves
-        self._kept = sums if self.warm_start else None
+        self._node_sums = sums if self.warm_start else None
 
     def _set_trees(self, trees: Trees, rows: Float64) -> None:
         """Set trees whose leaves have values; other nodes get the means below, by rows (M,)."""
@@ -604,7 +610,7 @@ class TreeForest(Forest):
         self._rows = rows.astype(np.float32).astype(np.float64)
         self.trees_ = trees.with_value(average_leaves(trees.left, self._rows, trees.value))
 
-    def _rows_of_nodes(self) -> Float64:
+    def _get_rows_per_node(self) -> Float64:
         return self._rows
 
     # -- files -------------------------------------------------------------------------------------
@@ -615,21 +621,21 @@ class TreeForest(Forest):
         return {
             **super().__stored__(),
             "trees": self.trees_,
-            "trees.value": self.trees_.value[is_leaf].astype("f4" if self._classes else "f8"),
+            "trees.value": self.trees_.value[is_leaf].astype("f4" if self._has_classes else "f8"),
             "trees.rows": self._rows[is_leaf].astype(np.float32),
             "importances": self._importances,
             "seed": self._seed,
-            "origin": self._origin,
+            "origin": self._fit_digest,
             "leaves": [*self.leaves_],
         }
 
     def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self._seed, self._origin = stored.get_integer("seed"), stored.get_integer("origin")
-        self.leaves_ = stored_leaves(stored["leaves"])
+        self._seed, self._fit_digest = stored.get_integer("seed"), stored.get_integer("origin")
+        self.leaves_ = restore_leaves(stored["leaves"])
         is_leaf = ~check_column("compares", stored["trees.compares"], "bool", (None,))
-        n_leaves, between = int(is_leaf.sum()), (0.0, 1.0) if self._classes else ()
+        n_leaves, between = int(is_leaf.sum()), (0.0, 1.0) if self._has_classes else ()
         width = self._output_groups.n_outputs
         said = stored.get_numbers("trees.value", (n_leaves, width), *between)
         value, rows = np.zeros((len(is_leaf), width)), np.zeros(len(is_leaf))
@@ -640,32 +646,32 @@ class TreeForest(Forest):
             raise ValueError("a forest has at least one tree, got none")
         self._set_trees(trees, rows)
         self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
-        self._kept = None
+        self._node_sums = None
 
-    _judged_name: ClassVar[str]
-    _classes: ClassVar[bool]
+    _oob_attribute: ClassVar[str]
+    _has_classes: ClassVar[bool]
 
-    def _rounded(self, value: Float64) -> Float64:
+    def _round_to_stored(self, value: Float64) -> Float64:
         """What leaves say, as files hold it."""
         # Shares that differ by less are due to chance, and files are half as large.
-        return value.astype(np.float32).astype(np.float64) if self._classes else value
+        return value.astype(np.float32).astype(np.float64) if self._has_classes else value
 
     @abstractmethod
-    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
+    def _predict_out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
         """What is told of rows by the means of what trees say."""
 
     @abstractmethod
-    def _score(
+    def _score_out_of_bag(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
         """Score of what is told of rows."""
 
-    def _judge_all(
-        self, arrived: LeafRows, leaves: Leaves, rows: ForestSamples, given: GivenRows
+    def _set_out_of_bag_scores(
+        self, arrived: LeafStatistics, leaves: Leaves, rows: ForestSamples, given: InputRows
     ) -> None:
-        said, n_trees = arrived.said_of_all(leaves)
+        said, n_trees = arrived.sum_all_predictions(leaves)
         mean = self._output_groups.restore_order(
-            rows.mean_given(said, n_trees, given.n), rows.columns
+            rows.average_by_input_row(said, n_trees, given.n), rows.columns
         )
         known = ~np.isnan(mean[given.indices, 0])
         if not known.all():
@@ -675,10 +681,10 @@ class TreeForest(Forest):
                 UserWarning,
                 stacklevel=6,
             )
-        setattr(self, self._judged_name, self._out_of_bag(mean, leaves))
+        setattr(self, self._oob_attribute, self._predict_out_of_bag(mean, leaves))
         weight = None if given.weight is None else given.weight[known]
         self.oob_score_ = (
-            self._score(given.y[known], mean[given.indices[known]], leaves, weight)
+            self._score_out_of_bag(given.y[known], mean[given.indices[known]], leaves, weight)
             if known.any()
             else np.nan
         )
@@ -715,48 +721,48 @@ class TreeForest(Forest):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        about: dict[str, Any] = {"groups": groups, "again": True}
-        rows = ForestSamples.of(training_rows(self, X, y, sample_weight, **about)[0])
+        about: dict[str, Any] = {"groups": groups, "reuse_encoding": True}
+        rows = ForestSamples.from_training(training_rows(self, X, y, sample_weight, **about)[0])
         n = len(rows.y) if rows.group is None else int(rows.group.max()) + 1
-        n_draws = _number_of_draws(self.max_samples, n) or n
-        drawing = Drawing("repeated", n_draws, self._seed, rows.group)
-        if rows.content ^ _folded(drawing) != self._origin:
+        n_draws = _resolve_max_samples(self.max_samples, n) or n
+        drawing = RowSampling("repeated", n_draws, self._seed, rows.group)
+        if rows.content ^ _hash_drawing(drawing) != self._fit_digest:
             raise ValueError(
                 "X, y, sample_weight and groups must be the rows of the fit, and these are not"
             )
         lanes = self._output_groups.reorder(rows.columns)
-        X = cast(OrderedFeatures, rows.features).X
-        sums = sums_in_bags(self.trees_, rows, X, drawing, lanes, self._balances_bags)
-        known = self._leaf_rows(self.trees_, sums, rows, drawing)
+        X = cast(SortedFeatures, rows.features).X
+        sums = sum_in_bag_targets(self.trees_, rows, X, drawing, lanes, self._has_balanced_bags)
+        known = self._sum_by_leaf(self.trees_, sums, rows, drawing)
         leaves = self.leaves_._replace(filled_by="in_bag")
-        return permutation_importances(
+        return compute_permutation_importances(
             known,
             X,
             leaves,
             drawing,
-            classes=self._classes,
+            classes=self._has_classes,
             seed=self._seed,
             feature_order=rows.feature_order,
         )
 
 
-def grown_trees(model: Any, rows: ForestSamples, first: int, n_trees: int) -> GrownForest:
+def grow_trees_of_model(model: Any, rows: ForestSamples, first: int, n_trees: int) -> GrownForest:
     """Some of the trees of a forest, which may grow anywhere."""
-    grown: GrownForest = model._grow_trees(model._grower(rows), rows, first, n_trees)
+    grown: GrownForest = model._grow_trees(model._create_grower(rows), rows, first, n_trees)
     return grown
 
 
-def _folded(drawing: Drawing) -> int:
+def _hash_drawing(drawing: RowSampling) -> int:
     """A number for how rows are drawn."""
     is_repeated = drawing.kind == "repeated"
     return (drawing.n_draws * 2**20 + drawing.seed + int(is_repeated)) % 2**56
 
 
-def _number_of_rows(given: Any, n: int, least: int) -> int:
+def _resolve_min_rows(given: Any, n: int, least: int) -> int:
     return int(given) if isinstance(given, Integral) else max(least, ceil(given * n))
 
 
-def _number_of_draws(max_samples: Any, n: int) -> int | None:
+def _resolve_max_samples(max_samples: Any, n: int) -> int | None:
     """How many rows are drawn, in scikit-learn's words; None: as many as there are."""
     if max_samples is None:
         return None
@@ -886,7 +892,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
         "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
     }
-    _judged_name, _classes = "oob_decision_function_", True
+    _oob_attribute, _has_classes = "oob_decision_function_", True
 
     oob_decision_function_: Float64
 
@@ -915,12 +921,12 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
-    def _scale(self, rows: ForestSamples) -> Float64:
+    def _compute_target_scale(self, rows: ForestSamples) -> Float64:
         return np.ones(len(rows.columns))
 
-    def _slopes(self) -> Slopes:
+    def _slopes(self) -> MonotonicSigns:
         slopes = super()._slopes()
         if slopes is not None and self.n_classes_ > 2:
             raise ValueError(
@@ -936,21 +942,21 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
         how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
-        how |= {"criterion": self.criterion, "balanced": self._balances_bags}
+        how |= {"criterion": self.criterion, "balanced": self._has_balanced_bags}
         if self.n_outputs_ > 1:
             n_classes = [self.n_classes_[k] for k in rows.columns]
             return grower.grow_columns(rows.y, n_trees, n_classes=n_classes, **how)
         return grower.grow_classes(rows.y, self.n_classes_, n_trees, **how)
 
-    def _sums(self, forest: GrownForest) -> Float64:
+    def _collect_node_sums(self, forest: GrownForest) -> Float64:
         if self.n_outputs_ > 1:
             return np.ascontiguousarray(forest.total.reshape(-1, 1 + self._output_groups.n_outputs))
         table = forest.class_weights(self.n_classes_)
         lanes = table[:, 1:] if self.n_classes_ == 2 else table
         return np.column_stack([table.sum(axis=1), lanes])
 
-    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
-        shares = self._probabilities(mean, leaves.power)
+    def _predict_out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
+        shares = self._compute_probabilities(mean, leaves.power)
         if not self._has_several_targets():
             return np.asarray(shares)
         most = max(self.n_classes_)
@@ -958,19 +964,19 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         padded = [np.where(np.isnan(one[:, :1]), np.nan, one) for one in padded]
         return np.stack(padded, axis=2)
 
-    def _score(
+    def _score_out_of_bag(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        answer = select_classes(self.classes_, self._probabilities(mean, leaves.power))
-        truth = self._given_targets(y)
+        answer = select_classes(self.classes_, self._compute_probabilities(mean, leaves.power))
+        truth = self._decode_targets(y)
         if callable(self.oob_score):
             return self.oob_score(truth, answer)
         if self.n_outputs_ > 1:
             return compute_subset_accuracy(truth, answer, weight)
         return float(accuracy_score(truth, answer, sample_weight=weight))
 
-    def _probabilities(self, mean: Float64, power: float) -> Any:
-        return self._of_each(lambda known, said: _shares(said, len(known), power), mean, axis=1)
+    def _compute_probabilities(self, mean: Float64, power: float) -> Any:
+        return self._map_targets(lambda known, said: _shares(said, len(known), power), mean, axis=1)
 
 
 class TreeForestRegressor(RegressorMixin, TreeForest):
@@ -1053,7 +1059,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         **TreeForest._parameter_constraints,
         "criterion": [StrOptions({"squared_error", "poisson"})],
     }
-    _judged_name, _classes = "oob_prediction_", False
+    _oob_attribute, _has_classes = "oob_prediction_", False
 
     oob_prediction_: Float64
 
@@ -1081,7 +1087,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     def _validate_params(self) -> None:
         if isinstance(self.criterion, str) and self.criterion == "absolute_error":
@@ -1097,34 +1103,34 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     ) -> GrownForest:
         how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
         if self.n_outputs_ == 1:
-            SquaredLoss().expect_domain(rows.y)
+            SquaredLoss().check_targets(rows.y)
             if self.criterion == "poisson":
-                expect_counts(rows.y)
+                expect_poisson_targets(rows.y)
             return grower.grow_numbers(rows.y, n_trees, criterion=self.criterion, **how)
         if self.criterion == "poisson":
             self._expect_one_target('criterion="poisson"')
         for one in rows.targets.T:
-            SquaredLoss().expect_domain(one)
-        shares = 1 / (np.square(self._scale(rows)) * self.n_outputs_)
+            SquaredLoss().check_targets(one)
+        shares = 1 / (np.square(self._compute_target_scale(rows)) * self.n_outputs_)
         return grower.grow_columns(rows.targets, n_trees, shares=shares, **how)
 
     @property
     def _output_groups(self) -> OutputGroups:
         return OutputGroups((1,) * self.n_outputs_)
 
-    def _scale(self, rows: ForestSamples) -> Float64:
+    def _compute_target_scale(self, rows: ForestSamples) -> Float64:
         return rows.deviations if self.n_outputs_ > 1 else np.ones(1)
 
-    def _sums(self, forest: GrownForest) -> Float64:
+    def _collect_node_sums(self, forest: GrownForest) -> Float64:
         return np.ascontiguousarray(forest.total.reshape(-1, 1 + self.n_outputs_))
 
-    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:  # noqa: ARG002 -- no power
-        return columns_of(mean.T)
+    def _predict_out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:  # noqa: ARG002 -- no power
+        return to_prediction_shape(mean.T)
 
-    def _score(
+    def _score_out_of_bag(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        said = self._out_of_bag(mean, leaves)
+        said = self._predict_out_of_bag(mean, leaves)
         if callable(self.oob_score):
             return self.oob_score(y, said)
         return float(r2_score(y, said, sample_weight=weight)) if len(y) > 1 else np.nan
@@ -1134,11 +1140,11 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
     def _build_formula(self) -> Formula:
         check_is_fitted(self)
-        rows = self._rows_of_nodes()
+        rows = self._get_rows_per_node()
         return self._make_formula(self.trees_, "forest", "identity", rows=rows)
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the number of each row.
 
@@ -1152,4 +1158,4 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         ndarray of shape (n,), or (n, n_outputs)
             Numbers in units of the target.
         """
-        return columns_of(self._means(X).T)
+        return to_prediction_shape(self._average_trees(X).T)

@@ -9,19 +9,21 @@ from scipy.sparse import issparse
 
 from certree._core import draw_rows, sum_out_of_bag_targets
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.leaves import LeafRows, Leaves
+from certree.ensembles.leaves import LeafStatistics, Leaves
 from certree.explain.output_groups import OutputGroups
-from certree.grow.binned import Drawing
+from certree.grow.binned_grower import RowSampling
 from certree.interface.arrays import Float64, Int32
 from certree.rows.folds import Indices
-from certree.rows.relative_weights import balanced_in_bag
+from certree.rows.relative_weights import balance_bag_weights
 from certree.tree import Trees
 
 # Nodes at a time, so that what is computed of several targets stays in the cache.
 _BLOCK = 8192
 
 
-def impurity_importances(trees: Trees, sums: Float64, units: Float64, before: Float64) -> Float64:
+def add_impurity_importances(
+    trees: Trees, sums: Float64, units: Float64, before: Float64
+) -> Float64:
     """Shares of features in how far the cuts of each tree lower its impurity, added to those before.
 
     The impurity is the Gini index of classes, or the variance: the weight of a cell times what its
@@ -37,10 +39,10 @@ def impurity_importances(trees: Trees, sums: Float64, units: Float64, before: Fl
         means = [sums[child + side, 1:] / weight[side][:, None] for side in (0, 1)]
         apart = np.square((means[0] - means[1]) / units).sum(axis=1)
         fallen[block] = weight[0] * weight[1] / (weight[0] + weight[1]) * apart
-    return tree_shares(trees, inner, fallen, before)
+    return add_normalized_gains(trees, inner, fallen, before)
 
 
-def tree_shares(trees: Trees, inner: Indices, fallen: Float64, before: Float64) -> Float64:
+def add_normalized_gains(trees: Trees, inner: Indices, fallen: Float64, before: Float64) -> Float64:
     """Shares of features in what the cuts of each tree, (any,), are worth, added to those before."""
     p, n_trees = len(before), len(trees)
     tree = np.searchsorted(trees.root, inner, side="right") - 1
@@ -55,7 +57,7 @@ def tree_shares(trees: Trees, inner: Indices, fallen: Float64, before: Float64) 
 
 
 @contextmanager
-def shuffled(X: Any, j: int, order: Indices) -> Iterator[Any]:
+def shuffle_feature(X: Any, j: int, order: Indices) -> Iterator[Any]:
     """Rows (n, p) whose values of a feature have another order, for a while."""
     is_sparse: bool = issparse(X)
     if is_sparse:
@@ -71,11 +73,11 @@ def shuffled(X: Any, j: int, order: Indices) -> Iterator[Any]:
     X[:, j] = values
 
 
-def permutation_importances(
-    known: LeafRows,
+def compute_permutation_importances(
+    known: LeafStatistics,
     X: Any,
     leaves: Leaves,
-    drawing: Drawing,
+    drawing: RowSampling,
     *,
     classes: bool,
     seed: int,
@@ -85,13 +87,13 @@ def permutation_importances(
 
     Parameters
     ----------
-    known : LeafRows
+    known : LeafStatistics
         The rows of the fit, where they have arrived.
     X : ndarray or sparse matrix of shape (n, p)
         The same by their features.
     leaves : Leaves
         What leaves say, filled by the rows that grew the trees.
-    drawing : Drawing
+    drawing : RowSampling
         How rows are drawn.
     classes : bool
         Whether the target is a class.
@@ -106,14 +108,19 @@ def permutation_importances(
     found = np.full(X.shape[1], before - before)
     for j in np.unique(known.trees.feature[~known.trees.is_leaf]):
         order = np.random.default_rng((seed, rank[j])).permutation(len(known.y))
-        with shuffled(X, j, order) as shuffled_rows:
+        with shuffle_feature(X, j, order) as shuffled_rows:
             leaf = known.trees.find_out_of_bag_leaves(shuffled_rows, drawing, known.n_threads)
         found[j] = _loss(known, leaves, classes, leaf) - before
     return found
 
 
-def sums_in_bags(
-    trees: Trees, rows: ForestSamples, X: Any, drawing: Drawing, lanes: OutputGroups, balanced: bool
+def sum_in_bag_targets(
+    trees: Trees,
+    rows: ForestSamples,
+    X: Any,
+    drawing: RowSampling,
+    lanes: OutputGroups,
+    balanced: bool,
 ) -> Float64:
     """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes).
 
@@ -123,13 +130,13 @@ def sums_in_bags(
     sums = [np.zeros((0, 1 + lanes.n_outputs))]
     for number, tree in enumerate(trees):
         count, own = draw_rows(len(y), drawing, number), rows.weights()
-        weight = count * (balanced_in_bag(count, own, y) if balanced else own)
+        weight = count * (balance_bag_weights(count, own, y) if balanced else own)
         leaf = ~tree.find_leaves(X, 1)
         sums.append(sum_out_of_bag_targets(tree.left, root, leaf, y, weight, lanes.size_array, 1))
     return np.concatenate(sums)
 
 
-def _loss(known: LeafRows, leaves: Leaves, classes: bool, leaf: Int32) -> float:
+def _loss(known: LeafStatistics, leaves: Leaves, classes: bool, leaf: Int32) -> float:
     """Mean loss of rows out of bags at given leaves."""
     total, n_trees = known.said(leaves, len(known.y), leaf)
     judges = np.flatnonzero(n_trees > 0)

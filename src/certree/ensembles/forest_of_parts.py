@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.ensembles.coded_features import AT_A_TIME, CODES, CodedFeatures
-from certree.ensembles.forest_samples import ForestSamples, GivenRows, ordered
-from certree.ensembles.leaves import JUDGES
+from certree.ensembles.binned_features import CODES_PER_BLOCK, LEAVES_PER_BLOCK, BinnedFeatures
+from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_keys
+from certree.ensembles.leaves import N_COMPARED_ROWS
 from certree.explain.output_groups import OutputGroups
 from certree.grow.bins import EDGE_ROWS
 from certree.interface.arrays import Float64, UInt64
@@ -31,7 +31,7 @@ from certree.parts.part import PartOfRows, digests, expect_same_rows
 from certree.parts.scratch import Scratch
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
-from certree.rows.hashes import keys_of, n_with_copies
+from certree.rows.hashes import compute_keys, count_rows_with_copies
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
 
 # Share of the rows that a tree draws, about; others are drawn again and again.
@@ -52,7 +52,7 @@ class WholeWeighing(Weighing):
 
     def __call__(self, weight: Float64) -> Float64:
         """Weights of some rows as whole numbers, as those of all rows tell."""
-        return self.of_weights.integers(weight)
+        return self.of_weights.to_integers(weight)
 
 
 def expect_what_parts_can(model: Any) -> None:
@@ -69,7 +69,7 @@ def without_hashes(model: Any) -> Any:
     return made
 
 
-def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[ForestSamples, GivenRows]:
+def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[ForestSamples, InputRows]:
     """Read the rows of a forest, and let the model know classes and features.
 
     Parameters
@@ -85,7 +85,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     -------
     rows : ForestSamples
         The rows as they are drawn.
-    given : GivenRows
+    given : InputRows
         The same as they came; none if no score of rows out of bags is asked for.
 
     Raises
@@ -93,7 +93,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     ValueError, TypeError
         If rows are wrong, as `fit` says.
     """
-    learned = learn(without_class_weights(model) if model._balances_bags else model, parts)
+    learned = learn(without_class_weights(model) if model._has_balanced_bags else model, parts)
     learned.teach(model)
     parts.keep_to_limit(_need(model, learned))
     weighing = learned.weighing
@@ -115,7 +115,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         y = y.astype(np.int32)
     columns = np.array(known.order or [0], dtype=np.intp)
     y = y[:, 0] if len(columns) == 1 else y[:, columns]
-    drawn, look = CodedFeatures(codes, bins), learned.draw_order
+    drawn, look = BinnedFeatures(codes, bins), learned.draw_order
     rows = ForestSamples(drawn, y, weight, place, content, columns, look)
     return rows, given
 
@@ -136,7 +136,7 @@ def _need(model: Any, learned: Learned) -> Need:
     classes = np.atleast_1d(getattr(model, "n_classes_", np.ones(q)))
     of_weight = 8.0 * (learned.weighing is not None)
     n_lanes = OutputGroups.for_classes(classes).n_outputs
-    grown = model._growth(n, p)
+    grown = model._compute_growth_parameters(n, p)
     # A tree has a leaf for each row that is drawn at most.
     drawn = _DRAWN if model.bootstrap else 1.0
     of_leaf = grown["min_samples_leaf"]
@@ -148,9 +148,9 @@ def _need(model: Any, learned: Learned) -> Need:
     # The same as whole numbers; and what a thread draws: numbers of rows, their items, of which some
     # are moved, and codes of cells that have become small.
     small = 8 if is_classifier(model) and q == 1 else 16
-    of_draw = 4 + drawn * (2 * (24 if of_weight or model._balances_bags else small) + p / 6)
+    of_draw = 4 + drawn * (2 * (24 if of_weight or model._has_balanced_bags else small) + p / 6)
     # Rows that are drawn, what they weigh relative to others, and as integers.
-    of_draw += 40.0 * model._balances_bags
+    of_draw += 40.0 * model._has_balanced_bags
     growing = (8 * q + 12 * q * (q > 1) + of_weight + n_threads * of_draw) * n
     judging = _need_out_of_bag(model, n, p, n_lanes, classes.sum()) if model.bootstrap else 0.0
     return Need(
@@ -171,17 +171,19 @@ def _need_out_of_bag(model: Any, n: int, p: int, n_lanes: int, n_said: float) ->
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
     # Which rows are out of bags, and leaves of some trees, and of the rows that judge.
     known = n * n_trees / 8
-    walked = 4.0 * min(n * n_trees, max(n, AT_A_TIME)) + 14.0 * n_trees * min(n, JUDGES)
-    walked += n_threads * (5.0 * n + 10.0 * CODES)
+    walked = 4.0 * min(n * n_trees, max(n, LEAVES_PER_BLOCK)) + 14.0 * n_trees * min(
+        n, N_COMPARED_ROWS
+    )
+    walked += n_threads * (5.0 * n + 10.0 * CODES_PER_BLOCK)
     if not model.oob_score:
         return known + walked
     # Rows as they came, and leaves of some of them; then what is said of all, and its score.
-    asked = (14.0 * n_trees + 5.0 * p) * min(n, AT_A_TIME // n_trees + 1)
+    asked = (14.0 * n_trees + 5.0 * p) * min(n, LEAVES_PER_BLOCK // n_trees + 1)
     asked += (60.0 + 16 * n_lanes) * n
     return known + max(walked, asked, (80.0 + 28 * n_lanes + 30 * n_said) * n)
 
 
-_NONE = GivenRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
+_NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 
 
 def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
@@ -197,8 +199,8 @@ def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
     weights = [one[2] for one in told if one[2] is not None]
     weight = np.concatenate(weights) if weights else None
     hashes = np.concatenate([one[1] for one in told])
-    warn_of_repeated_rows(n_with_copies(hashes), n)
-    order, content = ordered(keys_of(hashes, weight), weight)
+    warn_of_repeated_rows(count_rows_with_copies(hashes), n)
+    order, content = sort_by_keys(compute_keys(hashes, weight), weight)
     place = np.empty(n, dtype=np.uint64)
     place[order] = np.arange(n, dtype=np.uint64)
     parts.change(at_places, known, own=[place[begin:end] for begin, end in pairwise(ends)])
@@ -221,17 +223,17 @@ def _gathered(
     return np.asarray(codes), y, weight if is_weighed else None
 
 
-def _given(model: Any, parts: Executor, learned: Learned) -> tuple[GivenRows, Indices]:
+def _given(model: Any, parts: Executor, learned: Learned) -> tuple[InputRows, Indices]:
     """The rows as they came, and which of these those that grow trees are, part by part."""
     told = parts.look(rows_given, learned.reader, targets_only=True)
     ends = np.cumsum([0, *(one[0] for one in told)])
     indices = np.concatenate([one[1] + begin for one, begin in zip(told, ends, strict=False)])
     target = np.concatenate([one[2] for one in told if len(one[2])])
-    y = model._class_codes("y", target).T.astype(np.int32) if is_classifier(model) else target
+    y = model._find_class_codes("y", target).T.astype(np.int32) if is_classifier(model) else target
     if learned.weighing is None:
-        return GivenRows(int(ends[-1]), indices, y, None), indices
+        return InputRows(int(ends[-1]), indices, y, None), indices
     weight = np.concatenate([one[3] for one in told])
-    return GivenRows(int(ends[-1]), indices, y, weight), indices
+    return InputRows(int(ends[-1]), indices, y, weight), indices
 
 
 # -- what parts are asked

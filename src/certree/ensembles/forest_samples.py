@@ -10,19 +10,19 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.grow.binned import Drawing
+from certree.grow.binned_grower import RowSampling
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
-from certree.rows.documents import group_keys
-from certree.rows.folds import Indices, distinct_groups
-from certree.rows.hashes import content_keys, keys_of, order_of_targets, sample_hashes
-from certree.rows.relative_weights import integer_weights
-from certree.rows.sparse_rows import AnyColumns
+from certree.rows.folds import Indices, number_groups
+from certree.rows.hashes import compute_content_keys, compute_keys, hash_samples, order_targets
+from certree.rows.queries import compute_group_keys
+from certree.rows.relative_weights import compute_integer_weights
+from certree.rows.sparse_rows import DenseOrSparseFeatures
 from certree.rows.training import Training
 from certree.tree import Trees
 
 
-class Walk(Protocol):
+class OutOfBagLeaves(Protocol):
     """Where rows arrive in trees out of whose bags they are: complements of leaves, 0 for others."""
 
     @property
@@ -44,7 +44,7 @@ class Walk(Protocol):
         ...
 
 
-class DrawnFeatures(Protocol):
+class ForestFeatures(Protocol):
     """Features of rows in the order in which they are drawn."""
 
     @property
@@ -56,32 +56,32 @@ class DrawnFeatures(Protocol):
         """The rows as trees see them."""
         ...
 
-    def walk(self, trees: Trees, drawing: Drawing, n_threads: int) -> Walk:
+    def walk(self, trees: Trees, drawing: RowSampling, n_threads: int) -> OutOfBagLeaves:
         """Send rows down trees."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WalkInMemory:
-    """See `Walk`: all rows at once, leaf of shape (T, n)."""
+class InMemoryOutOfBagLeaves:
+    """See `OutOfBagLeaves`: all rows at once, leaf of shape (T, n)."""
 
     trees: Trees
     first: Int32
 
     def leaf(self, begin: int, end: int) -> Int32:
-        """See `Walk`."""
+        """See `OutOfBagLeaves`."""
         return np.ascontiguousarray(self.first[:, begin:end])
 
     def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
-        """See `Walk`."""
+        """See `OutOfBagLeaves`."""
         yield self.trees.left, self.trees.root, self.first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OrderedFeatures:
-    """See `DrawnFeatures`: those of rows in memory, in the order that is given."""
+class SortedFeatures:
+    """See `ForestFeatures`: those of rows in memory, in the order that is given."""
 
-    features: AnyColumns
+    features: DenseOrSparseFeatures
     order: Indices
     feature_order: Int32
 
@@ -93,23 +93,25 @@ class OrderedFeatures:
     @property
     def X(self) -> Any:  # noqa: N802
         """All of them in order, (n, p), sparse if they are: a copy; most of a fit does without."""
-        return self.features.taken(self.order)
+        return self.features.take_matrix(self.order)
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
-        """See `DrawnFeatures`."""
+        """See `ForestFeatures`."""
         look = self.feature_order
-        bins = Bins.of(
+        bins = Bins.from_table(
             self.features, categorical, fine_ends=True, n_jobs=n_jobs, feature_order=look
         )
-        return bins.at(self.order)
+        return bins.select_rows(self.order)
 
-    def walk(self, trees: Trees, drawing: Drawing, n_threads: int) -> WalkInMemory:
-        """See `DrawnFeatures`."""
-        return WalkInMemory(trees, trees.find_out_of_bag_leaves(self.X, drawing, n_threads))
+    def walk(self, trees: Trees, drawing: RowSampling, n_threads: int) -> InMemoryOutOfBagLeaves:
+        """See `ForestFeatures`."""
+        return InMemoryOutOfBagLeaves(
+            trees, trees.find_out_of_bag_leaves(self.X, drawing, n_threads)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GivenRows:
+class InputRows:
     """The rows of a fit in the order in which they were given, without those of weight zero.
 
     Parameters
@@ -130,22 +132,22 @@ class GivenRows:
     weight: Float64 | None
 
     @classmethod
-    def of(cls, training: Training) -> GivenRows:
+    def of(cls, training: Training) -> InputRows:
         """Those of rows in memory."""
-        sides, n = training.sides, len(training.y)
+        sides, n = training.split, len(training.y)
         indices = np.arange(n) if sides.indices is None else sides.indices
         n_given = n if sides.n_given is None else sides.n_given
         return cls(n_given, indices, training.y, training.weight)
 
 
-def ordered(keys: UInt64, weight: Float64 | None) -> tuple[Indices, int]:
+def sort_by_keys(keys: UInt64, weight: Float64 | None) -> tuple[Indices, int]:
     """Sort rows by the keys of their content, and compute a number that no other rows have."""
     order = np.argsort(keys, kind="stable")
-    digest = digest_of(keys[order])
-    return order, digest if weight is None else digest ^ digest_of(weight[order])
+    digest = compute_digest(keys[order])
+    return order, digest if weight is None else digest ^ compute_digest(weight[order])
 
 
-def digest_of(values: NDArray[Any]) -> int:
+def compute_digest(values: NDArray[Any]) -> int:
     """Compute a number of 56 bits that other values hardly ever have."""
     return int.from_bytes(blake2b(values.tobytes(), digest_size=7).digest(), "little")
 
@@ -156,7 +158,7 @@ class ForestSamples:
 
     Parameters
     ----------
-    features : DrawnFeatures
+    features : ForestFeatures
         Features of the rows.
     y : ndarray of shape (n,), or (n, q)
         Codes of classes, or numbers; of several targets those of each.
@@ -175,7 +177,7 @@ class ForestSamples:
         Number of each row's group, all rows of which are drawn together; None: each row by itself.
     """
 
-    features: DrawnFeatures
+    features: ForestFeatures
     y: NDArray[Any]
     weight: Float64 | None
     place: Indices
@@ -189,31 +191,31 @@ class ForestSamples:
         """Turn weights into integers, and sort rows by their content."""
         features, y, weight = training.features, training.y, training.weight
         look = training.draw_order
-        indices = training.sides.indices
+        indices = training.split.indices
         place = np.arange(len(y)) if indices is None else indices
-        whole = None if weight is None else integer_weights(weight)
+        whole = None if weight is None else compute_integer_weights(weight)
         columns = np.zeros(1, dtype=np.intp)
         if y.ndim == 2:
-            columns = order_of_targets(y, *features.parts, order=look)
+            columns = order_targets(y, *features.tables, order=look)
             y = y[:, columns]
-        if training.sides.groups is None:
-            keys = content_keys(*features.parts, y, weight=whole, order=look)
-            order, content = ordered(keys, whole)
+        if training.split.groups is None:
+            keys = compute_content_keys(*features.tables, y, weight=whole, order=look)
+            order, content = sort_by_keys(keys, whole)
             group = None
         else:
-            _, given = distinct_groups(training.sides.groups)
-            hashes = sample_hashes(*features.parts, y, order=look)
-            keys = group_keys(hashes, given, whole)
+            _, given = number_groups(training.split.groups)
+            hashes = hash_samples(*features.tables, y, order=look)
+            keys = compute_group_keys(hashes, given, whole)
             number = keys.argsort(kind="stable").argsort().astype(np.int32)[given]
             # Equal rows come by their groups, wherever they stand.
             by_group = np.argsort(number, kind="stable")
             weighed = None if whole is None else whole[by_group]
-            hashes[by_group] = keys_of(hashes[by_group], weighed)
-            order, content = ordered(hashes, whole)
+            hashes[by_group] = compute_keys(hashes[by_group], weighed)
+            order, content = sort_by_keys(hashes, whole)
             group = number[order]
-            content ^= digest_of(group)
+            content ^= compute_digest(group)
         weighed = None if whole is None else whole[order]
-        drawn = OrderedFeatures(features, order, look)
+        drawn = SortedFeatures(features, order, look)
         return cls(drawn, y[order], weighed, place[order], content, columns, look, group)
 
     @property
@@ -238,7 +240,7 @@ class ForestSamples:
         """Weight of each row."""
         return np.ones(len(self.y)) if self.weight is None else self.weight
 
-    def mean_given(self, said: Float64, times: NDArray[Any], n: int) -> Float64:
+    def average_by_input_row(self, said: Float64, times: NDArray[Any], n: int) -> Float64:
         """Compute the mean for each of n rows given of what it was told so many times, (n, n_outputs).
 
         NaN for rows that were told nothing.

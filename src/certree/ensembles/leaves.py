@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from certree._core import shrink_leaves, sum_out_of_bag_predictions, sum_out_of_bag_targets
-from certree.ensembles.forest_samples import Walk
+from certree.ensembles.forest_samples import OutOfBagLeaves
 from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, Int32, Int64
 from certree.tree import Trees
@@ -25,7 +25,7 @@ _FILLED: tuple[FilledBy, ...] = ("in_bag", "all")
 _SHRINKAGES = (0.0, 1.0, 3.0)
 POWERS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 # So many rows tell candidates apart; more cost time.
-JUDGES = 2**13
+N_COMPARED_ROWS = 2**13
 # So many leaves at a time, of rows that are sent down trees again.
 _LEAVES_OF_BLOCK = 2**25
 # Logarithms of probabilities that are 0.
@@ -51,16 +51,16 @@ class Leaves(NamedTuple):
     power: float = 1.0
 
 
-PLAIN = Leaves()
-FIXED = {
-    "plain": PLAIN,
+PLAIN_LEAVES = Leaves()
+NAMED_LEAVES = {
+    "plain": PLAIN_LEAVES,
     "shrunk": Leaves(shrinkage=1.0),
     "refilled": Leaves("all"),
     "honest": Leaves("out_of_bag"),
 }
 
 
-def stored_leaves(given: Any) -> Leaves:
+def restore_leaves(given: Any) -> Leaves:
     """Leaves as a file holds them."""
     if not isinstance(given, list) or len(given) != 3 or given[0] not in FILLED_BY:
         raise ValueError(f"leaves must be a way to fill them and two numbers, got {given!r}")
@@ -70,12 +70,12 @@ def stored_leaves(given: Any) -> Leaves:
 
 
 @dataclass(slots=True, eq=False)
-class LeafRows:
+class LeafStatistics:
     """Rows that have walked down the trees of a forest.
 
     Parameters
     ----------
-    walk : Walk
+    walk : OutOfBagLeaves
         Where rows arrive that are out of bags; what nodes say has no part in it.
     inside : ndarray of shape (M, 1 + n_lanes)
         What the rows in the bags sum up to in each node, weight first.
@@ -91,7 +91,7 @@ class LeafRows:
         Number of threads.
     """
 
-    walk: Walk
+    walk: OutOfBagLeaves
     inside: Float64
     y: Float64
     weight: Float64 | None
@@ -119,7 +119,7 @@ class LeafRows:
     @property
     def _unit(self) -> float:
         """Weight of a row."""
-        return unit_of(self.weight)
+        return compute_mean_weight(self.weight)
 
     def sums(self, filled_by: FilledBy) -> Float64:
         """What nodes sum up to, (M, 1 + n_lanes)."""
@@ -137,7 +137,7 @@ class LeafRows:
     def values(self, leaves: Leaves) -> Float64:
         """What nodes say, (M, n_lanes)."""
         sums = self.sums(leaves.filled_by)
-        return said_by(self.trees, sums, leaves.shrinkage * self._unit, self.n_threads)
+        return compute_leaf_values(self.trees, sums, leaves.shrinkage * self._unit, self.n_threads)
 
     def said(
         self, leaves: Leaves, n: int, leaf: Int32 | None = None, begin: int = 0
@@ -163,7 +163,7 @@ class LeafRows:
             self.n_threads,
         )
 
-    def said_of_all(self, leaves: Leaves) -> tuple[Float64, Int32]:
+    def sum_all_predictions(self, leaves: Leaves) -> tuple[Float64, Int32]:
         """The same of all rows."""
         n, n_first = len(self.y), self.walk.first.shape[1]
         told = [self.said(leaves, n_first)]
@@ -181,14 +181,14 @@ class LeafRows:
 
         Better is what lowers the mean loss by more than its standard error, pair by pair.
         """
-        n = min(len(self.y), JUDGES)
+        n = min(len(self.y), N_COMPARED_ROWS)
         judges: Any = None
         losses: dict[Leaves, Float64] = {}
         for leaves in _candidates():
             total, n_trees = self.said(leaves, n)
             judges = np.flatnonzero(n_trees > 0)
             if not len(judges):
-                return PLAIN
+                return PLAIN_LEAVES
             mean = total[judges] / n_trees[judges, None]
             powers = POWERS if classes else (1.0,)
             found = self.losses(mean, judges, classes, powers)
@@ -196,14 +196,14 @@ class LeafRows:
             losses |= dict(zip(raised, found, strict=True))
         weight = np.ones(len(judges)) if self.weight is None else self.weight[judges]
         best = min(losses, key=lambda one: float(np.average(losses[one], weights=weight)))
-        return best if _is_better(losses[best] - losses[PLAIN], weight) else PLAIN
+        return best if _is_better(losses[best] - losses[PLAIN_LEAVES], weight) else PLAIN_LEAVES
 
     def losses(
         self, mean: Float64, judges: Any, classes: bool, powers: tuple[float, ...]
     ) -> list[Float64]:
         """Loss of some rows by what trees say on average, for each power; of all targets in sum."""
         of_each = [
-            loss_of(said, y, classes, powers, scale)
+            compute_losses_by_power(said, y, classes, powers, scale)
             for said, y, scale in zip(
                 self.lanes.split(mean), self.y[judges].T, self.scale, strict=True
             )
@@ -217,7 +217,7 @@ def _candidates() -> Iterator[Leaves]:
             yield Leaves(filled_by, shrinkage)
 
 
-def loss_of(
+def compute_losses_by_power(
     mean: Float64,
     y: Float64,
     classes: bool,
@@ -227,7 +227,7 @@ def loss_of(
     """Loss of each row by what trees say on average: squared error, or log loss for each power."""
     if not classes:
         return [np.square((mean[:, 0] - y) / scale)]
-    log_shares = np.log(np.maximum(shares_of(mean), _LEAST))
+    log_shares = np.log(np.maximum(expand_to_all_classes(mean), _LEAST))
     own = log_shares[np.arange(len(y)), y.astype(np.intp)]
     # Shares of the likeliest class are no less than 1 / K, so the sums do not underflow.
     totals = [np.log(np.exp(power * log_shares).sum(axis=1)) for power in powers]
@@ -244,7 +244,7 @@ def _is_better(difference: Float64, weight: Float64) -> bool:
     return mean < -error
 
 
-def shares_of(mean: Float64) -> Float64:
+def expand_to_all_classes(mean: Float64) -> Float64:
     """Shares of all classes (n, K) from outputs; of two classes only the second has one."""
     if mean.shape[1] > 1:
         return mean
@@ -252,12 +252,12 @@ def shares_of(mean: Float64) -> Float64:
     return np.column_stack([1.0 - second, second])
 
 
-def unit_of(weight: Float64 | None) -> float:
+def compute_mean_weight(weight: Float64 | None) -> float:
     """Weight of a row on average."""
     return 1.0 if weight is None else float(weight.mean())
 
 
-def said_by(trees: Trees, sums: Float64, shrinkage: float, n_threads: int) -> Float64:
+def compute_leaf_values(trees: Trees, sums: Float64, shrinkage: float, n_threads: int) -> Float64:
     """What leaves say, (M, n_lanes), drawn to their parents by so much weight; others say 0."""
     value = shrink_leaves(trees.left, trees.root, sums, shrinkage, n_threads)
     return np.where((trees.left < 0)[:, None], value, 0.0)

@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from certree.ensembles.losses import Loss
-from certree.ensembles.many_levels import (
-    KnownLevels,
-    LevelStatistics,
-    RowsWithLevels,
-    Target,
-    features_of_many_levels,
-    levels_of,
+from certree.ensembles.category_statistics import (
+    CategoryRows,
+    CategoryStatistics,
+    CategoryTarget,
+    CategoryTotals,
+    find_high_cardinality_features,
+    list_categories,
 )
+from certree.ensembles.losses import Loss
 from certree.grow.bins import Bins
 from certree.parts.executors import Executor
 from certree.parts.part import PartOfRows
 
 
-def see_levels(parts: Executor, loss: Loss, bins: Bins) -> LevelStatistics | None:
+def see_levels(parts: Executor, loss: Loss, bins: Bins) -> CategoryStatistics | None:
     """Let rows of parts see what is known of their levels.
 
     Parameters
@@ -37,37 +37,37 @@ def see_levels(parts: Executor, loss: Loss, bins: Bins) -> LevelStatistics | Non
 
     Returns
     -------
-    LevelStatistics or None
+    CategoryStatistics or None
         What is known of those features whose levels differ; None: of none.
     """
-    many = features_of_many_levels(bins)
+    many = find_high_cardinality_features(bins)
     if not many:
         return None
-    levels = tuple(levels_of(bins, j) for j in many)
-    known = KnownLevels.of(partial(parts.collect, _asked, loss), tuple(map(len, levels)))
-    some = [q for q in range(len(many)) if known.differ(q)]
-    statistics = LevelStatistics.of(many, levels, known, some) if some else None
+    levels = tuple(list_categories(bins, j) for j in many)
+    known = CategoryTotals.compute(partial(parts.collect, _asked, loss), tuple(map(len, levels)))
+    some = [q for q in range(len(many)) if known.has_signal(q)]
+    statistics = CategoryStatistics.from_totals(many, levels, known, some) if some else None
     parts.change(_seeing, statistics, some)
     return statistics
 
 
 def _asked(part: PartOfRows, loss: Loss, f: Callable[..., Any], *given: Any) -> Any:
     """Ask the rows of a part that train."""
-    y = loss.of_scores(loss.targets(np.asarray(part.y)))
-    target = Target(y, loss.n_outputs, part.weight)
-    return f(RowsWithLevels(target, np.asarray(part.places), np.asarray(part.keys)), *given)
+    y = loss.get_output_targets(loss.encode_targets(np.asarray(part.y)))
+    target = CategoryTarget(y, loss.n_outputs, part.weight)
+    return f(CategoryRows(target, np.asarray(part.places), np.asarray(part.keys)), *given)
 
 
 def _seeing(
-    part: PartOfRows, statistics: LevelStatistics | None, some: list[int]
+    part: PartOfRows, statistics: CategoryStatistics | None, some: list[int]
 ) -> tuple[PartOfRows, int]:
     """A part whose rows see what is known of their levels, which they do not know any more."""
     places = np.asarray(part.places)[some]
     part = replace(part, places=np.zeros((0, 0), dtype=np.int32))
     if statistics is None:
         return part, 0
-    codes = np.concatenate([part.codes, statistics.coded(places, np.asarray(part.keys))])
+    codes = np.concatenate([part.codes, statistics.encode_rows(places, np.asarray(part.keys))])
     values = part.values
     if len(values):
-        values = np.concatenate([values, statistics.seen_by(values)], axis=1)
+        values = np.concatenate([values, statistics.encode_new_rows(values)], axis=1)
     return replace(part, codes=codes, values=values), 0

@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController
 from certree.ensembles.rounds import Rounds
 from certree.grow.bins import MISSING
 from certree.interface.arrays import Float64, Int32, divide_by_largest
-from certree.rows.hashes import sample_hashes
+from certree.rows.hashes import hash_samples
 from certree.tree import Tree, Trees
 
 # Penalties that are chosen among, for columns of variance 1.
@@ -99,12 +99,12 @@ def _order(run: Rounds) -> NDArray[np.intp]:
         return np.argsort(keys)
     codes = np.stack([run.bins.column(j)[:n] for j in _features(run)], axis=1)
     weight = np.zeros(n) if run.weight is None else run.weight[:n]
-    return np.lexsort((weight, *np.atleast_2d(run.y)[:, :n], sample_hashes(codes), keys))
+    return np.lexsort((weight, *np.atleast_2d(run.y)[:, :n], hash_samples(codes), keys))
 
 
 def _features(run: Rounds) -> list[int]:
     """The features in the order in which they are looked at."""
-    order = run.grower.order_of_features
+    order = run.grower.checked_feature_order
     return [*range(run.bins.n_features)] if order is None else order.tolist()
 
 
@@ -149,13 +149,13 @@ def _sums(tree: Tree, leaf: Int32, gradients: Float64) -> Float64:
 def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> Float64:
     """The columns of a feature, (n, any); those that tell no rows apart are left out."""
     bins, codes = run.bins, run.bins.column(j)[order]
-    if bins.category[j]:
+    if bins.is_categorical[j]:
         columns = (codes[:, None] == np.unique(codes)).astype(np.float64)
     else:
         known = codes != MISSING
         columns = np.column_stack([np.zeros(len(codes)), known])
         if len(np.unique(codes[known])) > 1:
-            low, high = bins.ends(j)
+            low, high = bins.bin_ranges(j)
             middle = _within(low / 2 + high / 2, np.unique(codes[known]))
             if middle.any():  # those of 0 and infinity alone are nowhere else
                 value = divide_by_largest(middle)[codes[known]]

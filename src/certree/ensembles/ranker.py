@@ -20,18 +20,18 @@ from certree.ensembles.losses import RankingLoss
 from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
 from certree.ensembles.rounds import Rounds
 from certree.export.formula import Link
-from certree.grow.growing import MonotonicCst
+from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import Float64, Int32, to_contiguous
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
-from certree.rows.documents import (
-    expect_no_queries,
-    expect_weights_of_queries,
-    of_queries,
-    query_numbers,
-)
-from certree.rows.elsewhere import expect_in_memory
 from certree.rows.folds import Indices
+from certree.rows.out_of_core import expect_in_memory
+from certree.rows.queries import (
+    expect_equal_weights_in_queries,
+    expect_no_queries,
+    number_queries,
+    sort_by_query,
+)
 from certree.rows.training import Training
 
 # Documents of a query, at most: the core counts them in int64.
@@ -174,7 +174,7 @@ class BoostedTreesRanker(BoostedTrees):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     _draws_rows: ClassVar[bool] = False
     _SCHEDULE: ClassVar[RoundSchedule] = RANKING_SCHEDULE
@@ -234,21 +234,23 @@ class BoostedTreesRanker(BoostedTrees):
         callbacks = checked_callbacks(callbacks)
         expect_in_memory(self, X)
         before = self._trees_before()
-        query = query_numbers(_num_samples(X), group, qid)
-        training = of_queries(self._take(X, y, sample_weight, again=before is not None), query)
+        query = number_queries(_num_samples(X), group, qid)
+        training = sort_by_query(
+            self._prepare_training(X, y, sample_weight, reuse_encoding=before is not None), query
+        )
         self._has_offset = False
         judges, _ = self._judges(X_val, y_val, sample_weight_val, None)
         if judges is None:
             expect_no_queries(group_val, qid_val)
         else:
-            query = query_numbers(_num_samples(X_val), group_val, qid_val, "_val")
-            judges = of_queries(judges, query)
+            query = number_queries(_num_samples(X_val), group_val, qid_val, "_val")
+            judges = sort_by_query(judges, query)
         self._fit_rounds(training, before, judges, callbacks)
         return self
 
     def _started(self, training: Training, loss: Any) -> tuple[Rounds, Float64]:
         run, start = super()._started(training, loss)
-        query: Any = training.sides.groups
+        query: Any = training.split.groups
         return run.anew(query=query), start
 
     def _loss(self) -> RankingLoss:
@@ -304,7 +306,7 @@ class BoostedTreesRanker(BoostedTrees):
             weight = to_contiguous(
                 _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
             )
-            expect_weights_of_queries(weight, query)
+            expect_equal_weights_in_queries(weight, query)
             if not weight.any():
                 raise ValueError("sample_weight must be positive for at least one row")
             weight = weight[order]
@@ -345,8 +347,8 @@ class BoostedTreesRanker(BoostedTrees):
         self, X: Any, y: Any, group: Any, qid: Any
     ) -> tuple[NDArray[Any], Float64, Int32, Indices]:
         """Rows, their relevance and queries, and an order in which queries stay together."""
-        rows, known = self._rows_to_walk(X), self._targets(y)
+        rows, known = self._encode_new_rows_or_csr(X), self._targets(y)
         check_consistent_length(rows, known)
         self._loss().expect_domain(known)
-        query = query_numbers(rows.shape[0], group, qid)
+        query = number_queries(rows.shape[0], group, qid)
         return rows, known, query, np.argsort(query, kind="stable")

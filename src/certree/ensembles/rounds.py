@@ -16,13 +16,13 @@ from certree.ensembles.losses import Loss, Outputs
 from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
 from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.staged import constant_scores
-from certree.grow.binned import BinnedGrower
+from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64, divide_by_largest, get_csr_arrays
-from certree.rows.documents import group_keys
-from certree.rows.folds import Fold, distinct_groups
-from certree.rows.hashes import content_keys, sample_hashes
-from certree.rows.sparse_rows import AnyColumns
+from certree.rows.folds import Fold, number_groups
+from certree.rows.hashes import compute_content_keys, hash_samples
+from certree.rows.queries import compute_group_keys
+from certree.rows.sparse_rows import DenseOrSparseFeatures
 from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 
@@ -130,18 +130,18 @@ class Rounds:
         Its steps are so many times as long. Of levels it knows nothing yet.
         """
         rate = longer * self.settings.learning_rate
-        rows = np.concatenate([fold.grow, fold.judge])
+        rows = np.concatenate([fold.train, fold.validation])
         weight = None if self.weight is None else self.weight[rows]
-        y, n = self.y[..., rows], len(fold.grow)
+        y, n = self.y[..., rows], len(fold.train)
         offset = None if self.offset is None else self.offset[:, rows]
         of_training = [None if one is None else one[..., :n] for one in (weight, offset)]
         start = self.settings.loss.start(y[..., :n], *of_training)
         return self.anew(
             settings=replace(self.settings, learning_rate=rate),
-            grower=replace(self.grower, bins=self.bins.at(rows)),
+            grower=replace(self.grower, bins=self.bins.select_rows(rows)),
             y=y,
             weight=weight,
-            keys=self.keys[fold.grow],
+            keys=self.keys[fold.train],
             scores=constant_scores(start, len(rows), offset),
             offset=offset,
             query=None if self.query is None else self.query[rows],
@@ -184,8 +184,8 @@ class Rounds:
         offset = query = None
         if self.offset is not None and rows.offset is not None:
             offset = np.concatenate([self.offset, rows.offset], axis=1)
-        if self.query is not None and rows.sides.groups is not None:
-            query = np.concatenate([self.query, rows.sides.groups])
+        if self.query is not None and rows.split.groups is not None:
+            query = np.concatenate([self.query, rows.split.groups])
         return self.anew(
             y=y,
             weight=weight,
@@ -210,8 +210,8 @@ class Rounds:
         n_thresholds = numbers_of_thresholds(self.thresholds)
         y = np.atleast_2d(self.y)
         # Rounds that draw thresholds have codes of their own, which would be a third copy.
-        codes = self.bins.codes if n_thresholds.any() else self.bins.codes_both_ways
-        rows = codes, self.bins.kept, y, self.weight, self.keys
+        codes = self.bins.codes if n_thresholds.any() else self.bins.codes_by_feature_and_row
+        rows = codes, self.bins.core_columns, y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
         values = get_csr_arrays(values) if issparse(values) else values
         n = len(self.keys)
@@ -260,7 +260,7 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
 def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
     """Make rounds by the core."""
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
-    limits, slopes, groups, n_threads = runs[0].grower.options_of_gradients
+    limits, slopes, groups, n_threads = runs[0].grower.gradient_options
     made: Any = run_rounds(
         [run._arguments() for run in runs],
         (
@@ -315,7 +315,7 @@ def _normalised(weight: Float64) -> Float64:
 def started(
     settings: Settings,
     grower: BinnedGrower,
-    features: AnyColumns,
+    features: DenseOrSparseFeatures,
     y: NDArray[Any],
     weight: Float64 | None,
     thresholds: Sequence[int | None],
@@ -330,16 +330,16 @@ def started(
     if weight is not None:
         weight = _normalised(weight)
     # The keys first: they take the most memory while they are made.
-    loss, told_apart, order = settings.loss, y, grower.order_of_features
+    loss, told_apart, order = settings.loss, y, grower.checked_feature_order
     if isinstance(loss, SeveralLosses):
-        loss = loss.known_by(y.T, weight, sample_hashes(*features.parts, order=order))
+        loss = loss.known_by(y.T, weight, hash_samples(*features.tables, order=order))
         settings, told_apart = replace(settings, loss=loss), loss.ordered(y)
     if groups is None:
-        keys = content_keys(*features.parts, told_apart, weight=weight, order=order)
+        keys = compute_content_keys(*features.tables, told_apart, weight=weight, order=order)
     else:
-        _, group = distinct_groups(groups)
-        hashes = sample_hashes(*features.parts, told_apart, order=order)
-        keys = group_keys(hashes, group, weight)[group]
+        _, group = number_groups(groups)
+        hashes = hash_samples(*features.tables, told_apart, order=order)
+        keys = compute_group_keys(hashes, group, weight)[group]
     start = loss.start(y.T, weight, offset)
     scores = constant_scores(start, len(y), offset)
     targets = loss.targets(y.T)

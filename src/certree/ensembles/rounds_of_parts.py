@@ -22,7 +22,8 @@ from certree._core import (
     round_steps_by_sums,
     sums_by_bin,
 )
-from certree.ensembles.many_levels import LevelStatistics
+from certree.ensembles.category_statistics import CategoryStatistics
+from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import (
     CURVATURE,
     NO_STOPS,
@@ -33,8 +34,7 @@ from certree.ensembles.rounds import (
     numbers_of_thresholds,
 )
 from certree.ensembles.scales_of_parts import bent, goals_of, scaled, total_of, units_of
-from certree.ensembles.several_losses import SeveralLosses
-from certree.grow.binned import BinnedGrower
+from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.executors import Executor
@@ -203,7 +203,7 @@ class RoundsOfParts:
     n_targets: int = 1
     held: tuple[int, float] = (0, 0.0)  # how many rows are held out, and the sum of their weights
     # What is known of levels, where features have many: parts have it as more features.
-    statistics: LevelStatistics | None = None
+    statistics: CategoryStatistics | None = None
     # Whether any row has each code of each feature.
     has_rows: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 256), dtype=np.bool_))
     before: Trees | None = None  # the tree whose steps are not taken yet
@@ -229,15 +229,15 @@ class RoundsOfParts:
     def _take_shares(self, parts: Executor) -> None:
         """Let losses of several numbers count in units of what they are before the first round."""
         loss = self.settings.loss
-        if isinstance(loss, SeveralLosses) and loss.asks_for_shares:
-            lost = [0.0] * len(loss.of)
+        if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
+            lost = [0.0] * len(loss.components)
             for k, mean in zip(loss.order, self._mean_losses(parts, 1)[0], strict=True):
                 lost[k] = mean
-            self.settings = replace(self.settings, loss=loss.shared(lost))
+            self.settings = replace(self.settings, loss=loss.with_factors(lost))
 
     def scores_of_sides(self, parts: Executor) -> Float64:
         """Negated mean losses of the rows that train, and of those that are held out, if some are."""
-        shares = [share for _, share, *_ in self.settings.loss.goals()]
+        shares = [share for _, share, *_ in self.settings.loss.list_groups()]
         means = self._mean_losses(parts, 2 if self.held[0] else 1)
         # Added up one after the other, as the core does it.
         return np.array(
@@ -269,14 +269,14 @@ class RoundsOfParts:
 
     @property
     def _scale(self) -> Literal["mean", "quantile"] | None:
-        return self.settings.loss.single[0].scale
+        return self.settings.loss.components[0].scale
 
     def _grown_for(self, number: int) -> tuple[int, int]:
         """The first of the goals that a round's tree grows for, and how many these are.
 
         All of classes; of numbers each has its turn.
         """
-        single = self.settings.loss.single
+        single = self.settings.loss.components
         return (0, len(single)) if single[0].has_one_unit else (number % len(single), 1)
 
     def _taken(self) -> Grown:
@@ -288,7 +288,7 @@ class RoundsOfParts:
         """All trees so far, on the features of the rows."""
         statistics = self.statistics
         trees = Trees.joined(self.grown, self.bins.n_features, self.settings.loss.n_outputs)
-        return trees if statistics is None else statistics.as_sets(trees)
+        return trees if statistics is None else statistics.replace_by_category_sets(trees)
 
     @property
     def bins(self) -> Bins:
@@ -307,7 +307,7 @@ class RoundsOfParts:
         bins, into, layout, places = self._layout(*of_bins)
         of_all = *of_tree, terms, self.n
         root = parts.change(begin_tree, goals, draws, of_all, layout)
-        options = self.grower.options_of_gradients[:3]
+        options = self.grower.gradient_options[:3]
         given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
         growth = _Growth(parts, bins, into, layout, places, options, given)
         columns, rows, cuts = growth.grow(root)
@@ -343,7 +343,7 @@ class RoundsOfParts:
             numbers_of_features(self.settings.feature_shares, p),
             numbers_of_thresholds(self.thresholds),
             p,
-            self.grower.order_of_features,
+            self.grower.checked_feature_order,
         )
         return (odd, other_odd, self.settings.subsample, factors, None, (first, n_goals)), *of_bins
 
@@ -382,18 +382,18 @@ class RoundsOfParts:
         self, features: Int32, n_edges: int, key: int
     ) -> tuple[tuple[Any, ...], NDArray[np.uint8], Layout, Int64 | None]:
         """The bins of a round, what codes are in them, by what rows are added up, and where it goes."""
-        kept = self.bins.kept
+        kept = self.bins.core_columns
         into = np.broadcast_to(np.arange(256, dtype=np.uint8), (self.bins.n_features, 256))
         bins = kept
         if n_edges > 0:
             joined, n_bins, low, high = join_bins(
-                kept, features, n_edges, key, self.grower.order_of_features
+                kept, features, n_edges, key, self.grower.checked_feature_order
             )
             into = into.copy()
             into[features] = joined
             bins = n_bins, kept[1], low, high, *kept[4:]
         place, n_places, columns = self._places(features, into, bins[0])
-        has_categories = bool(self.bins.category[features].any())
+        has_categories = bool(self.bins.is_categorical[features].any())
         return bins, into, Layout(features, kept[0], place, n_places, has_categories), columns
 
     def _places(

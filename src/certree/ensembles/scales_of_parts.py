@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from certree._core import fixed_unit
-from certree.ensembles.losses import HuberLoss, Loss, QuantileLoss, rank_of
+from certree.ensembles.losses import HuberLoss, Loss, QuantileLoss, compute_quantile_rank
 from certree.interface.arrays import Float64, Int64
 from certree.parts.chunks import Weighing
 from certree.parts.exact_quantiles import Counts, counted, order_statistics
@@ -37,7 +37,7 @@ def goals_of(loss: Loss, n_targets: int) -> list[ScaledGoal]:
     """
     return [
         ((loss.core_name, parameter, 1.0), first, n_outputs, min(target, n_targets - 1))
-        for parameter, _, first, n_outputs, target in loss.goals()
+        for parameter, _, first, n_outputs, target in loss.list_groups()
     ]
 
 
@@ -109,7 +109,7 @@ def start_at_quantile(
         unit = fixed_unit(weighing.factor, n)
     quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
     told: Counts = parts.collect(counted, target, (of,), unit)
-    rank = rank_of(quantile, int(told.n.sum()))
+    rank = compute_quantile_rank(quantile, int(told.n.sum()))
     return order_statistics(parts, [rank], target, of, told=told, unit=unit)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
-from certree.ensembles.reweighing import best_classes
+from certree.ensembles.adaboost_rounds import select_best_classes
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Link
 from certree.interface.arrays import Float64, to_row_order
@@ -32,7 +32,7 @@ def likeliest(classes: NDArray[Any], scores: Float64) -> NDArray[Any]:
     """The class of each row by scores (n_outputs, n), ties to the first."""
     if len(classes) == 1:
         return np.repeat(classes, scores.shape[1])
-    return classes.take(best_classes(scores))
+    return classes.take(select_best_classes(scores))
 
 
 class StagedTrees(TreeModel):
@@ -80,7 +80,7 @@ class StagedTrees(TreeModel):
         ndarray of shape (n,)
             What `predict` says of the rounds so far; of AdaBoost once, if no learner is kept.
         """
-        return map(self._answers, self._staged(self._new_rows(X)))
+        return map(self._answers, self._staged(self._encode_new_rows(X)))
 
 
 class StagedClassifier(ClassifierMixin, StagedTrees):
@@ -154,4 +154,4 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         ndarray of shape (n, K)
             What `predict_proba` says of the rounds so far.
         """
-        return map(self._shares, self._staged(self._new_rows(X)))
+        return map(self._shares, self._staged(self._encode_new_rows(X)))

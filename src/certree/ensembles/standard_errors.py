@@ -54,7 +54,7 @@ class StandardErrors:
 
 
 @dataclass(frozen=True, slots=True)
-class Thirds:
+class ThirdFits:
     """Fits to thirds of the rows, each with all fits that are averaged.
 
     Two of them and the model are compared by the rows that neither of the two has seen. That they have
@@ -68,14 +68,14 @@ class Thirds:
     @classmethod
     def of(
         cls, rows: Training, folds: Sequence[Fold], fits: Callable[[Fold], Sequence[Rounds]]
-    ) -> Thirds:
+    ) -> ThirdFits:
         """Those of some rows, before their first round, where one fold judges each third."""
         if len(folds) < 3:
             raise ValueError(
                 "standard_errors=True takes at least three rows, or groups if there are some, got "
                 f"n_samples={len(rows.y)}"
             )
-        turned = [one.turned() for one in folds]
+        turned = [one.swap() for one in folds]
         return cls(rows, turned, [fits(one) for one in turned])
 
     def errors(
@@ -97,10 +97,10 @@ class Thirds:
         said = [self._said(k) for k in range(3)]
         off, weight = [], []
         for k, third in enumerate(self.folds):
-            seen = [one[:, third.grow] for one in (said[k - 2], said[k - 1], scores)]
+            seen = [one[:, third.train] for one in (said[k - 2], said[k - 1], scores)]
             off += [one - other for one, other in combinations(seen, 2)]
             given = self.rows.weight
-            weight += [np.ones(len(third.grow)) if given is None else given[third.grow]] * 3
+            weight += [np.ones(len(third.train)) if given is None else given[third.train]] * 3
         differences, weights = np.concatenate(off, axis=1), np.concatenate(weight)
         return sqrt(3) / 2 * np.array([_root_mean_square(one, weights) for one in differences])
 
@@ -108,7 +108,7 @@ class Thirds:
         """What the fits to a third say of all rows, (n_outputs, n)."""
         scores, fold = scores_together(self.runs[third]), self.folds[third]
         said = np.empty((len(scores), len(self.rows.y)))
-        said[:, np.concatenate([fold.grow, fold.judge])] = scores
+        said[:, np.concatenate([fold.train, fold.validation])] = scores
         return said
 
 

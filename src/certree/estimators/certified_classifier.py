@@ -16,18 +16,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.calibration_set import CertifyingRows, HeldOut, count_calibration_rows
 from certree.certificates.certificate import (
     Certificate,
-    restored_certificates,
-    restored_full,
-    stored_certificates,
+    restore_certificates,
+    restore_full_certificate,
+    serialize_certificates,
 )
 from certree.certificates.guarantees import (
     CalibrationSamples,
     Guarantees,
     TreeGuarantees,
-    asks,
     certify_fitted,
+    delegate_to_guarantees,
 )
 from certree.certificates.model_selection import (
     PILOT,
@@ -36,34 +37,33 @@ from certree.certificates.model_selection import (
     LabelledSelection,
     ModelSelection,
     SelectedModel,
-    fraction_to_train,
+    choose_train_fraction,
     select_labelled,
     select_model,
 )
-from certree.certificates.occam import margins
-from certree.certificates.parts.families import CertificateFamily
+from certree.certificates.occam import compute_node_margins
+from certree.certificates.subsets.families import CertificateFamily
 from certree.certificates.trained_classes import TrainedClasses
-from certree.certificates.weighing import CertifyingRows, HeldOut, weighed
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
-from certree.estimators.compact import leaves_in
-from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote, voting_of
-from certree.estimators.small import alpha_of_leaves, cut_down
+from certree.estimators.compact import map_to_smaller_tree
+from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesTree, make_voting
+from certree.estimators.small_tree import choose_small_alpha, shrink_tree
 from certree.estimators.tree_vote import TreeVoteClassifier
-from certree.estimators.tune import Candidate, GrownFold, Mixture, Objective, best_loss
+from certree.estimators.tune import Candidate, GrownFold, Mixture, Objective, find_best_loss
 from certree.grow.grower import grow_trees
-from certree.grow.growing import MaxDepth
+from certree.grow.training_samples import MaxDepth
 from certree.interface.arrays import Float64, Int32, check_nonnegative
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.formatting import format_bound
-from certree.interface.formatting import format_quantity as counted_in_words
+from certree.interface.formatting import format_quantity as format_quantity
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
 from certree.parts.executors import Executor
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
-from certree.rows.elsewhere import lies_elsewhere
-from certree.rows.split import Deal, TrainCalibrationSplit
-from certree.rows.training import Training, mean_weight
+from certree.rows.out_of_core import is_out_of_core
+from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
+from certree.rows.training import Training, compute_mean_weight
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Ballots, Kind, Vote, Voting
@@ -78,7 +78,7 @@ _MOST_GROW = 1 - 2.0**-53
 _POSTERIORS = PACBayesPosteriors()
 
 
-def learning_curve(
+def compute_learning_curve(
     folds: Iterable[tuple[list[GrownFold], list[tuple[int, int]]]], n: int
 ) -> list[CurvePoint]:
     """Errors of prunings by folds of several sizes, of some of n rows.
@@ -89,14 +89,14 @@ def learning_curve(
     for grown, sizes in folds:
         if not grown:
             continue
-        wrong = best_loss(Objective.of(grown, prunings, "error"))
-        total = sum([float(fold.judging[0].sum()) for fold in grown])
+        wrong = find_best_loss(Objective.for_candidate(grown, prunings, "error"))
+        total = sum([float(fold.validation[0].sum()) for fold in grown])
         grew, judged = map(sum, zip(*sizes, strict=True))
         curve.append(CurvePoint(grew / len(sizes) / n, wrong / total, judged))
     return curve
 
 
-class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
+class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others
@@ -127,7 +127,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     cv : int, splitter, iterable or None, default=3
         Folds of the cross-validation among the training samples; see `PACBayesTreeClassifier`.
     preprocessor : transformer or None, default=None
-        Fitted on the rows that grow the tree, and applied to all, before anything else.
+        FittedVote on the rows that grow the tree, and applied to all, before anything else.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
         What rows are that are alike, class included. "genuine": draws of their own, each of which
         counts. "copies": made of one row, by oversampling or a join: one draw, which has the sum of
@@ -234,7 +234,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     # Classes that calibration samples alone have; and which ones training samples have, None: all.
     _calibration_classes: NDArray[Any]
     _trained: TrainedClasses | None = None
-    _takes_parts = True
+    _takes_blocks = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         "train_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
@@ -269,7 +269,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     @fit_method
     def fit(
@@ -307,21 +307,21 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self : object
             The fitted estimator.
         """
-        if lies_elsewhere(X):
+        if is_out_of_core(X):
             if classes is not None:
                 raise ValueError("classes takes rows in memory, got X that lies elsewhere")
-            few = self._fit_elsewhere(X, y, sample_weight, groups)
+            few = self._fit_out_of_core(X, y, sample_weight, groups)
             if few is None:
                 return self
             X, y, sample_weight, groups = few
         random_state = check_random_state(self.random_state)
-        sees_rows = self._grower().sees_rows
-        if classes is None and not sees_rows:
+        depends_on_rows = self._get_grower().depends_on_rows
+        if classes is None and not depends_on_rows:
             raise ValueError(
                 "fit must be given classes= where no row grows the tree, as rows that certify "
                 "must not choose what may be predicted"
             )
-        if self.max_leaf_nodes is not None and not sees_rows:
+        if self.max_leaf_nodes is not None and not depends_on_rows:
             raise ValueError(
                 "max_leaf_nodes takes a grower whose rows choose the pruning, got "
                 f"grower={self.grower!r}"
@@ -330,38 +330,40 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
         def dealt(share: float, is_pilot: bool = False) -> Training:
             # The same order for every share: more training samples are those of fewer, and others.
-            return self._take(
+            return self._prepare_training(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=Deal(share, deepcopy(shuffled), self._deals_by_content(), is_pilot),
+                row_splitter=TrainCalibrationSplitter(
+                    share, deepcopy(shuffled), self._splits_by_content(), is_pilot
+                ),
                 classes=classes,
             )
 
-        if sees_rows:
-            self._select(self._stopped(dealt, random_state), random_state)
+        if depends_on_rows:
+            self._fit_and_select(self._choose_training_set(dealt, random_state), random_state)
         else:
             self.train_size_ = 0.0
-            self._select_labelled(dealt(0.0), random_state)
+            self._fit_labelled(dealt(0.0), random_state)
         return self
 
-    def _fit_parts(self, parts: Executor) -> None:
+    def _fit_blocks(self, parts: Executor) -> None:
         random_state = check_random_state(self.random_state)
         dealt, shuffled = CertifiedFitOfParts.of(self, parts), deepcopy(random_state)
         if isinstance(self.train_size, str):
             told, sides = dealt.pilot(PILOT, deepcopy(shuffled), random_state)
-            curve, grouped = learning_curve(*told), sides.n_groups is not None
-            share = fraction_to_train(curve, sides.n_units, self.delta, grouped)
+            curve, grouped = compute_learning_curve(*told), sides.n_groups is not None
+            share = choose_train_fraction(curve, sides.n_units, self.delta, grouped)
         else:
             share = self.train_size
         self.train_size_ = float(share)
         grown = dealt.grown(self.train_size_, shuffled, random_state)
         stats: Any = grown.stats
         rows = CertifyingRows(*dealt.certifying(grown), grown=stats)
-        self._elect(grown.tree, grown.posteriors, grown.folds, rows)
+        self._select_and_certify(grown.tree, grown.posteriors, grown.folds, rows)
 
-    def _stopped(
+    def _choose_training_set(
         self, dealt: Callable[..., Training], random_state: np.random.RandomState
     ) -> Training:
         """Reveal rows to the tree until it is time to stop; see `certificates.model_selection`."""
@@ -369,38 +371,40 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             self.train_size_ = float(self.train_size)
             return dealt(self.train_size_)
         pilot = dealt(PILOT, is_pilot=True)
-        curve = self._learning_curve(pilot, random_state)
-        units = pilot.sides.n_units
-        self.train_size_ = fraction_to_train(curve, units, self.delta, pilot.sides.grouped)
+        curve = self._compute_pilot_curve(pilot, random_state)
+        units = pilot.split.n_units
+        self.train_size_ = choose_train_fraction(curve, units, self.delta, pilot.split.grouped)
         if self.train_size_ != PILOT:
             return dealt(self.train_size_)
         return pilot.expect_few_near_copies(self.duplicates)
 
-    def _learning_curve(
+    def _compute_pilot_curve(
         self, training: Training, random_state: np.random.RandomState
     ) -> list[CurvePoint]:
         """Errors of the training samples' prunings at one and two thirds of these rows."""
-        growing = training.growing or training
-        rows = self._growing(growing, random_state)
-        target, two_thirds = growing.target, growing.folds(_PILOT_FOLDS, random_state)
-        sizes, n = [(len(one.grow), len(one.judge)) for one in two_thirds], len(two_thirds)
-        one_third = [fold.turned() for fold in two_thirds]
-        trees = grow_trees(self._grower(), rows, [*one_third, *two_thirds])
+        growing = training.train_subset or training
+        rows = self._make_training_samples(growing, random_state)
+        target, two_thirds = growing.target, growing.split_folds(_PILOT_FOLDS, random_state)
+        sizes, n = [(len(one.train), len(one.validation)) for one in two_thirds], len(two_thirds)
+        one_third = [fold.swap() for fold in two_thirds]
+        trees = grow_trees(self._get_grower(), rows, [*one_third, *two_thirds])
         n_threads = get_n_threads(self.n_jobs)
         leaves = [tree.route(rows.X, n_threads) for tree in trees]
-        every = self._on_sides([*one_third, *two_thirds], trees, leaves, target)
+        every = self._compute_fold_stats([*one_third, *two_thirds], trees, leaves, target)
         turned = [(judged, grew) for grew, judged in sizes]
         folds = (every[:n], turned), (every[n:], sizes)
-        return learning_curve(folds, len(training.y))
+        return compute_learning_curve(folds, len(training.y))
 
-    def _select(self, training: Training, random_state: np.random.RandomState) -> None:
+    def _fit_and_select(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow and propose on one side, weigh and certify on the other."""
-        tree, posteriors, folds = self._grown(training.growing or training, random_state)
+        tree, posteriors, folds = self._grow_and_tune(
+            training.train_subset or training, random_state
+        )
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
-        rows = self._certifying(tree, leaf, training.y, training.weight, training.sides)
-        self._elect(tree, posteriors, folds, rows)
+        rows = self._make_certifying_rows(tree, leaf, training.y, training.weight, training.split)
+        self._select_and_certify(tree, posteriors, folds, rows)
 
-    def _certifying(
+    def _make_certifying_rows(
         self,
         tree: Tree,
         leaf: Int32,
@@ -411,20 +415,20 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         """The rows that certify, and counts of those that grow, in the leaves of a tree."""
         grown, certifying = (
             (leaf[rows], y[rows], None if weight is None else weight[rows])
-            for rows in (sides.grow, sides.weigh)
+            for rows in (sides.train, sides.calibration)
         )
         # Where no row grows the tree nothing is counted, whatever the unit.
-        unit = mean_weight(grown[2]) if len(sides.grow) else 1.0
-        stats: Any = self._summarise(tree, *grown, unit)
+        unit = compute_mean_weight(grown[2]) if len(sides.train) else 1.0
+        stats: Any = self._compute_node_stats(tree, *grown, unit)
         return CertifyingRows(sides, *certifying, stats)
 
-    def _elect(
+    def _select_and_certify(
         self, tree: Tree, posteriors: Mixture, folds: list[GrownFold], rows: CertifyingRows
     ) -> None:
         """Let what the training samples have chosen stand for election, and set what wins."""
-        posterior = partial(posteriors.posterior, self._candidates(), tree)
+        posterior = partial(posteriors.compute_posterior, self._get_candidates(), tree)
         by_bound = isinstance(self.posteriors, str) and self.posteriors == "bound"
-        standing = self._standing(tree, posterior, rows)
+        standing = self._make_selection(tree, posterior, rows)
         selected = select_model(
             standing, [] if by_bound else [posterior(standing.stats)], self.selection
         )
@@ -433,21 +437,21 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
                 tree, selected, posteriors if selected.lambda_error is None else None
             )
             return
-        full, alpha = selected.certificate, alpha_of_leaves(folds, get_n_threads(self.n_jobs))
-        small, counts, pruning, _ = cut_down(
-            tree, rows.grown, self.max_leaf_nodes, alpha, self._voting()
+        full, alpha = selected.certificate, choose_small_alpha(folds, get_n_threads(self.n_jobs))
+        small, counts, pruning, _ = shrink_tree(
+            tree, rows.grown, self.max_leaf_nodes, alpha, self._get_voting()
         )
         grown: Any = counts
-        below = replace(rows, leaf=leaves_in(small, tree)[rows.leaf], grown=grown)
-        standing = self._standing(small, lambda _: pruning, below)
+        below = replace(rows, leaf=map_to_smaller_tree(small, tree)[rows.leaf], grown=grown)
+        standing = self._make_selection(small, lambda _: pruning, below)
         selected = select_model(standing, [pruning], self.selection)
-        self._set_selected(small, selected, Mixture.of_one("pruning", [0.0, 0.0]), full)
+        self._set_selected(small, selected, Mixture.from_single("pruning", [0.0, 0.0]), full)
 
-    def _is_tuned(self) -> bool:
+    def _needs_cross_validation(self) -> bool:
         """Folds are judged also where a price of a leaf is left to choose."""
-        return super()._is_tuned() or self.max_leaf_nodes is not None
+        return super()._needs_cross_validation() or self.max_leaf_nodes is not None
 
-    def _standing(
+    def _make_selection(
         self,
         tree: Tree,
         posterior: Callable[[NodeStats], NodeWeights],
@@ -455,47 +459,53 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     ) -> ModelSelection:
         """What certifies the prunings of a tree, of which training samples propose a posterior."""
         held = rows.held_out(tree)
-        weighing = self._weighing(tree, rows, held)
-        standing = ModelSelection(held, posterior(held.grown), self.delta, self._voting(), weighing)
+        weighing = self._count_weighted_calibration(tree, rows, held)
+        standing = ModelSelection(
+            held, posterior(held.grown), self.delta, self._get_voting(), weighing
+        )
         self.model_selection_: ModelSelection | LabelledSelection | None = standing
-        self.calibration_ = CalibrationSamples.of(standing, rows)
+        self.calibration_ = CalibrationSamples.from_selection(standing, rows)
         return standing
 
-    def _weighing(self, tree: Tree, rows: CertifyingRows, held: HeldOut) -> NodeStats | None:
+    def _count_weighted_calibration(
+        self, tree: Tree, rows: CertifyingRows, held: HeldOut
+    ) -> NodeStats | None:
         """What the rows that certify weigh; None: each counts once, as it does in the certificate."""
         weight = rows.weights()
         if weight is None:
             return None
         # A row, or a group of rows, counts as one on average.
         unit = math.fsum(weight) / held.n
-        return weighed(tree, rows.leaf, rows.counted, weight, rows.grown, unit)
+        return count_calibration_rows(
+            tree, rows.leaf, rows.effective_classes, weight, rows.grown, unit
+        )
 
-    def _select_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
+    def _fit_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
-        tree = self._grower().grow(self._growing(training, random_state))
+        tree = self._get_grower().grow(self._make_training_samples(training, random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
-        rows = self._certifying(tree, leaf, training.y, training.weight, training.sides)
+        rows = self._make_certifying_rows(tree, leaf, training.y, training.weight, training.split)
         held = rows.held_out(tree)
-        weighing = self._weighing(tree, rows, held)
+        weighing = self._count_weighted_calibration(tree, rows, held)
         self.model_selection_ = LabelledSelection(held, self.delta, weighing)
-        self.calibration_ = CalibrationSamples.of(self.model_selection_, rows)
+        self.calibration_ = CalibrationSamples.from_selection(self.model_selection_, rows)
         self._set_selected(tree, select_labelled(self.model_selection_), None)
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        self._posterior_parameters()._validate_params()
+        self._get_posterior_parameters()._validate_params()
 
-    def _posterior_parameters(self) -> PACBayesPosteriors:
+    def _get_posterior_parameters(self) -> PACBayesPosteriors:
         return _POSTERIORS if isinstance(self.posteriors, str) else self.posteriors
 
-    def _scoring(self) -> Scoring:
-        return self._posterior_parameters().scoring
+    def _get_scoring(self) -> Scoring:
+        return self._get_posterior_parameters().scoring
 
-    def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
-        return {**super()._shorthands(), "posteriors": {"cv": PACBayesPosteriors()}.get}
+    def _get_string_converters(self) -> dict[str, Callable[[Any], Any]]:
+        return {**super()._get_string_converters(), "posteriors": {"cv": PACBayesPosteriors()}.get}
 
-    def _voting(self) -> Voting:
-        return voting_of(self.vote, self._slopes())
+    def _get_voting(self) -> Voting:
+        return make_voting(self.vote, self._get_monotonic_signs())
 
     def _set_selected(
         self,
@@ -506,37 +516,39 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     ) -> None:
         """Set the fitted attributes."""
         if posteriors is None:
-            posteriors = Mixture.of_one("bound", [selected.lambda_error or 0.0, 0.0])
+            posteriors = Mixture.from_single("bound", [selected.lambda_error or 0.0, 0.0])
         self._set_posteriors(posteriors)
         stats, ballot = selected.stats, selected.ballot
-        self.classes_, self._trained = TrainedClasses.of(self.classes_, self._calibration_classes)
+        self.classes_, self._trained = TrainedClasses.merge_classes(
+            self.classes_, self._calibration_classes
+        )
         if self._trained is not None:
             self.n_classes_ = len(self.classes_)
-            stats = self._trained.spread_stats(stats)
-            ballot = Vote(self._trained.spread(ballot.score))
+            stats = self._trained.expand_stats(stats)
+            ballot = Vote(self._trained.expand_columns(ballot.score))
         self._set_fitted(tree, stats, selected.weights, ballot)
         self.certificate_ = selected.certificate
         self.certificates_ = (*selected.alternatives, *selected.others)
         self.full_certificate_ = full
 
-    def _ballots_of(self, tree: Tree, stats: Any) -> Any:
+    def _compute_ballots(self, tree: Tree, stats: Any) -> Any:
         trained = self._trained
         if trained is None:
-            return super()._ballots_of(tree, stats)
+            return super()._compute_ballots(tree, stats)
         # Smoothing and slopes know the trained classes alone.
-        ballots: Any = super()._ballots_of(tree, trained.taken_stats(stats))
-        label = None if ballots.label is None else trained.places[ballots.label]
-        values = None if ballots.values is None else trained.spread(ballots.values)
+        ballots: Any = super()._compute_ballots(tree, trained.collapse_stats(stats))
+        label = None if ballots.label is None else trained.class_positions[ballots.label]
+        values = None if ballots.values is None else trained.expand_columns(ballots.values)
         return Ballots(label, values, self._output_groups.sizes[0])
 
-    def _vote_of_trained(self) -> Vote:
+    def _get_trained_vote(self) -> Vote:
         """The vote by the codes that calibration samples have."""
         trained = self._trained
-        return self.vote_ if trained is None else Vote(trained.taken(self.vote_.score))
+        return self.vote_ if trained is None else Vote(trained.collapse_columns(self.vote_.score))
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it leaves and classes."""
-        certified = stored_certificates(self.certificates_, self.certificate_)
+        certified = serialize_certificates(self.certificates_, self.certificate_)
         rows = self.calibration_
         judging = {} if rows is None else {"calibration": rows, "grown": rows.grown}
         full = self.full_certificate_
@@ -557,15 +569,17 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         super().__restore__(stored)
         self.model_selection_ = None
         self.train_size_ = stored.get_number("train_size", 0, _MOST_GROW)
-        self.certificates_, self.certificate_ = restored_certificates(stored)
-        self.full_certificate_ = restored_full(stored)
-        self.calibration_ = self._stored_rows(stored) if "calibration.n_given" in stored else None
+        self.certificates_, self.certificate_ = restore_certificates(stored)
+        self.full_certificate_ = restore_full_certificate(stored)
+        self.calibration_ = (
+            self._restore_calibration(stored) if "calibration.n_given" in stored else None
+        )
 
-    def _stored_rows(self, stored: StoredState) -> CalibrationSamples:
+    def _restore_calibration(self, stored: StoredState) -> CalibrationSamples:
         """The rows that certify, which must say what the certificate says that they do."""
         grown, label = (
             NodeStats.from_stored(stored.get_section("grown")),
-            self._vote_of_trained().label,
+            self._get_trained_vote().label,
         )
         n_codes = self._output_groups.sizes[0] if self._trained is None else self._trained.n_codes
         if grown.n_classes != n_codes:
@@ -574,9 +588,11 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         rows = CalibrationSamples.from_stored(
             stored.get_section("calibration"), tree=self.tree_, **known
         )
-        if self._trained is not None and n_codes + rows.n_others != len(self._trained.places):
+        if self._trained is not None and n_codes + rows.n_others != len(
+            self._trained.class_positions
+        ):
             raise ValueError("the calibration samples are of other classes than the tree")
-        seen = rows.held.grouped, rows.held.n, rows.held.error_of(label)
+        seen = rows.held.grouped, rows.held.n, rows.held.compute_error(label)
         one = self.certificate_
         if seen[:2] != (one.grouped, one.n) or not math.isclose(seen[2], one.risk, abs_tol=1e-9):
             raise ValueError("the calibration samples are not those that the certificate is of")
@@ -595,25 +611,25 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         return TreeGuarantees(
             classifier=self,
             certificate=self.certificate_,
-            y=rows.y if self._trained is None else self._trained.places[rows.y],
+            y=rows.y if self._trained is None else self._trained.class_positions[rows.y],
             predicted=self.vote_.label[rows.leaf],
             given=rows.given,
             n_given=rows.n_given,
             is_worst=rows.is_worst,
             rows=rows,
-            ballot=self._vote_of_trained(),
+            ballot=self._get_trained_vote(),
             fixed=rows.splits is not None and self.certificate_ is self.certificates_[0],
         )
 
     certify = certify_fitted
-    conditional_guarantees = asks(TreeGuarantees.conditional_guarantees)
-    predict_set = asks(TreeGuarantees.predict_set)
-    certify_set = asks(TreeGuarantees.certify_set)
-    selective_certificates = asks(Guarantees.selective_certificates)
-    certify_pruning = asks(TreeGuarantees.certify_pruning)
-    draw_pruning = asks(TreeGuarantees.draw_pruning)
+    conditional_guarantees = delegate_to_guarantees(TreeGuarantees.conditional_guarantees)
+    predict_set = delegate_to_guarantees(TreeGuarantees.predict_set)
+    certify_set = delegate_to_guarantees(TreeGuarantees.certify_set)
+    selective_certificates = delegate_to_guarantees(Guarantees.selective_certificates)
+    certify_pruning = delegate_to_guarantees(TreeGuarantees.certify_pruning)
+    draw_pruning = delegate_to_guarantees(TreeGuarantees.draw_pruning)
 
-    def _certified_cells(self) -> CertificateFamily | None:
+    def _certify_nodes(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree, at the delta of the fit."""
         guarantees = self.guarantees_
         return None if guarantees is None else guarantees.cells()
@@ -645,9 +661,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         """
         check_is_fitted(self)
         smallest = check_nonnegative("margin", margin)
-        leaf = self._leaves(X)
+        leaf = self._find_leaves(X)
         label: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaf))
-        return label, margins(self.vote_)[leaf] >= smallest
+        return label, compute_node_margins(self.vote_)[leaf] >= smallest
 
     @snapshot_method
     def report(self) -> str:
@@ -659,24 +675,24 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             Some sentences.
         """
         check_is_fitted(self)
-        size = self._size()
-        if not self._grower().sees_rows:
+        size = self._describe_size()
+        if not self._get_grower().depends_on_rows:
             size += " It halves the given box, and is the same whatever the rows are."
         parts = self.certificate_.parts
         named = zip(("observed error", "complexity", "confidence"), astuple(parts), strict=True)
         shares = ", ".join(f"{100 * value:.1f} % {name}" for name, value in named)
         said = f"{size} {self.certificate_} The bound is made of {shares}."
-        return f"{said}{self._beside()}{self._of_costs()}"
+        return f"{said}{self._describe_full_certificate()}{self._describe_thresholds()}"
 
-    def _size(self) -> str:
+    def _describe_size(self) -> str:
         """How large the tree is, in a sentence."""
         leaves = self.get_n_leaves()
         if self.full_certificate_ is not None:
-            return f"One tree of {counted_in_words(leaves, 'leaf', 'leaves')}."
+            return f"One tree of {format_quantity(leaves, 'leaf', 'leaves')}."
         mean = self.weights_.expected_leaves
         return f"A tree of {leaves:,} leaves; its prunings have {mean:,.1f} leaves on average."
 
-    def _beside(self) -> str:
+    def _describe_full_certificate(self) -> str:
         """What the vote of the whole tree would promise, after a blank; empty: it is what predicts."""
         full, small = self.full_certificate_, self.certificate_
         if full is None:
@@ -688,7 +704,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             f"observed error and {bound:.1f} of the bound."
         )
 
-    def _of_costs(self) -> str:
+    def _describe_thresholds(self) -> str:
         """Where a cost of errors is said, after a blank; empty: there is no threshold to choose."""
         if len(self.classes_) != 2 or self._trained is not None:
             return ""

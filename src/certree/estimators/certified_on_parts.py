@@ -28,7 +28,7 @@ from certree.parts.first_look import Learned, effective_size, expect_groups_of_a
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.memory_limit import Need
 from certree.parts.part import PartOfRows
-from certree.parts.resources import limit_now
+from certree.parts.resources import get_memory_limit
 from certree.parts.sides import (
     DealtSides,
     GrowingSide,
@@ -37,7 +37,7 @@ from certree.parts.sides import (
     joined_sides,
     worst_rows_of_parts,
 )
-from certree.rows.duplicates import count_as_worst
+from certree.rows.duplicates import decide_worst_case
 from certree.rows.split import TrainCalibrationSplit
 from certree.stats import Stats
 from certree.stats.exact_leaf_sums import Reduce, RoutedRows
@@ -83,7 +83,7 @@ class CertifiedFitOfParts:
         known = learn(reader, parts)
         expect_rows_for_classes(known, _shares(model)[0])
         expect_groups_of_all(known.found, parts)
-        if limit_now() is not None and known.found.are_grouped:
+        if get_memory_limit() is not None and known.found.are_grouped:
             raise ValueError(
                 "memory_limit takes certified trees of rows without groups, got groups, of which "
                 "nobody knows how many there are before they are held"
@@ -96,7 +96,7 @@ class CertifiedFitOfParts:
     ) -> tuple[DealtSides, Executor, Learned]:
         """Both sides, the one that grows, and what it has told the model."""
         sides = deal_sides(self.parts, self.known.reader, share, dealing)
-        if count_as_worst(sides.repeats, sides.n_certifying, self.model.duplicates):
+        if decide_worst_case(sides.repeats, sides.n_certifying, self.model.duplicates):
             sides = replace(sides, is_worst=worst_rows_of_parts(self.parts, sides.n))
         growing, reader = GrowingSide(self.parts, sides), self.model
         if isinstance(getattr(reader, "class_weight", None), dict):
@@ -148,7 +148,7 @@ class CertifiedFitOfParts:
             assert classes is not None
             model._calibration_classes = np.setdiff1d(classes[0], model.classes_)
             model.sample_hashes_, model._sample_counts = hashes_of_fit(growing, learned.found.n)
-        with model._progress(range(n_folds)) as advance:
+        with model._show_progress(range(n_folds)) as advance:
             folds, numbers = [], []
             for k in range(n_folds):
                 if made := trees.fold(FoldOfParts(k)).grown:
@@ -158,7 +158,7 @@ class CertifiedFitOfParts:
                 advance()
             tree, _, stats = trees.whole()
             advance()
-            posteriors = model._tuned(folds, advance)
+            posteriors = model._tune(folds, advance)
         return GrownOnSide(sides, growing, learned, tree, stats, posteriors, folds, numbers)
 
     def certifying(self, grown: GrownOnSide) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:

@@ -14,30 +14,34 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.calibration_set import HeldOutNumbers, compute_group_weights
 from certree.certificates.certificate import (
     Certificate,
-    how_drawn,
-    restored_certificates,
-    restored_full,
-    stored_certificates,
+    get_sampling_facts,
+    restore_certificates,
+    restore_full_certificate,
+    serialize_certificates,
 )
-from certree.certificates.certified_numbers import (
+from certree.certificates.certified_regression import (
     LEAST_SCALE,
-    CertifiedNumbers,
-    limit_of_errors,
+    CertifiedRegressorMixin,
+    compute_error_limit,
 )
 from certree.certificates.occam import absolute_error, absolute_error_pruning
-from certree.certificates.parts.coverage import PredictionIntervals, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
-from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
+from certree.certificates.subsets.coverage import (
+    PredictionIntervals,
+    Scores,
+    merge_leaves_into_regions,
+)
 from certree.estimators.certified_on_parts import CertifiedFitOfParts, JudgedErrors
-from certree.estimators.compact import Fitted, leaves_in
-from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote
-from certree.estimators.small import alpha_of_leaves, cut_down, small_pruning
+from certree.estimators.compact import FittedVote, map_to_smaller_tree
+from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesTree
+from certree.estimators.small_tree import choose_small_alpha, find_small_pruning, shrink_tree
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.grower import grow_trees
-from certree.grow.growing import MaxDepth
+from certree.grow.training_samples import MaxDepth
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE
@@ -45,10 +49,10 @@ from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
 from certree.parts.executors import Executor
 from certree.rows.duplicates import DUPLICATES, Duplicates
-from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
-from certree.rows.split import Deal, TrainCalibrationSplit
-from certree.rows.training import WeighedTarget
+from certree.rows.out_of_core import is_out_of_core
+from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
+from certree.rows.training import WeightedTarget
 from certree.stats import Stats, TargetStats
 from certree.stats.exact_leaf_sums import measure_exactly, reduce_in_memory
 from certree.tree import Tree
@@ -63,11 +67,11 @@ _POSTERIORS = PACBayesPosteriors(search="mixture")
 _SMOOTHING = 20.0
 
 
-def judged_errors(
+def collect_validation_errors(
     folds: list[Fold],
     leaves: list[Int32],
     leaf: Int32,
-    rows: WeighedTarget,
+    rows: WeightedTarget,
     said: list[Float64],
     own: Int32,
 ) -> JudgedErrors:
@@ -92,8 +96,8 @@ def judged_errors(
     weights = np.ones(len(y)) if rows.weight is None else rows.weight
     parts = [(leaf[:0], y[:0], y[:0])]
     for fold, inside, values in zip(folds, leaves, said, strict=True):
-        off = np.abs(y[fold.judge] - values[inside[fold.judge]])
-        parts.append((own[leaf[fold.judge]], off, weights[fold.judge]))
+        off = np.abs(y[fold.validation] - values[inside[fold.validation]])
+        parts.append((own[leaf[fold.validation]], off, weights[fold.validation]))
     cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     largest, ends = float(off.max(initial=0.0)), (float(y.min()), float(y.max()))
     return JudgedErrors(
@@ -105,7 +109,7 @@ def judged_errors(
     )
 
 
-class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
+class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegressor):
     """A tree with bands that hold new numbers, and a certificate on its mean absolute error.
 
     Some of the rows grow the tree and fit the vote of its prunings, as `PACBayesTreeRegressor` does;
@@ -141,7 +145,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation among the training samples; see `PACBayesTreeRegressor`.
     preprocessor : transformer or None, default=None
-        Fitted on the rows that grow the tree, and applied to all, before anything else.
+        FittedVote on the rows that grow the tree, and applied to all, before anything else.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
         What rows are that are alike, target included; see `CertifiedTreeClassifier`.
     max_leaf_nodes : int or None, default=None
@@ -241,7 +245,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     }
 
     stats_: TargetStats
-    _takes_parts = True
+    _takes_blocks = True
 
     def __init__(
         self,
@@ -263,13 +267,13 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
-    def _posterior_parameters(self) -> PACBayesPosteriors:
+    def _get_posterior_parameters(self) -> PACBayesPosteriors:
         return _POSTERIORS
 
-    def _voting(self) -> Voting:
-        return Voting("mean", self.smoothing, self._slopes())
+    def _get_voting(self) -> Voting:
+        return Voting("mean", self.smoothing, self._get_monotonic_signs())
 
     @fit_method
     def fit(
@@ -302,41 +306,43 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         self : object
             The fitted estimator.
         """
-        if lies_elsewhere(X):
-            few = self._fit_elsewhere(X, y, sample_weight, groups)
+        if is_out_of_core(X):
+            few = self._fit_out_of_core(X, y, sample_weight, groups)
             if few is None:
                 return self
             X, y, sample_weight, groups = few
         random_state = check_random_state(self.random_state)
-        training = self._take(
+        training = self._prepare_training(
             X,
             y,
             sample_weight,
             groups=groups,
-            dealt=Deal(self.train_size, random_state, self._deals_by_content()),
+            row_splitter=TrainCalibrationSplitter(
+                self.train_size, random_state, self._splits_by_content()
+            ),
         )
-        growing = training.growing or training
-        rows = self._growing(growing, random_state)
-        target, folds = growing.target, growing.folds(self.cv, random_state)
-        with self._progress(folds) as advance:
-            *trees, tree = grow_trees(self._grower(), rows, [*folds, None], advance)
+        growing = training.train_subset or training
+        rows = self._make_training_samples(growing, random_state)
+        target, folds = growing.target, growing.split_folds(self.cv, random_state)
+        with self._show_progress(folds) as advance:
+            *trees, tree = grow_trees(self._get_grower(), rows, [*folds, None], advance)
             leaves = [one.route(rows.X, get_n_threads(self.n_jobs)) for one in trees]
-            grown = self._on_sides(folds, trees, leaves, target)
-            posteriors = self._tuned(grown, advance)
-        leaf, sides = tree.route(training.X, get_n_threads(self.n_jobs)), training.sides
-        stats: Any = self._summarise(tree, leaf[sides.grow], *target)
-        judged = partial(judged_errors, folds, leaves, leaf[sides.grow], target)
-        certifying = sides, leaf[sides.weigh], training.y[sides.weigh], None
-        self._settle(tree, stats, posteriors, grown, judged, lambda: certifying)
+            grown = self._compute_fold_stats(folds, trees, leaves, target)
+            posteriors = self._tune(grown, advance)
+        leaf, sides = tree.route(training.X, get_n_threads(self.n_jobs)), training.split
+        stats: Any = self._compute_node_stats(tree, leaf[sides.train], *target)
+        judged = partial(collect_validation_errors, folds, leaves, leaf[sides.train], target)
+        certifying = sides, leaf[sides.calibration], training.y[sides.calibration], None
+        self._set_certified_fit(tree, stats, posteriors, grown, judged, lambda: certifying)
         return self
 
-    def _fit_parts(self, parts: Executor) -> None:
+    def _fit_blocks(self, parts: Executor) -> None:
         random_state = check_random_state(self.random_state)
         dealt = CertifiedFitOfParts.of(self, parts)
         grown = dealt.grown(self.train_size, random_state, random_state)
         stats: Any = grown.stats
         # The parts of those that grow are asked before those that certify take their place.
-        self._settle(
+        self._set_certified_fit(
             grown.tree,
             stats,
             grown.posteriors,
@@ -345,7 +351,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             lambda: dealt.certifying(grown),
         )
 
-    def _settle(
+    def _set_certified_fit(
         self,
         tree: Tree,
         stats: TargetStats,
@@ -355,37 +361,45 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         certifying: Callable[[], tuple[TrainCalibrationSplit, Int32, Float64, Any]],
     ) -> None:
         """Set what the training samples have fitted, and what the others say of it."""
-        posterior: Callable[..., NodeWeights] = partial(posteriors.posterior, self._candidates())
+        posterior: Callable[..., NodeWeights] = partial(
+            posteriors.compute_posterior, self._get_candidates()
+        )
         weights = posterior(tree, stats)
-        whole = tree, stats, weights, vote(tree, stats, weights, self._voting())
-        fitted: Fitted = whole
+        whole = tree, stats, weights, vote(tree, stats, weights, self._get_voting())
+        fitted: FittedVote = whole
         if self.max_leaf_nodes is not None:
-            posteriors = Mixture.of_one("pruning", [0.0, 0.0])
-            alpha = alpha_of_leaves(grown, get_n_threads(self.n_jobs))
-            fitted = cut_down(tree, stats, self.max_leaf_nodes, alpha, self._voting())
-            posterior = partial(small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
+            posteriors = Mixture.from_single("pruning", [0.0, 0.0])
+            alpha = choose_small_alpha(grown, get_n_threads(self.n_jobs))
+            fitted = shrink_tree(tree, stats, self.max_leaf_nodes, alpha, self._get_voting())
+            posterior = partial(find_small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
         self._set_posteriors(posteriors)
         self._set_fitted(*fitted)
-        own = leaves_in(self.tree_, tree)
-        limit, scale = self._errors(judged([self._said(one, posterior) for one in grown], own))
+        own = map_to_smaller_tree(self.tree_, tree)
+        limit, scale = self._estimate_scale(
+            judged([self._predict_fold(one, posterior) for one in grown], own)
+        )
         sides, leaf, y, _ = certifying()
-        self._certify(self._held(self.tree_, self.stats_, sides, y, own[leaf], limit), scale)
+        self._set_certificates(
+            self._make_held_out(self.tree_, self.stats_, sides, y, own[leaf], limit), scale
+        )
         self.full_certificate_ = None
         if fitted is not whole:
-            held = self._held(tree, stats, sides, y, leaf, limit)
+            held = self._make_held_out(tree, stats, sides, y, leaf, limit)
             self.full_certificate_ = absolute_error(held, whole[-1].score[:, 0], self.delta)
 
-    def _said(self, fold: GrownFold, posterior: Callable[[Tree, Stats], NodeWeights]) -> Float64:
+    def _predict_fold(
+        self, fold: GrownFold, posterior: Callable[[Tree, Stats], NodeWeights]
+    ) -> Float64:
         """What the vote of a fold predicts in its cells, (m,)."""
         weights = posterior(fold.tree, fold.stats)
-        return vote(fold.tree, fold.stats, weights, self._voting()).score[:, 0]
+        return vote(fold.tree, fold.stats, weights, self._get_voting()).score[:, 0]
 
-    def _errors(self, judged: JudgedErrors) -> tuple[float, Float64]:
+    def _estimate_scale(self, judged: JudgedErrors) -> tuple[float, Float64]:
         """The largest absolute error of the cross-validation, and what it is about in every cell.
 
         The same prunings that predict the target predict how far it lies off, with the same weights.
         """
-        limit = limit_of_errors(judged.largest, *judged.ends)
+        limit = compute_error_limit(judged.largest, *judged.ends)
         if not judged.has_any:
             return limit, np.full(self.tree_.n_nodes, limit)
         stats = measure_exactly(self.tree_, judged.asking(limit), judged.weight_unit)
@@ -393,7 +407,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(about, LEAST_SCALE * float(stats.mean[0]) or 1.0)
 
-    def _certify(self, held: HeldOutNumbers, scale: Float64) -> None:
+    def _set_certificates(self, held: HeldOutNumbers, scale: Float64) -> None:
         """Set what the rows that certify say of the fitted vote."""
         tree, value = self.tree_, self.vote_.score[:, 0]
         leaf, y, n = held.leaf, held.y, held.n
@@ -401,7 +415,9 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         if self.widths == "leaf":
             likeliest = map_pruning(tree, self.weights_)
             rows = self.stats_.n / self.stats_.weight_unit
-            region, mass = leaf_regions(tree, likeliest, rows, n, self.coverage, self.delta)
+            region, mass = merge_leaves_into_regions(
+                tree, likeliest, rows, n, self.coverage, self.delta
+            )
         self.intervals_ = PredictionIntervals(
             scale if self.widths == "scaled" else np.ones(tree.n_nodes), region
         )
@@ -413,10 +429,10 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         self.held_out_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
         of_all = not held.grouped and self.widths != "leaf"
-        bands = self._of_bands(self.coverage, self.delta) if of_all else ()
+        bands = self._certify_intervals(self.coverage, self.delta) if of_all else ()
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
-    def _held(
+    def _make_held_out(
         self,
         tree: Tree,
         stats: TargetStats,
@@ -426,10 +442,10 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         limit: float,
     ) -> HeldOutNumbers:
         """The rows that certify a tree, by targets and leaves."""
-        weigh, groups = sides.weigh, sides.groups
+        weigh, groups = sides.calibration, sides.groups
         weight, n = np.ones(len(weigh)), len(weigh)
         if groups is not None:
-            weight, n = shares_of_groups(groups, sides.grow, weigh)
+            weight, n = compute_group_weights(groups, sides.train, weigh)
         about = (
             groups is not None,
             sides.repeats,
@@ -441,7 +457,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it, how far they lie off."""
-        certified = stored_certificates(self.certificates_, self.certificate_)
+        certified = serialize_certificates(self.certificates_, self.certificate_)
         bands = {"bands": self.intervals_, "scores": self.conformity_scores_}
         full = self.full_certificate_
         beside = {} if full is None else {"full_certificate": asdict(full)}
@@ -451,17 +467,17 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
         self.held_out_ = None
-        self.intervals_ = PredictionIntervals.from_stored(stored.get_section("bands")).of(
+        self.intervals_ = PredictionIntervals.from_stored(stored.get_section("bands")).check_tree(
             self.tree_
         )
         self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if self.intervals_.region.max() >= len(self.conformity_scores_.mass):
             raise ValueError("the bands have regions that no scores are of")
-        self.certificates_, self.certificate_ = restored_certificates(stored)
-        self.full_certificate_ = restored_full(stored)
+        self.certificates_, self.certificate_ = restore_certificates(stored)
+        self.full_certificate_ = restore_full_certificate(stored)
 
-    def _band(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
-        leaf = self._leaves(X)
+    def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
+        leaf = self._find_leaves(X)
         return self.vote_.score[leaf, 0], self.intervals_.half_width(leaf, reach)
 
     @snapshot_method
@@ -500,11 +516,13 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
         prior = pruning_prior(self.tree_, map_pruning(self.tree_, self.weights_))
         level = self.delta if delta is None else delta
-        return absolute_error_pruning(self.held_out_, pruning, prior, level, voting=self._voting())
+        return absolute_error_pruning(
+            self.held_out_, pruning, prior, level, voting=self._get_voting()
+        )
 
-    def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
+    def _certify_intervals(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
         if self.widths != "leaf":
-            return super()._of_bands(coverage, delta)
-        scores, drawn = self.conformity_scores_, how_drawn(self.certificate_)
+            return super()._certify_intervals(coverage, delta)
+        scores, drawn = self.conformity_scores_, get_sampling_facts(self.certificate_)
         regions = [*map(str, range(len(scores.mass)))]
         return scores.certificates("leaf_band", coverage, delta, regions, **drawn)

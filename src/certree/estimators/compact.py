@@ -23,12 +23,12 @@ from certree.weights.node_weights import NodeWeights, reached
 _ROUNDING = 1e-12
 
 
-Fitted = tuple[Tree, Stats, NodeWeights, Vote | DeferredVote]
+FittedVote = tuple[Tree, Stats, NodeWeights, Vote | DeferredVote]
 
 
-def cut_below(
+def truncate_tree(
     tree: Tree, stats: Stats, weights: NodeWeights, ends: NDArray[np.bool_], voting: Voting
-) -> Fitted:
+) -> FittedVote:
     """Cut a tree off below some nodes, (m,), at which prunings that pass them stop; vote again."""
     ends = ends | tree.is_leaf
     kept = np.flatnonzero(
@@ -48,12 +48,14 @@ def cut_below(
     return smaller, own, posterior, vote(smaller, own, posterior, voting)
 
 
-def collapsed(tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting) -> Fitted:
+def collapse_to_pruning(
+    tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting
+) -> FittedVote:
     """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
-    return cut_below(tree, stats, weights, weights.weight > 0, voting)
+    return truncate_tree(tree, stats, weights, weights.weight > 0, voting)
 
 
-def leaves_in(smaller: Tree, tree: Tree) -> Int32:
+def map_to_smaller_tree(smaller: Tree, tree: Tree) -> Int32:
     """Where rows of the nodes of a tree, (m,), are in a smaller one that is a part of it."""
     place = np.zeros(tree.n_nodes, dtype=np.int32)
     inner = np.flatnonzero(~tree.is_leaf)
@@ -66,9 +68,9 @@ def leaves_in(smaller: Tree, tree: Tree) -> Int32:
     return place
 
 
-def compacted(
+def compact_tree(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting, tolerance: float | Float64
-) -> Fitted:
+) -> FittedVote:
     """Cut off all cells without which no outcome of the vote changes by more than a tolerance.
 
     It is one for all outcomes, or one for each, (K,).
@@ -90,10 +92,10 @@ def compacted(
         high[nodes] = np.maximum(high[left], high[right])
     change = np.maximum(high - stopped, stopped - low)
     is_small: Any = (change <= tolerance + _ROUNDING).all(axis=1)
-    return cut_below(tree, stats, weights, is_small, voting)
+    return truncate_tree(tree, stats, weights, is_small, voting)
 
 
-class CompactTree(TreeVoteEstimator):
+class CompactableTree(TreeVoteEstimator):
     """Estimators of which there are smaller copies."""
 
     @snapshot_method
@@ -140,6 +142,6 @@ class CompactTree(TreeVoteEstimator):
         smaller = copy(self)
         smaller.seen_rows_ = None
         smaller._set_fitted(
-            *compacted(self.tree_, self.stats_, self.weights_, self._voting(), most)
+            *compact_tree(self.tree_, self.stats_, self.weights_, self._get_voting(), most)
         )
         return smaller

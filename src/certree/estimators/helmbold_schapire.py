@@ -4,11 +4,11 @@ from typing import Any, ClassVar
 
 from sklearn.utils import Tags
 
-from certree.estimators.compact import CompactTree
+from certree.estimators.compact import CompactableTree
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate
 from certree.estimators.updatable import UpdatableTree
-from certree.grow.growing import MaxDepth
+from certree.grow.training_samples import MaxDepth
 from certree.interface.signatures import NONNEGATIVE
 from certree.rows.training import Training
 from certree.votes import Voting
@@ -16,7 +16,7 @@ from certree.weights.family import Scoring
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family
 
 
-class HelmboldSchapireTreeClassifier(UpdatableTree, CompactTree, TreeVoteClassifier):
+class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteClassifier):
     """All prunings of one tree vote by Helmbold and Schapire's weights, for two classes.
 
     Parameters
@@ -97,7 +97,7 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactTree, TreeVoteClassif
     """
 
     _temperatures = ("inverse_temperature",)
-    _takes_parts = True
+    _takes_blocks = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         "inverse_temperature": [NONNEGATIVE, None],
@@ -120,15 +120,15 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactTree, TreeVoteClassif
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
-    def _candidates(self) -> dict[str, Candidate]:
-        return {"helmbold-schapire": Candidate(helmbold_schapire_family, self._voting())}
+    def _get_candidates(self) -> dict[str, Candidate]:
+        return {"helmbold-schapire": Candidate(helmbold_schapire_family, self._get_voting())}
 
-    def _voting(self) -> Voting:
-        return Voting("mean", self.smoothing, self._slopes())
+    def _get_voting(self) -> Voting:
+        return Voting("mean", self.smoothing, self._get_monotonic_signs())
 
-    def _expect_classes(self) -> None:
+    def _check_classes(self) -> None:
         if self.n_classes_ > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass "
@@ -136,7 +136,7 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactTree, TreeVoteClassif
             )
 
     def _fit(self, training: Training) -> None:
-        self._expect_classes()
+        self._check_classes()
         super()._fit(training)
 
     def __sklearn_tags__(self) -> Tags:

@@ -21,12 +21,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from certree.estimators.compact import collapsed
+from certree.estimators.compact import collapse_to_pruning
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.estimators.tune import Candidate, GrownFold, tune
-from certree.grow.dyadic import resolution_of
-from certree.grow.grower import Grower, grower_of
-from certree.grow.growing import MaxDepth, TrainingSamples
+from certree.grow.dyadic import get_resolution
+from certree.grow.grower import Grower, resolve_grower
+from certree.grow.training_samples import MaxDepth, TrainingSamples
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted_state import snapshot_method
 from certree.interface.signatures import POSITIVE
@@ -34,9 +34,9 @@ from certree.interface.threads import get_n_threads
 from certree.prunings.paths import compute_leaf_losses, round_to_scale
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 from certree.rows.folds import Fold, Indices
-from certree.rows.relative_weights import relative_weights
+from certree.rows.relative_weights import compute_relative_weights
 from certree.rows.training import Training
 from certree.tree import LEAF, Tree
 from certree.votes import Voting
@@ -51,7 +51,7 @@ _DEPTH = 7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Node:
+class _NodeRows:
     """The rows of a node, and whether they are enough for a model."""
 
     number: int
@@ -62,11 +62,11 @@ class _Node:
         """What a fold of all rows is in this node."""
         inside = np.zeros(n, dtype=bool)
         inside[self.rows] = True
-        grow, judge = inside[fold.grow], inside[fold.judge]
-        return Fold(fold.grow[grow], fold.judge[judge])
+        grow, judge = inside[fold.train], inside[fold.validation]
+        return Fold(fold.train[grow], fold.validation[judge])
 
 
-def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
+def _list_node_rows(tree: Tree, leaf: Int32) -> list[Indices]:
     """Indices of the rows in each node, ascending."""
     order = np.argsort(leaf, kind="stable")
     ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
@@ -79,19 +79,19 @@ def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Grown:
+class _GrownTree:
     """The tree, the rows of its nodes, and the model to fit in them."""
 
     rows: Training
     tree: Tree
     leaf: Int32
-    nodes: list[_Node]
+    nodes: list[_NodeRows]
     template: Any
 
     def model(self, inside: Indices) -> Any:
         """The model of some rows; None where there is nothing to model."""
         X, y, weight = self.at(inside)
-        if not len(y) or not _varies(y):
+        if not len(y) or not _is_varying(y):
             return None
         # Regularised models read weights as numbers of rows.
         relative = None if weight is None else weight / self.rows.weight_unit
@@ -104,15 +104,15 @@ class _Grown:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _LossByPrice:
-    """Loss of a rule's prunings on validation samples; see `JudgedLoss`.
+class _AlphaLoss:
+    """Loss of a rule's prunings on validation samples; see `TunableLoss`.
 
     Each fold has the rule on its training samples and the loss of every node on the others, (m,).
     """
 
     families: Sequence[tuple[FragmentPrunings, Float64]]
 
-    def losses(self, temperatures: Float64) -> Float64:
+    def compute_losses(self, temperatures: Float64) -> Float64:
         """Loss of each alpha, (g, 1) -> (g,)."""
         return np.sum(
             [rule.compute_totals(loss, temperatures) for rule, loss in self.families], axis=0
@@ -144,32 +144,36 @@ class DecoratedTree(TreeVoteEstimator):
             "executing code, which no model file of certree asks for: write it with joblib or skops"
         )
 
-    def _grower_of(self, value: Any) -> Grower:
+    def _resolve_grower(self, value: Any) -> Grower:
         # A few large cells are all that is needed.
-        return grower_of(value, min_samples_split=_MIN_SAMPLES_SPLIT)
+        return resolve_grower(value, min_samples_split=_MIN_SAMPLES_SPLIT)
 
-    def _growing(self, training: Training, random_state: np.random.RandomState) -> TrainingSamples:
-        rows = super()._growing(training, random_state)
+    def _make_training_samples(
+        self, training: Training, random_state: np.random.RandomState
+    ) -> TrainingSamples:
+        rows = super()._make_training_samples(training, random_state)
         if self.max_depth != "auto":
             return rows
-        has_depth = resolution_of(self._grower()) is not None
+        has_depth = get_resolution(self._get_grower()) is not None
         return replace(rows, max_depth=None if has_depth else _DEPTH)
 
     @abstractmethod
-    def _default_leaf(self) -> Any:
+    def _make_default_leaf(self) -> Any:
         """The model of a leaf, if none is given."""
 
     @abstractmethod
-    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+    def _compute_loss(
+        self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None
+    ) -> float:
         """Loss of a model on rows that it has not seen."""
 
-    def _candidates(self) -> dict[str, Candidate]:
+    def _get_candidates(self) -> dict[str, Candidate]:
         return {}  # models are judged, not posteriors
 
-    def _voting(self) -> Voting:
+    def _get_voting(self) -> Voting:
         return Voting("mean", _SMOOTHING)
 
-    def _leaf_values(self) -> Float64:
+    def _compute_leaf_values(self) -> Float64:
         raise TypeError(
             f"{type(self).__name__} has models in its leaves, and exports take leaves that predict "
             "the same for all their rows"
@@ -178,8 +182,8 @@ class DecoratedTree(TreeVoteEstimator):
     def _has_numeric_leaves(self) -> bool:
         return False
 
-    def _leaf_model(self) -> Any:
-        model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
+    def _make_leaf_model(self) -> Any:
+        model = self._make_default_leaf() if self.leaf_estimator is None else self.leaf_estimator
         expected = "classifier" if is_classifier(self) else "regressor"
         is_one = is_classifier if is_classifier(self) else is_regressor
         if not hasattr(model, "__sklearn_tags__") or not is_one(model):
@@ -187,36 +191,38 @@ class DecoratedTree(TreeVoteEstimator):
         return make_pipeline(StandardScaler(), clone(model)) if self.scale else clone(model)
 
     def _takes_missing_values(self) -> bool:
-        model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
+        model = self._make_default_leaf() if self.leaf_estimator is None else self.leaf_estimator
         return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.allow_nan)
 
-    def _notes(self) -> dict[int, str]:
+    def _get_node_notes(self) -> dict[int, str]:
         return dict.fromkeys(self.leaf_estimators_, ", and a model of its own")
 
-    def _expect_values(self, X: NDArray[Any]) -> None:
+    def _check_missing_values(self, X: NDArray[Any]) -> None:
         if not self._takes_missing_values():
             assert_all_finite(X, input_name="X")
 
     def _fit(self, rows: Training) -> None:
-        self._expect_values(rows.X)
+        self._check_missing_values(rows.X)
         # Models of float32 would be rounded to it.
         exact = rows.X.astype(np.float64, copy=False)
-        rows = replace(rows, features=FeatureColumns((exact,)))
+        rows = replace(rows, features=DenseFeatures((exact,)))
         random_state = check_random_state(self.random_state)
-        template = self._leaf_model()
-        if rows.weight is not None and not has_fit_parameter(_last(template), "sample_weight"):
-            raise ValueError(f"leaf_estimator {_last(template)!r} takes no sample_weight")
-        tree = self._grower().grow(self._growing(rows, random_state))
+        template = self._make_leaf_model()
+        if rows.weight is not None and not has_fit_parameter(
+            _get_last_step(template), "sample_weight"
+        ):
+            raise ValueError(f"leaf_estimator {_get_last_step(template)!r} takes no sample_weight")
+        tree = self._get_grower().grow(self._make_training_samples(rows, random_state))
         leaf = tree.route(rows.X, get_n_threads(self.n_jobs))
         # Iterative models turn a last digit of the weights into another model.
         judged = rows
         if rows.weight is not None:
-            judged = replace(rows, weight=relative_weights(rows.weight))
-        grown = _Grown(judged, tree, leaf, self._nodes(tree, leaf, rows), template)
+            judged = replace(rows, weight=compute_relative_weights(rows.weight))
+        grown = _GrownTree(judged, tree, leaf, self._list_nodes(tree, leaf, rows), template)
         self.best_params_, self.mixture_weights_, self.posteriors_ = {}, [1.0], ["pruning"]
-        pruning, models = self._pruned(grown, random_state)
-        stats = self._summarise(tree, leaf, rows.y, rows.weight, rows.weight_unit)
-        self._set_fitted(*collapsed(tree, stats, pruning, self._voting()))
+        pruning, models = self._prune(grown, random_state)
+        stats = self._compute_node_stats(tree, leaf, rows.y, rows.weight, rows.weight_unit)
+        self._set_fitted(*collapse_to_pruning(tree, stats, pruning, self._get_voting()))
         numbers = np.flatnonzero(pruning.weight)
         leaves = np.flatnonzero(self.tree_.is_leaf)
         # Nodes that stay keep their order.
@@ -226,55 +232,65 @@ class DecoratedTree(TreeVoteEstimator):
             if int(old) in models
         }
 
-    def _nodes(self, tree: Tree, leaf: Int32, rows: Training) -> list[_Node]:
+    def _list_nodes(self, tree: Tree, leaf: Int32, rows: Training) -> list[_NodeRows]:
         return [
-            _Node(number, inside, len(inside) >= self.min_samples_model and _varies(rows.y[inside]))
-            for number, inside in enumerate(_rows_of_nodes(tree, leaf))
+            _NodeRows(
+                number,
+                inside,
+                len(inside) >= self.min_samples_model and _is_varying(rows.y[inside]),
+            )
+            for number, inside in enumerate(_list_node_rows(tree, leaf))
         ]
 
-    def _pruned(
-        self, grown: _Grown, random_state: np.random.RandomState
+    def _prune(
+        self, grown: _GrownTree, random_state: np.random.RandomState
     ) -> tuple[NodeWeights, dict[int, Any]]:
         """The best pruning, and models by number of their node: of its leaves that need one."""
-        folds = self._folds(grown, random_state)
-        constant = self._constant_losses(grown, folds)
-        losses = self._judged(grown, constant, folds)
+        folds = self._make_folds(grown, random_state)
+        constant = self._compute_constant_losses(grown, folds)
+        losses = self._compute_leaf_losses(grown, constant, folds)
         largest = float(constant.max())
         if 0 < largest < np.inf:
             losses, constant = (round_to_scale(one, largest) for one in (losses, constant))
         pruning = prune(grown.tree, losses)
         kept = [grown.nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
-        fitted = self._parallel(self._fitted_model, grown, kept)
+        fitted = self._run_parallel(self._fit_node_model, grown, kept)
         return pruning, {node.number: model for node, model in zip(kept, fitted, strict=True)}
 
-    def _folds(self, grown: _Grown, random_state: np.random.RandomState) -> list[Fold]:
-        return grown.rows.folds(self.cv, random_state)
+    def _make_folds(self, grown: _GrownTree, random_state: np.random.RandomState) -> list[Fold]:
+        return grown.rows.split_folds(self.cv, random_state)
 
-    def _sides(self, grown: _Grown, fold: Fold) -> GrownFold:
+    def _summarise_fold(self, grown: _GrownTree, fold: Fold) -> GrownFold:
         """The statistics of the two sides of a fold."""
-        return GrownFold.of(fold, grown.tree, self._summarise, grown.leaf, grown.rows.target)
+        return GrownFold.from_rows(
+            fold, grown.tree, self._compute_node_stats, grown.leaf, grown.rows.target
+        )
 
-    def _constant_losses(self, grown: _Grown, folds: list[Fold]) -> Float64:
+    def _compute_constant_losses(self, grown: _GrownTree, folds: list[Fold]) -> Float64:
         """Loss of every node without a model on rows left out, (m,)."""
         losses = np.zeros(grown.tree.n_nodes)
         for fold in folds:
-            sides = self._sides(grown, fold)
+            sides = self._summarise_fold(grown, fold)
             values = sides.stats.averages(grown.tree, _SMOOTHING)
             losses += compute_leaf_losses(
-                ValidationVotes(None, values, sides.judging), self.scoring
+                ValidationVotes(None, values, sides.validation), self.scoring
             )
         return losses
 
-    def _judged(self, grown: _Grown, constant: Float64, folds: list[Fold]) -> Float64:
+    def _compute_leaf_losses(
+        self, grown: _GrownTree, constant: Float64, folds: list[Fold]
+    ) -> Float64:
         """Loss of every node as a leaf, by its model or by a constant, whichever is better, (m,)."""
         modelled = [node for node in grown.nodes if node.is_modelled]
-        found = self._parallel(self._left_out_loss, grown, modelled, folds)
+        found = self._run_parallel(self._compute_validation_loss, grown, modelled, folds)
         losses = constant.copy()
         for node, loss in zip(modelled, found, strict=True):
             losses[node.number] = min(loss, constant[node.number])
         return losses
 
-    def _parallel(self, task: Any, grown: _Grown, nodes: list[_Node], *others: Any) -> list[Any]:
+    def _run_parallel(
+        self, task: Any, grown: _GrownTree, nodes: list[_NodeRows], *others: Any
+    ) -> list[Any]:
         jobs = (delayed(task)(grown, node, *others) for node in nodes)
         # Models of few rows gain nothing from threads within them, which get into each other's way.
         with threadpool_limits(1):
@@ -282,27 +298,29 @@ class DecoratedTree(TreeVoteEstimator):
             results: list[Any] = Parallel(n_jobs=n_threads, prefer="threads")(jobs)
         return results
 
-    def _left_out_loss(self, grown: _Grown, node: _Node, folds: list[Fold]) -> float:
+    def _compute_validation_loss(
+        self, grown: _GrownTree, node: _NodeRows, folds: list[Fold]
+    ) -> float:
         """Loss of models of a node on rows left out; infinite where they cannot be fitted."""
         rows = grown.rows
         loss = 0.0 if folds else np.inf
         for whole in folds:
             fold = node.part(whole, len(rows.y))
-            if not len(fold.judge):
+            if not len(fold.validation):
                 continue
-            model = grown.model(fold.grow)
+            model = grown.model(fold.train)
             if model is None:
                 return np.inf
-            loss += self._loss(model, *grown.at(fold.judge))
+            loss += self._compute_loss(model, *grown.at(fold.validation))
         return loss
 
-    def _fitted_model(self, grown: _Grown, node: _Node) -> Any:
+    def _fit_node_model(self, grown: _GrownTree, node: _NodeRows) -> Any:
         return grown.model(node.rows)
 
-    def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
+    def _group_by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
         """New rows, their leaves, and those of each leaf with a model."""
-        rows = self._new_rows(X).astype(np.float64, copy=False)
-        self._expect_values(rows)
+        rows = self._encode_new_rows(X).astype(np.float64, copy=False)
+        self._check_missing_values(rows)
         leaf = self.tree_.route(rows, get_n_threads(self.n_jobs))
         order = np.argsort(leaf, kind="stable")
         starts = np.searchsorted(leaf[order], np.arange(self.tree_.n_nodes + 1))
@@ -314,19 +332,23 @@ class DecoratedTree(TreeVoteEstimator):
         return rows, leaf, groups
 
 
-def _varies(y: NDArray[Any]) -> bool:
+def _is_varying(y: NDArray[Any]) -> bool:
     """Whether there is anything to model."""
     return bool(y.min() < y.max())
 
 
-def _last(template: Any) -> Any:
-    return _last(template.steps[-1][1]) if isinstance(template, Pipeline) else template
+def _get_last_step(template: Any) -> Any:
+    return _get_last_step(template.steps[-1][1]) if isinstance(template, Pipeline) else template
 
 
-def _weight_names(model: Any) -> list[str]:
+def _list_weight_parameters(model: Any) -> list[str]:
     """Under which names the steps of a model take the weights of rows, also those of its steps."""
     if isinstance(model, Pipeline):
-        return [f"{name}__{inner}" for name, step in model.steps for inner in _weight_names(step)]
+        return [
+            f"{name}__{inner}"
+            for name, step in model.steps
+            for inner in _list_weight_parameters(step)
+        ]
     return ["sample_weight"] if has_fit_parameter(model, "sample_weight") else []
 
 
@@ -336,7 +358,7 @@ def _fit_model(template: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 
         return model.fit(X, y)
     # The steps are named here; scikit-learn's routing would have each of them ask for weights first.
     with config_context(enable_metadata_routing=False):
-        return model.fit(X, y, **dict.fromkeys(_weight_names(model), weight))
+        return model.fit(X, y, **dict.fromkeys(_list_weight_parameters(model), weight))
 
 
 class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
@@ -435,86 +457,90 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
-    def _default_leaf(self) -> Any:
+    def _make_default_leaf(self) -> Any:
         return LogisticRegression(max_iter=1000)
 
-    def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
-        return {**super()._shorthands(), "rule": self._rule_of}
+    def _get_string_converters(self) -> dict[str, Callable[[Any], Any]]:
+        return {**super()._get_string_converters(), "rule": self._resolve_rule}
 
-    def _rule_of(self, value: str | Polynomial) -> Polynomial | None:
+    def _resolve_rule(self, value: str | Polynomial) -> Polynomial | None:
         """The rule that a name or an object means; None: cross-validation."""
         if isinstance(value, str):
             return Polynomial() if value == "polynomial" else None
         return value
 
     def _fit(self, training: Training) -> None:
-        rule = self._rule_of(self.rule)
+        rule = self._resolve_rule(self.rule)
         if rule is None and self.alpha is not None:
             raise ValueError(f"rule={self.rule!r} takes no alpha, got alpha={self.alpha!r}")
         super()._fit(training)
 
-    def _grower(self) -> Grower:
-        grower, rule = super()._grower(), self._rule_of(self.rule)
+    def _get_grower(self) -> Grower:
+        grower, rule = super()._get_grower(), self._resolve_rule(self.rule)
         return grower if rule is None else rule.match_grower(grower, self.n_features_in_)[1]
 
-    def _pruned(
-        self, grown: _Grown, random_state: np.random.RandomState
+    def _prune(
+        self, grown: _GrownTree, random_state: np.random.RandomState
     ) -> tuple[NodeWeights, dict[int, Any]]:
-        if self._rule_of(self.rule) is None:
-            return super()._pruned(grown, random_state)
+        if self._resolve_rule(self.rule) is None:
+            return super()._prune(grown, random_state)
         every = np.arange(len(grown.rows.y))
-        prunings, _, models = self._fitted_nodes(grown, Fold(every, every[:0]))
+        prunings, _, models = self._fit_nodes(grown, Fold(every, every[:0]))
         alpha = self.alpha
         if alpha is None:
-            folds = self._folds(grown, random_state)
-            judged = [self._fitted_nodes(grown, fold)[:2] for fold in folds]
-            (alpha,) = tune(_LossByPrice(judged), [None])
+            folds = self._make_folds(grown, random_state)
+            judged = [self._fit_nodes(grown, fold)[:2] for fold in folds]
+            (alpha,) = tune(_AlphaLoss(judged), [None])
         self.best_params_ = {"alpha": float(alpha)}
         return prunings.solve(alpha), models
 
-    def _fitted_nodes(
-        self, grown: _Grown, fold: Fold
+    def _fit_nodes(
+        self, grown: _GrownTree, fold: Fold
     ) -> tuple[FragmentPrunings, Float64, dict[int, Any]]:
         """Fit every node to one side of a fold: a model or a constant, whichever errs less there.
 
         The rule prunes by these errors. Beside it come the losses of all nodes on the other side, and
         the models by number of their node.
         """
-        sides = self._sides(grown, fold)
+        sides = self._summarise_fold(grown, fold)
         values = sides.stats.averages(grown.tree, _SMOOTHING)
         cost = compute_leaf_losses(ValidationVotes(None, values, sides.stats.table), "error")
-        loss = compute_leaf_losses(ValidationVotes(None, values, sides.judging), self.scoring)
+        loss = compute_leaf_losses(ValidationVotes(None, values, sides.validation), self.scoring)
         modelled = [node for node in grown.nodes if node.is_modelled]
         models = {}
         for node, (model, errors, left_out) in zip(
-            modelled, self._parallel(self._on_both_sides, grown, modelled, fold), strict=True
+            modelled, self._run_parallel(self._fit_and_validate, grown, modelled, fold), strict=True
         ):
             v = node.number
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
-        rule = self._rule_of(self.rule) or Polynomial()
-        family, _ = rule.match_grower(super()._grower(), self.n_features_in_)
+        rule = self._resolve_rule(self.rule) or Polynomial()
+        family, _ = rule.match_grower(super()._get_grower(), self.n_features_in_)
         n = float(len(grown.rows.y))
         return family(grown.tree, sides.stats, cost=cost, n_grown=n), loss, models
 
-    def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
+    def _fit_and_validate(
+        self, grown: _GrownTree, node: _NodeRows, whole: Fold
+    ) -> tuple[Any, float, float]:
         """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""
         fold = node.part(whole, len(grown.rows.y))
-        model = grown.model(fold.grow)
+        model = grown.model(fold.train)
         if model is None:
             return None, np.inf, np.inf
-        errors = _errors(model, *grown.at(fold.grow))
-        if not len(fold.judge):
+        errors = _count_errors(model, *grown.at(fold.train))
+        if not len(fold.validation):
             return model, errors, 0.0
-        return model, errors, self._loss(model, *grown.at(fold.judge))
+        return model, errors, self._compute_loss(model, *grown.at(fold.validation))
 
-    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+    def _compute_loss(
+        self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None
+    ) -> float:
         if self.scoring == "error":
-            return _errors(model, X, y, weight)
+            return _count_errors(model, X, y, weight)
         one = np.ones(len(y)) if weight is None else weight
-        shares = _shares(model, X, max(2, self.n_classes_))[np.arange(len(y)), y]
+        shares = _predict_probabilities(model, X, max(2, self.n_classes_))[np.arange(len(y)), y]
         return float(-(one @ np.log(np.maximum(shares, np.finfo(np.float64).eps))))
 
     @snapshot_method
@@ -531,10 +557,12 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         ndarray of shape (n, K)
             In the order of `classes_`; rows sum to 1.
         """
-        rows, leaf, groups = self._by_leaf(X)
+        rows, leaf, groups = self._group_by_leaf(X)
         shares = self.vote_.score[leaf]
         for v, inside in groups:
-            shares[inside] = _shares(self.leaf_estimators_[v], rows[inside], shares.shape[1])
+            shares[inside] = _predict_probabilities(
+                self.leaf_estimators_[v], rows[inside], shares.shape[1]
+            )
         if self.n_classes_ == 1:
             return np.ones((len(rows), 1))  # smoothing has given a second class its share
         return shares
@@ -553,20 +581,20 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         ndarray of shape (n,)
             Classes.
         """
-        rows, leaf, groups = self._by_leaf(X)
+        rows, leaf, groups = self._group_by_leaf(X)
         codes = self.vote_.label[leaf].copy()
         for v, inside in groups:
             codes[inside] = self.leaf_estimators_[v].predict(rows[inside])
         return self.classes_.take(codes)
 
 
-def _errors(model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+def _count_errors(model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
     """How many rows a model gets wrong."""
     wrong = model.predict(X) != y
     return float(wrong.sum() if weight is None else weight @ wrong)
 
 
-def _shares(model: Any, X: NDArray[Any], n_classes: int) -> Float64:
+def _predict_probabilities(model: Any, X: NDArray[Any], n_classes: int) -> Float64:
     """Probabilities of all classes; 1 for what a model without probabilities predicts."""
     shares = np.zeros((len(X), n_classes))
     if hasattr(model, "predict_proba"):
@@ -635,12 +663,14 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
-    def _default_leaf(self) -> Any:
+    def _make_default_leaf(self) -> Any:
         return Ridge()
 
-    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+    def _compute_loss(
+        self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None
+    ) -> float:
         one = np.ones(len(y)) if weight is None else weight
         return float(one @ (model.predict(X) - y) ** 2)
 
@@ -658,7 +688,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         ndarray of shape (n,)
             Predictions, in units of the target.
         """
-        rows, leaf, groups = self._by_leaf(X)
+        rows, leaf, groups = self._group_by_leaf(X)
         predicted: Float64 = self.vote_.score[leaf, 0]
         for v, inside in groups:
             predicted[inside] = self.leaf_estimators_[v].predict(rows[inside])

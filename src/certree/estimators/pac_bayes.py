@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
-from certree.estimators.compact import CompactTree
+from certree.estimators.compact import CompactableTree
 from certree.estimators.tree_vote import (
     WEIGHTS_OF_TARGETS,
     TreeVoteClassifier,
@@ -17,7 +17,7 @@ from certree.estimators.tree_vote import (
 )
 from certree.estimators.tune import Candidate, Search
 from certree.estimators.updatable import UpdatableTree
-from certree.grow.growing import MaxDepth
+from certree.grow.training_samples import MaxDepth
 from certree.interface.signatures import NONNEGATIVE
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring
@@ -27,7 +27,7 @@ from certree.weights.pac_bayes_posteriors import PriorName, likeliest_prunings, 
 SMOOTHING = 0.1
 
 # What chooses a posterior; the same parameters wherever they stand.
-_LAW_CONSTRAINTS: dict[str, list[Any]] = {
+_POSTERIOR_CONSTRAINTS: dict[str, list[Any]] = {
     "prior": [StrOptions({"leaves", "branching"}), None],
     "lambda_error": [NONNEGATIVE, None],
     "lambda_penalty": [NONNEGATIVE, None],
@@ -35,7 +35,7 @@ _LAW_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def voting_of(vote: Voting | Kind, slopes: Any) -> Voting:
+def make_voting(vote: Voting | Kind, slopes: Any) -> Voting:
     """How the prunings of a classifier vote."""
     given = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
     return given if slopes is None else replace(given, slopes=slopes)
@@ -64,7 +64,7 @@ class PACBayesPosteriors(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_LAW_CONSTRAINTS,
+        **_POSTERIOR_CONSTRAINTS,
         "scoring": [StrOptions({"error", "log_loss"})],
     }
 
@@ -84,22 +84,22 @@ class PACBayesPosteriors(BaseEstimator):
         self.scoring: Scoring = scoring
 
 
-class PACBayesVote(TreeVoteEstimator):
+class PACBayesTree(TreeVoteEstimator):
     """Estimators in which all prunings vote by the PAC-Bayes posterior, whatever the target is."""
 
     _temperatures = ("lambda_error", "lambda_penalty")
 
-    def _posterior_parameters(self) -> Any:
+    def _get_posterior_parameters(self) -> Any:
         """What holds the parameters of `PACBayesPosteriors`."""
         return self
 
-    def _given(self) -> list[float | None]:
-        return [getattr(self._posterior_parameters(), name) for name in self._temperatures]
+    def _get_temperatures(self) -> list[float | None]:
+        return [getattr(self._get_posterior_parameters(), name) for name in self._temperatures]
 
-    def _candidates(self) -> dict[str, Candidate]:
-        posteriors, voting = self._posterior_parameters(), self._voting()
-        numbers = self._scoring() == "squared"
-        mixes = posteriors.lambda_error is None and self._search() == "mixture"
+    def _get_candidates(self) -> dict[str, Candidate]:
+        posteriors, voting = self._get_posterior_parameters(), self._get_voting()
+        numbers = self._get_scoring() == "squared"
+        mixes = posteriors.lambda_error is None and self._get_search() == "mixture"
         priors: list[PriorName] = (
             ["leaves", "branching"] if posteriors.prior is None else [posteriors.prior]
         )
@@ -115,8 +115,8 @@ class PACBayesVote(TreeVoteEstimator):
             families["likeliest pruning"] = likeliest_prunings
         return {name: Candidate(family, voting) for name, family in families.items()}
 
-    def _search(self) -> Search:
-        search, scoring = self._posterior_parameters().search, self._scoring()
+    def _get_search(self) -> Search:
+        search, scoring = self._get_posterior_parameters().search, self._get_scoring()
         if search is None:
             return "joint" if scoring == "error" else "mixture"
         if search == "mixture" and scoring == "error":
@@ -124,7 +124,7 @@ class PACBayesVote(TreeVoteEstimator):
         return search
 
 
-class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteClassifier):
+class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeVoteClassifier):
     """All prunings of one tree vote, weighed by their errors and their size.
 
     A tree is grown until its cells are pure or small. A pruning whose leaves A hold n(A) rows with
@@ -247,13 +247,13 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        **_LAW_CONSTRAINTS,
+        **_POSTERIOR_CONSTRAINTS,
         "vote": [StrOptions({"majority", "mean"}), Voting],
         "class_weight": WEIGHTS_OF_TARGETS,
     }
 
     _takes_outputs = True
-    _takes_parts = True
+    _takes_blocks = True
 
     def __init__(
         self,
@@ -274,15 +274,15 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     _takes_sparse_stats = True
 
-    def _voting(self) -> Voting:
-        return voting_of(self.vote, self._slopes())
+    def _get_voting(self) -> Voting:
+        return make_voting(self.vote, self._get_monotonic_signs())
 
 
-class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRegressor):
+class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVoteRegressor):
     """All prunings of one tree predict together, weighed by their sums of squares and their size.
 
     A tree is grown until its cells hold one value or are small. A pruning whose leaves A hold n(A)
@@ -384,13 +384,13 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteRegressor._parameter_constraints,
-        **_LAW_CONSTRAINTS,
+        **_POSTERIOR_CONSTRAINTS,
         "search": [StrOptions({"mixture", "joint", "error-first"})],
         "smoothing": [NONNEGATIVE],
     }
 
     _takes_outputs = True
-    _takes_parts = True
+    _takes_blocks = True
 
     def __init__(
         self,
@@ -409,7 +409,7 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
-    def _voting(self) -> Voting:
-        return Voting("mean", self.smoothing, self._slopes())
+    def _get_voting(self) -> Voting:
+        return Voting("mean", self.smoothing, self._get_monotonic_signs())

@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import Certificate
-from certree.certificates.fixed_box import certify_fixed_box, counted_in_box, pruning_like
-from certree.estimators.compact import collapsed
+from certree.certificates.fixed_box import certify_fixed_box, count_in_box, find_matching_pruning
+from certree.estimators.compact import collapse_to_pruning
 from certree.estimators.tree_vote import (
     WEIGHTS_OF_TARGETS,
     TreeVoteClassifier,
@@ -23,7 +23,7 @@ from certree.estimators.tune import Candidate, Mixture
 from certree.estimators.updatable import UpdatableTree
 from certree.grow.grid import Grid
 from certree.grow.grower import Grower
-from certree.grow.growing import MaxDepth, TrainingSamples
+from certree.grow.training_samples import MaxDepth, TrainingSamples
 from certree.interface.arrays import to_array
 from certree.interface.fitted_state import snapshot_method
 from certree.interface.signatures import NONNEGATIVE
@@ -36,7 +36,7 @@ from certree.votes import Voting
 from certree.weights.family import Scoring
 
 
-class PrunedVote(TreeVoteEstimator):
+class PrunedTree(TreeVoteEstimator):
     """Estimators that keep one pruning, whatever the target is."""
 
     _temperatures = ("alpha",)
@@ -45,27 +45,29 @@ class PrunedVote(TreeVoteEstimator):
         "alpha": [NONNEGATIVE, None],
     }
 
-    def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
-        return {**super()._shorthands(), "rule": resolve_rule}
+    def _get_string_converters(self) -> dict[str, Callable[[Any], Any]]:
+        return {**super()._get_string_converters(), "rule": resolve_rule}
 
-    def _grower(self) -> Grower:
-        return resolve_rule(self.rule).match_grower(super()._grower(), self.n_features_in_)[1]
+    def _get_grower(self) -> Grower:
+        return resolve_rule(self.rule).match_grower(super()._get_grower(), self.n_features_in_)[1]
 
-    def _candidates(self) -> dict[str, Candidate]:
+    def _get_candidates(self) -> dict[str, Candidate]:
         if resolve_rule(self.rule).reads_classes:
             self._expect_one_target(f"rule={self.rule!r}")
-        family, _ = resolve_rule(self.rule).match_grower(super()._grower(), self.n_features_in_)
-        return {"pruning": Candidate(family, self._voting())}
+        family, _ = resolve_rule(self.rule).match_grower(super()._get_grower(), self.n_features_in_)
+        return {"pruning": Candidate(family, self._get_voting())}
 
-    def _voting(self) -> Voting:
-        return Voting("mean", 0.0, self._slopes())
+    def _get_voting(self) -> Voting:
+        return Voting("mean", 0.0, self._get_monotonic_signs())
 
-    def _vote(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
-        super()._vote(tree, stats, posteriors)
-        self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self._voting()))
+    def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
+        super()._finish_fit(tree, stats, posteriors)
+        self._set_fitted(
+            *collapse_to_pruning(self.tree_, self.stats_, self.weights_, self._get_voting())
+        )
 
 
-class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
+class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
     """One pruning of one tree by a rule, its alpha chosen by cross-validation.
 
     Rows may have classes of several targets, in columns, which one tree serves: a leaf pays the mean of
@@ -163,12 +165,12 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        **PrunedVote._parameter_constraints,
+        **PrunedTree._parameter_constraints,
         "class_weight": WEIGHTS_OF_TARGETS,
     }
 
     _takes_outputs = True
-    _takes_parts = True
+    _takes_blocks = True
 
     def __init__(
         self,
@@ -186,7 +188,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     @snapshot_method
     def certify_fit(self, X: ArrayLike, y: ArrayLike, delta: float = 0.05) -> Certificate:
@@ -218,13 +220,13 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
         """
         check_is_fitted(self)
         self._expect_one_target("a certificate")
-        grower = self._grower()
+        grower = self._get_grower()
         if not isinstance(grower, Grid) or self.categories_ is not None:
             raise ValueError(
                 "rows have a part in the tree, and cannot certify it: expected numbers in a "
                 f'Grid(box, resolution="paper"), got grower={self.grower!r}'
             )
-        rows, truth = self._new_rows(X), to_array("y", y)
+        rows, truth = self._encode_new_rows(X), to_array("y", y)
         if truth.shape != (len(rows),) or self.n_classes_ != 2:
             raise ValueError(
                 f"y must have shape ({len(rows)},) and 2 classes, got {truth.shape} and "
@@ -235,10 +237,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
             raise ValueError(f"y must hold classes among {self.classes_}")
         codes = is_class[1].astype(np.int32)
         tree = grower.grow(TrainingSamples(rows, max_depth=self.max_depth))
-        fixed = counted_in_box(
-            tree, tree.route(rows, get_n_threads(self.n_jobs)), codes, grower.box
-        )
-        certificate = certify_fixed_box(fixed, pruning_like(tree, self.tree_), delta)
+        fixed = count_in_box(tree, tree.route(rows, get_n_threads(self.n_jobs)), codes, grower.box)
+        certificate = certify_fixed_box(fixed, find_matching_pruning(tree, self.tree_), delta)
         predicted = self.vote_.label.take(self.tree_.route(rows, get_n_threads(self.n_jobs)))
         if fixed.n != self.stats_.n[0] or np.mean(predicted != codes) > certificate.risk + 1e-12:
             raise ValueError(
@@ -248,7 +248,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
         return certificate
 
 
-class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
+class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
     """One pruning of one regression tree by a rule, its alpha chosen by cross-validation.
 
     Rows may have several numbers, in columns, which one tree serves: a leaf pays the mean of their sums
@@ -322,11 +322,11 @@ class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteRegressor._parameter_constraints,
-        **PrunedVote._parameter_constraints,
+        **PrunedTree._parameter_constraints,
     }
 
     _takes_outputs = True
-    _takes_parts = True
+    _takes_blocks = True
 
     def __init__(
         self,
@@ -342,9 +342,9 @@ class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
-    def _candidates(self) -> dict[str, Candidate]:
+    def _get_candidates(self) -> dict[str, Candidate]:
         if resolve_rule(self.rule).reads_classes:
             raise ValueError(f"rule={self.rule!r} reads classes, but the target is a number")
-        return super()._candidates()
+        return super()._get_candidates()

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import score_nodes
-from certree.certificates.parts.families import CertificateFamily
+from certree.certificates.subsets.families import CertificateFamily
 from certree.estimators.trees_on_parts import fit_elsewhere, fit_tree_on_parts
 from certree.estimators.tune import (
     Candidate,
@@ -25,7 +25,7 @@ from certree.estimators.tune import (
     Mixture,
     Objective,
     Search,
-    choose,
+    choose_posteriors,
 )
 from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.contributions import compute_contributions
@@ -35,18 +35,18 @@ from certree.explain.rules import Rules, extract_rules, format_tree
 from certree.explain.several_targets import score_classifier, select_classes
 from certree.explain.tree_model import TreeModel, has_numeric_leaves
 from certree.export.formula import Formula, Link, normalize_with_labels
-from certree.grow.grower import GROWERS, Grower, grow_trees, grower_of
-from certree.grow.growing import Slopes, TrainingSamples, slopes_of
+from certree.grow.grower import GROWERS, Grower, grow_trees, resolve_grower
+from certree.grow.training_samples import MonotonicSigns, TrainingSamples, check_monotonic_cst
 from certree.interface.arrays import Float64, Int32, check_codes
 from certree.interface.fitted_state import available_if, fit_method, snapshot_method
 from certree.interface.progress import show_progress
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import N_JOBS, get_n_threads
 from certree.parts.executors import Executor
-from certree.parts.lazy_answers import answers_collections
-from certree.rows.elsewhere import lies_elsewhere
+from certree.parts.lazy_predictions import support_dask_collections
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import Training, WeighedTarget, one_row
+from certree.rows.out_of_core import is_out_of_core
+from certree.rows.training import Training, WeightedTarget, to_table
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.exact_leaf_sums import count_exactly, measure_exactly, reduce_in_memory
 from certree.stats.nodes import count_by_leaf
@@ -75,7 +75,7 @@ _ROUNDING = 1e-6
 class TreeVoteEstimator(TreeModel):
     """A tree grows, temperatures are chosen, its prunings vote.
 
-    What the target is decides over `_summarise`; the method over `_candidates` and its temperatures.
+    What the target is decides over `_compute_node_stats`; the method over `_get_candidates` and its temperatures.
     """
 
     _temperatures: ClassVar[tuple[str, ...]]
@@ -96,18 +96,18 @@ class TreeVoteEstimator(TreeModel):
 
     monotonic_cst: Any = None
     # Whether rows may lie in files or on clusters.
-    _takes_parts: ClassVar[bool] = False
+    _takes_blocks: ClassVar[bool] = False
 
     @abstractmethod
-    def _candidates(self) -> dict[str, Candidate]:
+    def _get_candidates(self) -> dict[str, Candidate]:
         """The families of posteriors that this estimator chooses from, by name, the likeliest first."""
 
     @abstractmethod
-    def _voting(self) -> Voting:
+    def _get_voting(self) -> Voting:
         """How prunings vote."""
 
     @abstractmethod
-    def _summarise(
+    def _compute_node_stats(
         self,
         tree: Tree,
         leaf: Int32,
@@ -135,10 +135,10 @@ class TreeVoteEstimator(TreeModel):
             itself.
         """
 
-    def _search(self) -> Search:
+    def _get_search(self) -> Search:
         return "joint"
 
-    def _scoring(self) -> Scoring:
+    def _get_scoring(self) -> Scoring:
         return self.scoring
 
     def set_params(self, **params: Any) -> Self:
@@ -154,7 +154,7 @@ class TreeVoteEstimator(TreeModel):
         self : object
             The estimator.
         """
-        for name, object_of in self._shorthands().items():
+        for name, object_of in self._get_string_converters().items():
             value = params.get(name, getattr(self, name))
             if isinstance(value, str) and any(key.startswith(f"{name}__") for key in params):
                 params[name] = object_of(value)
@@ -162,12 +162,12 @@ class TreeVoteEstimator(TreeModel):
                     raise ValueError(f"{name}={value!r} has no parameters of its own")
         return super().set_params(**params)
 
-    def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
+    def _get_string_converters(self) -> dict[str, Callable[[Any], Any]]:
         """Parameters that may be given by a name, and what makes objects of the names."""
-        return {"grower": self._grower_of}
+        return {"grower": self._resolve_grower}
 
-    def _grower_of(self, value: Any) -> Grower:
-        return grower_of(value)
+    def _resolve_grower(self, value: Any) -> Grower:
+        return resolve_grower(value)
 
     @fit_method
     def fit(
@@ -203,52 +203,54 @@ class TreeVoteEstimator(TreeModel):
         self : object
             The fitted estimator.
         """
-        if self._takes_parts and lies_elsewhere(X):
-            few = self._fit_elsewhere(X, y, sample_weight, groups)
+        if self._takes_blocks and is_out_of_core(X):
+            few = self._fit_out_of_core(X, y, sample_weight, groups)
             if few is None:
                 return self
             X, y, sample_weight, groups = few
-        self._fit(self._take(X, y, sample_weight, groups=groups))
+        self._fit(self._prepare_training(X, y, sample_weight, groups=groups))
         return self
 
-    def _fit_elsewhere(
+    def _fit_out_of_core(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Any, Any, Any] | None:
         """Fit to rows in files or on a cluster; so few that memory is meant are given back."""
         return fit_elsewhere(self, X, y, sample_weight, groups)
 
-    def _fit_parts(self, parts: Executor) -> None:
+    def _fit_blocks(self, parts: Executor) -> None:
         """Fit to rows that an executor holds."""
         fit_tree_on_parts(self, parts)
 
-    def _expect_classes(self) -> None:
+    def _check_classes(self) -> None:
         """Refuse classes that the method cannot tell apart, once they are known."""
 
     def _fit(self, training: Training) -> None:
-        tree, posteriors, _ = self._grown(training, check_random_state(self.random_state))
+        tree, posteriors, _ = self._grow_and_tune(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
         about = training.weight, training.weight_unit
-        stats = self._summarise(tree, leaf, training.y, *about)
-        self._vote(tree.learn_missing(training.X), stats, posteriors)
+        stats = self._compute_node_stats(tree, leaf, training.y, *about)
+        self._finish_fit(tree.learn_missing(training.X), stats, posteriors)
 
-    def _grower(self) -> Grower:
+    def _get_grower(self) -> Grower:
         """What grows the tree."""
-        return self._grower_of(self.grower)
+        return self._resolve_grower(self.grower)
 
-    def _numbers_categories(self) -> bool:
+    def _orders_categories_by_rows(self) -> bool:
         # Cells that are fixed before any row is seen must not depend on rows by the numbers of codes.
-        return self._grower_of(self.grower).sees_rows
+        return self._resolve_grower(self.grower).depends_on_rows
 
-    def _adds_up_in_any_order(self, y: NDArray[Any]) -> bool:
+    def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
         """Whether no order of the rows is to change a bit, as in the tree itself."""
-        return y.ndim == 1 and getattr(self._grower(), "adds_up_in_any_order", False)
+        return y.ndim == 1 and getattr(self._get_grower(), "has_exact_sums", False)
 
-    def _deals_by_content(self) -> bool:
+    def _splits_by_content(self) -> bool:
         """Whether the order of the rows is not to decide either which of them certify."""
-        by_rows = getattr(self._grower(), "adds_up_in_any_order", False)
+        by_rows = getattr(self._get_grower(), "has_exact_sums", False)
         return bool(by_rows and getattr(self, "preprocessor", None) is None)
 
-    def _growing(self, training: Training, random_state: np.random.RandomState) -> TrainingSamples:
+    def _make_training_samples(
+        self, training: Training, random_state: np.random.RandomState
+    ) -> TrainingSamples:
         """The rows with what the parameters say of their growth."""
         return TrainingSamples(
             training.X,
@@ -256,74 +258,79 @@ class TreeVoteEstimator(TreeModel):
             training.weight,
             max_depth=self.max_depth,
             categorical=self._category_mask(),
-            slopes=self._slopes(),
+            monotonic_signs=self._get_monotonic_signs(),
             random_state=int(random_state.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
-            asked_order=lambda: training.draw_order,
+            compute_feature_order=lambda: training.draw_order,
         )
 
-    def _slopes(self) -> Slopes:
+    def _get_monotonic_signs(self) -> MonotonicSigns:
         """Along which features predictions rise or fall."""
         names = getattr(self, "feature_names_in_", None)
-        slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
+        slopes = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
         if slopes is not None:
             self._expect_one_target("monotonic_cst")
-        if slopes is not None and not self._grower().keeps_slopes:
+        if slopes is not None and not self._get_grower().supports_monotonic_cst:
             raise ValueError(f"monotonic_cst takes a Cart grower, got {self.grower!r}")
         return slopes
 
-    def _grown(
+    def _grow_and_tune(
         self, training: Training, random_state: np.random.RandomState
     ) -> tuple[Tree, Mixture, list[GrownFold]]:
         """Grow the tree, and choose a posterior, or a mixture of several, by the trees of folds."""
-        rows, n_threads = self._growing(training, random_state), get_n_threads(self.n_jobs)
+        rows, n_threads = (
+            self._make_training_samples(training, random_state),
+            get_n_threads(self.n_jobs),
+        )
         target = training.target
-        folds = training.folds(self.cv, random_state) if self._is_tuned() else []
-        with self._progress(folds) as advance:
-            *trees, tree = grow_trees(self._grower(), rows, [*folds, None], advance)
+        folds = (
+            training.split_folds(self.cv, random_state) if self._needs_cross_validation() else []
+        )
+        with self._show_progress(folds) as advance:
+            *trees, tree = grow_trees(self._get_grower(), rows, [*folds, None], advance)
             leaves = [one.route(rows.X, n_threads) for one in trees]
-            grown = self._on_sides(folds, trees, leaves, target)
-            return tree, self._tuned(grown, advance), grown
+            grown = self._compute_fold_stats(folds, trees, leaves, target)
+            return tree, self._tune(grown, advance), grown
 
-    def _progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
-        steps = len(folds) + 1 + 4 * len(self._candidates())
+    def _show_progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
+        steps = len(folds) + 1 + 4 * len(self._get_candidates())
         return show_progress(self.verbose > 0, steps, type(self).__name__)
 
-    def _is_tuned(self) -> bool:
+    def _needs_cross_validation(self) -> bool:
         """Whether a temperature is left to choose."""
-        return None in self._given()
+        return None in self._get_temperatures()
 
-    def _given(self) -> list[float | None]:
+    def _get_temperatures(self) -> list[float | None]:
         """The temperatures, None for each that is to be chosen."""
         return [getattr(self, name) for name in self._temperatures]
 
-    def _tuned(self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None) -> Mixture:
+    def _tune(self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None) -> Mixture:
         """Choose by folds that are grown."""
-        candidates = self._candidates()
-        known = [value for value in self._given() if value is not None]
-        if not self._is_tuned():
-            return Mixture.of_one(next(iter(candidates)), known)
+        candidates = self._get_candidates()
+        known = [value for value in self._get_temperatures() if value is not None]
+        if not self._needs_cross_validation():
+            return Mixture.from_single(next(iter(candidates)), known)
         n_threads = get_n_threads(self.n_jobs)
         objectives = {
-            name: Objective.of(grown, one, self._scoring(), n_threads)
+            name: Objective.for_candidate(grown, one, self._get_scoring(), n_threads)
             for name, one in candidates.items()
         }
-        return choose(objectives, self._given(), self._search(), advance)
+        return choose_posteriors(objectives, self._get_temperatures(), self._get_search(), advance)
 
-    def _on_sides(
-        self, folds: list[Fold], trees: list[Tree], leaves: list[Int32], rows: WeighedTarget
+    def _compute_fold_stats(
+        self, folds: list[Fold], trees: list[Tree], leaves: list[Int32], rows: WeightedTarget
     ) -> list[GrownFold]:
         """The tree of each fold with the statistics of its two sides."""
         return [
-            GrownFold.of(fold, tree, self._summarise, leaf, rows)
+            GrownFold.from_rows(fold, tree, self._compute_node_stats, leaf, rows)
             for fold, tree, leaf in zip(folds, trees, leaves, strict=True)
         ]
 
-    def _vote(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
+    def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
         """Set the fitted attributes, once the posteriors are chosen."""
-        weights = posteriors.posterior(self._candidates(), tree, stats)
+        weights = posteriors.compute_posterior(self._get_candidates(), tree, stats)
         self._set_posteriors(posteriors)
-        self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
+        self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._get_voting()))
 
     def _set_posteriors(self, posteriors: Mixture) -> None:
         columns = posteriors.temperatures.T.tolist()
@@ -331,7 +338,7 @@ class TreeVoteEstimator(TreeModel):
             name: column[0] if len(set(column)) == 1 else column
             for name, column in zip(self._temperatures, columns, strict=True)
         }
-        self.mixture_weights_ = posteriors.shares.tolist()
+        self.mixture_weights_ = posteriors.mixture_weights.tolist()
         self.posteriors_ = [*posteriors.families]
 
     def _set_fitted(
@@ -366,14 +373,14 @@ class TreeVoteEstimator(TreeModel):
         tree = self._restore_trees(Tree, stored.get_section("tree"))
         # Leaves compare none, but slopes look it up at all nodes.
         check_codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
-        stats = self._restored_stats(stored).check_tree(tree)
+        stats = self._restore_stats(stored).check_tree(tree)
         posterior = NodeWeights.from_stored(stored.get_section("weights")).check_tree(tree)
         # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
         leaves = score_nodes(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
             raise ValueError("weight must sum to 1 along every path of the tree")
-        self._set_posteriors(self._stored_posteriors(stored))
-        ballots = self._ballots_of(tree, stats)
+        self._set_posteriors(self._restore_posteriors(stored))
+        ballots = self._compute_ballots(tree, stats)
         if isinstance(ballots, SparseBallots):
             self._set_fitted(tree, stats, posterior, ballots.cast(tree, posterior))
         else:
@@ -381,23 +388,24 @@ class TreeVoteEstimator(TreeModel):
                 "score", (tree.n_nodes, ballots.n_values)
             )
             self._set_fitted(tree, stats, posterior, Vote(score))
-        self._grower()
+        self._get_grower()
         get_n_threads(self.n_jobs)
 
-    def _restored_stats(self, stored: StoredState) -> Stats:
+    def _restore_stats(self, stored: StoredState) -> Stats:
         """The statistics that a file holds."""
         if not self._has_several_targets():
-            return self._stored_stats(stored.get_section("stats"))
+            return self._restore_target_stats(stored.get_section("stats"))
         of_each = (
-            self._stored_stats(stored.get_section(f"stats.{k}"), k) for k in range(self.n_outputs_)
+            self._restore_target_stats(stored.get_section(f"stats.{k}"), k)
+            for k in range(self.n_outputs_)
         )
         return SeveralStats(tuple(of_each))
 
     @abstractmethod
-    def _stored_stats(self, stored: StoredState, number: int = 0) -> Any:
+    def _restore_target_stats(self, stored: StoredState, number: int = 0) -> Any:
         """The statistics of one target that a file holds."""
 
-    def _stored_posteriors(self, stored: StoredState) -> Mixture:
+    def _restore_posteriors(self, stored: StoredState) -> Mixture:
         """The posteriors that a file holds."""
         temperatures, families = stored["best_params"], stored["posteriors"]
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
@@ -415,13 +423,15 @@ class TreeVoteEstimator(TreeModel):
 
     # -- prediction --------------------------------------------------------------------------------
 
-    def _leaves(self, X: ArrayLike) -> Int32:
-        rows = self._new_rows(X)
+    def _find_leaves(self, X: ArrayLike) -> Int32:
+        rows = self._encode_new_rows(X)
         return self.tree_.route(rows, get_n_threads(self.n_jobs))
 
-    def _votes(self, X: ArrayLike, score: Float64 | None = None) -> tuple[Int32, Indices, Float64]:
+    def _route_rows(
+        self, X: ArrayLike, score: Float64 | None = None
+    ) -> tuple[Int32, Indices, Float64]:
         """The leaf of each row, which rows may belong to several, and the average scores of these."""
-        rows, n_threads = self._new_rows(X), get_n_threads(self.n_jobs)
+        rows, n_threads = self._encode_new_rows(X), get_n_threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
         lacking = find_rows_with_missing(rows)
         if not len(lacking) or not self.tree_.missing_both.any():
@@ -429,9 +439,9 @@ class TreeVoteEstimator(TreeModel):
         score = self.vote_.score if score is None else score
         return leaves, lacking, self.tree_.blend(rows[lacking], self.stats_.n, score, n_threads)
 
-    def _outcomes(self, X: ArrayLike) -> Float64:
+    def _compute_outcomes(self, X: ArrayLike) -> Float64:
         """Votes in the leaves that rows belong to, (n, K)."""
-        leaves, lacking, blended = self._votes(X)
+        leaves, lacking, blended = self._route_rows(X)
         found = self.vote_.outcomes(leaves)
         found[lacking] = blended
         return found
@@ -453,7 +463,7 @@ class TreeVoteEstimator(TreeModel):
         ndarray of int32, shape (n,)
             Node numbers.
         """
-        return self._leaves(X)
+        return self._find_leaves(X)
 
     @snapshot_method
     def decision_path(self, X: ArrayLike) -> sparse.csr_matrix:
@@ -469,7 +479,7 @@ class TreeVoteEstimator(TreeModel):
         sparse matrix of shape (n, m)
             1 where the node contains the row.
         """
-        leaf = self._leaves(X)
+        leaf = self._find_leaves(X)
         return self.tree_.paths_to(leaf[None])
 
     # -- inspection --------------------------------------------------------------------------------
@@ -495,15 +505,18 @@ class TreeVoteEstimator(TreeModel):
         worth = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
         return np.asarray(worth, dtype=np.float64)
 
-    def _ballots_of(self, tree: Tree, stats: Any) -> Ballots | SparseBallots:
+    def _compute_ballots(self, tree: Tree, stats: Any) -> Ballots | SparseBallots:
         """What the nodes of a tree vote for."""
-        return self._voting().ballots(tree, stats)
+        return self._get_voting().ballots(tree, stats)
 
     def _link(self) -> Link:
         return "identity"
 
     def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
-        ballots, n_threads = self._ballots_of(self.tree_, self.stats_), get_n_threads(self.n_jobs)
+        ballots, n_threads = (
+            self._compute_ballots(self.tree_, self.stats_),
+            get_n_threads(self.n_jobs),
+        )
         posterior = self.tree_, self.weights_, self.vote_
         return compute_contributions(*posterior, ballots, self.stats_.n, rows, n_threads)
 
@@ -513,7 +526,7 @@ class TreeVoteEstimator(TreeModel):
         """The tree and the outcomes of the vote at its leaves."""
         check_is_fitted(self)
         tree, leaves = self.tree_, np.flatnonzero(self.tree_.is_leaf)
-        said = self._scored(self.vote_.outcomes(leaves))
+        said = self._select_outputs(self.vote_.outcomes(leaves))
         value = np.zeros((tree.n_nodes, said.shape[1]))
         value[leaves] = said
         start = np.zeros(said.shape[1])
@@ -521,20 +534,20 @@ class TreeVoteEstimator(TreeModel):
             tree.with_value(value), start, self.stats_.n, self._build_explanation_fields
         )
 
-    def _scored(self, outcomes: Float64) -> Float64:
+    def _select_outputs(self, outcomes: Float64) -> Float64:
         """Outcomes of the vote, (k, K), that tell all of them."""
         return outcomes
 
-    def _explainer(self) -> Explainer:
+    def _make_explainer(self) -> Explainer:
         check_is_fitted(self)
         names, rows = self._feature_names(), self.stats_.n
         sets = None if self.categories_ is None else self.categories_.names
         # Where it is known which nodes no row lacked a value at, all others send it one way.
         missing = bool(self.tree_.missing_left.any() or self.tree_.missing_both.any())
-        return Explainer(self.tree_, rows, self.weights_, names, self._prediction_of, sets, missing)
+        return Explainer(self.tree_, rows, self.weights_, names, self._predict_node, sets, missing)
 
     @abstractmethod
-    def _prediction_of(self, node: int) -> Any:
+    def _predict_node(self, node: int) -> Any:
         """What a node predicts as a leaf."""
 
     @snapshot_method
@@ -552,13 +565,13 @@ class TreeVoteEstimator(TreeModel):
             A sequence from the root inwards of cells, each with its rule, rows, label and share;
             shares sum to 1.
         """
-        leaves = self._leaves(one_row(x))
+        leaves = self._find_leaves(to_table(x))
         if len(leaves) != 1:
             raise ValueError(f"path takes one row, got {len(leaves)}")
-        return self._explainer().describe_path(int(leaves[0]))
+        return self._make_explainer().describe_path(int(leaves[0]))
 
     @abstractmethod
-    def _told(self, outcome: Float64) -> tuple[Any, float | None]:
+    def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
         """What an outcome of the vote, (K,), predicts: a class and its probability, or a number."""
 
     @available_if(has_numeric_leaves)
@@ -585,10 +598,10 @@ class TreeVoteEstimator(TreeModel):
             If the model is of several targets.
         """
         self._expect_one_target("rules")
-        explainer, certified = self._explainer(), self._certified_cells()
-        return extract_rules(explainer, self.vote_, self._told, max_leaves, certified)
+        explainer, certified = self._make_explainer(), self._certify_nodes()
+        return extract_rules(explainer, self.vote_, self._predict_outcome, max_leaves, certified)
 
-    def _certified_cells(self) -> CertificateFamily | None:
+    def _certify_nodes(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree; None: no rows certify them."""
         return None
 
@@ -613,15 +626,17 @@ class TreeVoteEstimator(TreeModel):
             If the model is of several targets.
         """
         self._expect_one_target("export_text")
-        explainer = self._explainer()
-        return format_tree(explainer, self.vote_, self._told, max_leaves, self._notes())
+        explainer = self._make_explainer()
+        return format_tree(
+            explainer, self.vote_, self._predict_outcome, max_leaves, self._get_node_notes()
+        )
 
-    def _notes(self) -> dict[int, str]:
+    def _get_node_notes(self) -> dict[int, str]:
         """What else is to be said of nodes."""
         return {}
 
     @abstractmethod
-    def _leaf_values(self) -> Float64:
+    def _compute_leaf_values(self) -> Float64:
         """What leaves of `tree_` predict, (m, K) or (m, 1); zeros elsewhere."""
 
     def _build_formula(self) -> Formula:
@@ -633,7 +648,7 @@ class TreeVoteEstimator(TreeModel):
             )
         rows = self.stats_.n.astype(np.float64)
         return self._make_formula(
-            self.tree_.with_value(self._leaf_values()), "tree", "identity", rows=rows
+            self.tree_.with_value(self._compute_leaf_values()), "tree", "identity", rows=rows
         )
 
 
@@ -661,7 +676,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         # Counting takes two classes at least, so that one class is no special case later.
         return OutputGroups(tuple(max(2, k) for k in np.atleast_1d(self.n_classes_).tolist()))
 
-    def _summarise(
+    def _compute_node_stats(
         self,
         tree: Tree,
         leaf: Int32,
@@ -670,7 +685,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         weight_unit: float,
         squared_weight: Float64 | None = None,
     ) -> NodeStats | SparseNodeStats | SeveralStats:
-        if weight is not None and squared_weight is None and self._adds_up_in_any_order(y):
+        if weight is not None and squared_weight is None and self._uses_exact_sums(y):
             sums = count_exactly(reduce_in_memory(leaf, y, weight), self._output_groups.sizes[0])
             leaf, y, weight, squared_weight = sums
         if self._has_sparse_stats():
@@ -683,7 +698,9 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         ]
         return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
 
-    def _stored_stats(self, stored: StoredState, number: int = 0) -> NodeStats | SparseNodeStats:
+    def _restore_target_stats(
+        self, stored: StoredState, number: int = 0
+    ) -> NodeStats | SparseNodeStats:
         kind = SparseNodeStats if self._has_sparse_stats() else NodeStats
         stats: NodeStats | SparseNodeStats = kind.from_stored(stored)
         if stats.n_classes != self._output_groups.sizes[number]:
@@ -705,23 +722,23 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             if one[is_leaf].argmax(axis=1).max() >= k:
                 raise ValueError(f"a leaf votes for another class than the {k} that there are")
 
-    def _prediction_of(self, node: int) -> Any:
+    def _predict_node(self, node: int) -> Any:
         if isinstance(self.stats_, SeveralStats):
             of_each: Any = zip(self.classes_, self.stats_.of_each, strict=True)
-            return tuple(_class_of(known, one, node) for known, one in of_each)
-        return _class_of(self.classes_, self.stats_, node)
+            return tuple(_get_class(known, one, node) for known, one in of_each)
+        return _get_class(self.classes_, self.stats_, node)
 
-    def _told(self, outcome: Float64) -> tuple[Any, float | None]:
+    def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
         shares = outcome[: self.n_classes_]
         best = int(shares.argmax())
         return self.classes_[best], float(shares[best] / shares.sum())
 
-    def _scored(self, outcomes: Float64) -> Float64:
+    def _select_outputs(self, outcomes: Float64) -> Float64:
         # The first of two classes has what the second has not.
         return outcomes[:, 1:] if self._output_groups.sizes == (2,) else outcomes
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the most votes, ties to the first in `classes_`.
 
@@ -736,14 +753,14 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             Classes.
         """
         if self._has_several_targets():
-            return select_classes(self.classes_, self._of_each(self._outcomes(X)))
-        leaves, lacking, blended = self._votes(X)
+            return select_classes(self.classes_, self._split_by_target(self._compute_outcomes(X)))
+        leaves, lacking, blended = self._route_rows(X)
         labels = self.vote_.label.take(leaves)
         labels[lacking] = blended.argmax(axis=1)
         return self.classes_.take(labels)
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict_proba(self, X: ArrayLike) -> Any:
         """Predict each class's share of the vote.
 
@@ -760,11 +777,11 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         # Path sums are right to a few units of rounding; a sum of exactly 1 costs nothing.
         of_each = [
             shares / shares.sum(axis=1, keepdims=True)
-            for shares in self._of_each(self._outcomes(X))
+            for shares in self._split_by_target(self._compute_outcomes(X))
         ]
         return of_each if self._has_several_targets() else of_each[0]
 
-    def _of_each(self, outcomes: Float64) -> list[Float64]:
+    def _split_by_target(self, outcomes: Float64) -> list[Float64]:
         """Outcomes of the vote on the classes of each target."""
         n_classes = np.atleast_1d(self.n_classes_).tolist()
         return [
@@ -777,7 +794,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         self._expect_one_target("an export")
         return super()._build_formula()
 
-    def _leaf_values(self) -> Float64:
+    def _compute_leaf_values(self) -> Float64:
         leaves = np.flatnonzero(self.tree_.is_leaf)
         values = np.zeros((self.tree_.n_nodes, self.n_classes_))
         score = self.vote_.outcomes(leaves)[:, : self.n_classes_]
@@ -785,7 +802,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return values
 
 
-def _class_of(classes: NDArray[Any], stats: Any, node: int) -> Any:
+def _get_class(classes: NDArray[Any], stats: Any, node: int) -> Any:
     """The class that a node predicts; None where it is none that there is."""
     label = stats.label[node]
     return classes[label] if label < len(classes) else None
@@ -797,7 +814,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     scoring = "squared"
     stats_: TargetStats | SeveralStats
 
-    def _summarise(
+    def _compute_node_stats(
         self,
         tree: Tree,
         leaf: Int32,
@@ -806,7 +823,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         weight_unit: float,
         squared_weight: Float64 | None = None,  # noqa: ARG002 -- of classes
     ) -> TargetStats | SeveralStats:
-        if self._adds_up_in_any_order(y):
+        if self._uses_exact_sums(y):
             return measure_exactly(tree, reduce_in_memory(leaf, y, weight), weight_unit)
         how: dict[str, Any] = {"weight_unit": weight_unit}
         if y.ndim == 1:
@@ -816,20 +833,20 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             tuple(measure_by_leaf(tree, leaf, one, weight, **how) for one in columns)
         )
 
-    def _stored_stats(self, stored: StoredState, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
+    def _restore_target_stats(self, stored: StoredState, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
         return TargetStats.from_stored(stored)
 
-    def _prediction_of(self, node: int) -> Any:
+    def _predict_node(self, node: int) -> Any:
         if isinstance(self.stats_, SeveralStats):
             of_each: Any = self.stats_.of_each
             return tuple(float(one.mean[node]) for one in of_each)
         return float(self.stats_.mean[node])
 
-    def _told(self, outcome: Float64) -> tuple[Any, float | None]:
+    def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
         return float(outcome[0]), None
 
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the average of the prunings' means.
 
@@ -843,16 +860,16 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         ndarray of shape (n,), or (n, n_outputs)
             Predictions, in units of the target.
         """
-        outcomes = self._outcomes(X)
+        outcomes = self._compute_outcomes(X)
         return outcomes if self._has_several_targets() else outcomes[:, 0]
 
-    def _leaf_values(self) -> Float64:
+    def _compute_leaf_values(self) -> Float64:
         is_leaf = self.tree_.is_leaf[:, None]
         return np.where(is_leaf, self.vote_.outcomes(np.arange(self.tree_.n_nodes)), 0.0)
 
     @available_if(has_numeric_leaves)
     @snapshot_method
-    @answers_collections
+    @support_dask_collections
     def predict_std(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.
 
@@ -878,10 +895,10 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         check_is_fitted(self)
         self._expect_one_target("predict_std")
         stats: Any = self.stats_
-        parts = prediction_variance(self.tree_, stats, self.weights_, self._voting())
+        parts = prediction_variance(self.tree_, stats, self.weights_, self._get_voting())
         mean, exponent = scaled_distances(self.vote_.score[:, 0], stats.mean[0])
         between = np.ldexp(parts.between, -2 * exponent)
-        leaves, lacking, blended = self._votes(
+        leaves, lacking, blended = self._route_rows(
             X, np.column_stack([mean, between + mean**2, parts.within])
         )
         found = np.column_stack([parts.between, parts.within])[leaves]

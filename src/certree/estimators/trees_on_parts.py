@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 
 from certree.estimators.tune import GrownFold
 from certree.grow.bins import Bins
-from certree.grow.cart import Cart, cart_on_bins
-from certree.grow.growing import limit_of_depth
+from certree.grow.cart import Cart, expect_histogram_cart
+from certree.grow.training_samples import resolve_max_depth
 from certree.interface.threads import get_n_threads
 from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
 from certree.parts.exact_sums import rounded
@@ -71,11 +71,11 @@ def fit_elsewhere(
     ValueError, TypeError
         If the fit is one that takes rows in memory, or rows are wrong.
     """
-    cart_on_bins(model._grower_of(model.grower))
+    expect_histogram_cart(model._resolve_grower(model.grower))
     how = {"groups": groups, "shown": model.verbose > 0}
     with rows_elsewhere(X, y, sample_weight, get_n_threads(model.n_jobs), **how) as parts:
         try:
-            model._fit_parts(parts)
+            model._fit_blocks(parts)
         except InMemory:
             return parts.gathered()
     return None
@@ -90,19 +90,19 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
         expect_rows_for_classes(learned)
     expect_groups_of_all(learned.found, parts)
     learned.teach(model)
-    model._expect_classes()
+    model._check_classes()
     parts.keep_to_limit(need_of_tree(learned, n_folds))
     trees = TreesOfParts.of(model, parts, learned, n_folds, check_random_state(model.random_state))
     if is_classifier(model):
         model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, learned.found.n)
     folds = []
-    with model._progress(range(n_folds)) as advance:
+    with model._show_progress(range(n_folds)) as advance:
         for fold in range(n_folds):
             folds += trees.fold(FoldOfParts(fold)).grown
             advance()
         tree, lacking, stats = trees.whole()
         advance()
-        model._vote(tree.with_missing_nodes(lacking), stats, model._tuned(folds, advance))
+        model._finish_fit(tree.with_missing_nodes(lacking), stats, model._tune(folds, advance))
 
 
 def expect_rows_for_classes(learned: Learned, share: float = 1.0) -> None:
@@ -167,11 +167,11 @@ class TreesOfParts:
         random_state: np.random.RandomState,
     ) -> TreesOfParts:
         """Let parts be made of rows that have told what they are, and dealt to so many folds."""
-        grower = cart_on_bins(model._grower_of(model.grower))
+        grower = expect_histogram_cart(model._resolve_grower(model.grower))
         is_weighed, found = learned.weighing is not None, learned.found
         growth = GrowthOfParts(
             model.max_depth,
-            model._slopes(),
+            model._get_monotonic_signs(),
             model._category_mask(),
             int(random_state.randint(2**31 - 1)),
             model.n_jobs,
@@ -184,7 +184,7 @@ class TreesOfParts:
         dealt = None
         if n_folds:
             dealt = deal_to_folds(parts, learned.reader, n_folds, random_state)
-        bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
+        bins, _ = make_parts(parts, learned.reader, known, grower.checked_max_bins, dealt)
         # Certified trees have a parameter for repeated rows, duplicates, and need no warning.
         if not (found.are_grouped or hasattr(model, "duplicates")):
             n_repeated = n_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
@@ -215,7 +215,7 @@ class TreesOfParts:
         leaf, y, weight, squared = count_exactly(ask, self.model._output_groups.sizes[0])
         # Sums of weights of 1 are those of their squares, which say nothing then.
         about = self.weight_unit, weight if squared is None else squared
-        stats: Stats = self.model._summarise(tree, leaf, y, weight, *about)
+        stats: Stats = self.model._compute_node_stats(tree, leaf, y, weight, *about)
         if squared is None and isinstance(stats, NodeStats):
             return replace(stats, squared_weight=None)
         return stats
@@ -229,14 +229,17 @@ def need_of_tree(
     of_leaf: what is held beside of each leaf, and for each of its classes.
     """
     model = learned.reader
-    cart, are_dealt = cart_on_bins(model._grower_of(model.grower)), n_folds > 0 or share < 1
+    cart, are_dealt = (
+        expect_histogram_cart(model._resolve_grower(model.grower)),
+        n_folds > 0 or share < 1,
+    )
     n, p = int(np.ceil(share * learned.found.n)), learned.found.n_features
     K = getattr(model, "n_classes_", 1)
     least: Any = cart.min_samples_leaf
     n_leaves = most_leaves(
         n,
         cart.max_leaf_nodes,
-        limit_of_depth(model.max_depth, p, n),
+        resolve_max_depth(model.max_depth, p, n),
         int(least) if isinstance(least, Integral) else int(least * n),
     )
     # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
@@ -267,7 +270,7 @@ def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> A
 
 def folds_that_choose(model: Any) -> int:
     """How many folds choose what is not given; 0: all is."""
-    if not model._is_tuned():
+    if not model._needs_cross_validation():
         return 0
     cv = 5 if model.cv is None else model.cv
     if not isinstance(cv, Integral) or not cv <= _MOST_FOLDS:

@@ -17,18 +17,18 @@ from scipy.optimize import nnls
 from certree._core import fit_mixture
 from certree.interface.arrays import ArrayRecord, Float64, Int32, check_column
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import WeighedTarget
+from certree.rows.training import WeightedTarget
 from certree.stats import SeveralStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.votes import Voting
 from certree.weights.family import Family, Scoring, Tunable, ValidationVotes
 from certree.weights.node_weights import NodeWeights, mix_posteriors
 
-OneLaw = Literal["joint", "error-first"]
-Search = OneLaw | Literal["mixture"]
+SingleSearch = Literal["joint", "error-first"]
+Search = SingleSearch | Literal["mixture"]
 
 # Statistics of rows in their leaves: (tree, leaf, y, weight, weight_unit).
-Summarise = Callable[[Tree, Int32, NDArray[Any], Float64 | None, float], Stats]
+ComputeNodeStats = Callable[[Tree, Int32, NDArray[Any], Float64 | None, float], Stats]
 
 LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
 MIXED_GRID = 2.0 ** np.arange(-8.0, 7.0, 2.0)
@@ -36,9 +36,9 @@ STEPS = 100  # of the EM algorithm; more gain nothing on held-out rows
 
 # Shares of a few dozen posteriors are known well from so many cells; more would take longer than
 # growth.
-_MOST_CELLS = 1 << 17
+_MAX_GROUPS = 1 << 17
 # Posteriors with less of a mixture change no prediction that anybody would see.
-_LEAST_SHARE = 1e-6
+_MIN_MIXTURE_WEIGHT = 1e-6
 # Pulls nearly equal posteriors to equal shares, which rounding would decide over otherwise.
 _RIDGE = 1e-3
 # Sums of losses that differ by less are equal: in other units of weight they round otherwise.
@@ -86,15 +86,15 @@ class GrownFold:
 
     @classmethod
     def of(
-        cls, fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, rows: WeighedTarget
+        cls, fold: Fold, tree: Tree, summarise: ComputeNodeStats, leaf: Int32, rows: WeightedTarget
     ) -> Self:
-        """Summarise the rows of a fold on both sides, by the leaves of all rows."""
+        """ComputeNodeStats the rows of a fold on both sides, by the leaves of all rows."""
 
         def side(some: Indices) -> Stats:
             weight = None if rows.weight is None else rows.weight[some]
             return summarise(tree, leaf[some], rows.y[some], weight, rows.weight_unit)
 
-        return cls(tree, side(fold.grow), side(fold.judge).table)
+        return cls(tree, side(fold.train), side(fold.validation).table)
 
     def judged(self, voting: Voting) -> list[ValidationVotes]:
         """What nodes vote for, and what judges it; of several targets each by itself.
@@ -103,10 +103,10 @@ class GrownFold:
         """
         if not isinstance(self.stats, SeveralStats):
             votes = voting.ballots(self.tree, self.stats)
-            return [ValidationVotes(votes.label, votes.frequency, self.judging)]
+            return [ValidationVotes(votes.label, votes.frequency, self.validation)]
         judged = []
         for one, judging, unit in zip(
-            self.stats.of_each, self.judging, self.stats.deviations, strict=True
+            self.stats.of_each, self.validation, self.stats.deviations, strict=True
         ):
             votes = voting.ballots(self.tree, one)
             said = ValidationVotes(votes.label, votes.frequency, judging)
@@ -147,7 +147,7 @@ class Objective:
             families += [(family, votes) for votes in fold.judged(candidate.voting)]
         return cls(families, scoring, n_threads)
 
-    def losses(self, temperatures: Float64) -> Float64:
+    def compute_losses(self, temperatures: Float64) -> Float64:
         """Loss of each row of temperatures, (g, t) -> (g,)."""
         total = np.zeros(len(temperatures))
         for family, votes in self.families:
@@ -161,15 +161,15 @@ class Objective:
         """
         parts = []
         for family, votes in self.families:
-            judged = laws_of(family).predict_validation(
+            judged = expect_family(family).predict_validation(
                 temperatures, votes, self.scoring, self.n_threads
             )
-            parts.append(_some(judged, max(1, _MOST_CELLS // len(self.families))))
+            parts.append(_subsample(judged, max(1, _MAX_GROUPS // len(self.families))))
         rows, truth, given = map(np.concatenate, zip(*parts, strict=True))
         return rows, truth, given
 
 
-def _some(columns: tuple[Float64, ...], most: int) -> tuple[Float64, ...]:
+def _subsample(columns: tuple[Float64, ...], most: int) -> tuple[Float64, ...]:
     """At most so many entries of columns, drawn alike whatever the columns hold."""
     n = len(columns[0])
     if n <= most:
@@ -178,7 +178,7 @@ def _some(columns: tuple[Float64, ...], most: int) -> tuple[Float64, ...]:
     return tuple(column[drawn] for column in columns)
 
 
-def laws_of(family: Tunable) -> Family:
+def expect_family(family: Tunable) -> Family:
     """The posteriors of a family that has more than single prunings to offer."""
     if not isinstance(family, Family):
         raise TypeError(f"only posteriors can be mixed, got {type(family).__name__}")
@@ -214,7 +214,7 @@ class Mixture(ArrayRecord):
             raise ValueError("shares must be probabilities that sum to 1")
 
     @classmethod
-    def of_one(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
+    def from_single(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
         """A single posterior."""
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 
@@ -234,7 +234,7 @@ class Mixture(ArrayRecord):
         )
 
 
-def mixture(
+def mix_candidates(
     objectives: Mapping[str, Objective],
     temperatures: Sequence[float | None],
     advance: Callable[[], None] = lambda: None,
@@ -263,25 +263,29 @@ def mixture(
     start = [0.0 if value is None else value for value in temperatures]
     first = next(iter(objectives))
     if not free:
-        return Mixture.of_one(first, start)
-    posteriors = _product(np.array(start), free[:1], lambda _: MIXED_GRID)
+        return Mixture.from_single(first, start)
+    posteriors = _make_grid(np.array(start), free[:1], lambda _: MIXED_GRID)
     if not objectives[first].families:
         return Mixture(
             posteriors, np.full(len(posteriors), 1 / len(posteriors)), [first] * len(posteriors)
         )
     given = []
     for objective in objectives.values():
-        rows, truth, votes = objective.votes(posteriors)
+        rows, truth, votes = objective.predict_validation(posteriors)
         given.append(votes)
         advance()
-    shares = _shares(objectives[first].scoring, rows, truth, np.concatenate(given, axis=1))
-    kept = np.flatnonzero(shares > _LEAST_SHARE)
+    shares = _fit_mixture_weights(
+        objectives[first].scoring, rows, truth, np.concatenate(given, axis=1)
+    )
+    kept = np.flatnonzero(shares > _MIN_MIXTURE_WEIGHT)
     names = [*objectives]
     families = [names[posterior // len(posteriors)] for posterior in kept]
     return Mixture(posteriors[kept % len(posteriors)], shares[kept] / shares[kept].sum(), families)
 
 
-def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> Float64:
+def _fit_mixture_weights(
+    scoring: Scoring, rows: Float64, truth: Float64, votes: Float64
+) -> Float64:
     """Shares (g,) of posteriors, by what their votes (a, g) give to cells of validation samples."""
     if scoring == "log_loss":
         return fit_mixture(rows, votes, STEPS)[0]
@@ -304,28 +308,28 @@ def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> 
     return shares / shares.sum()
 
 
-class JudgedLoss(Protocol):
+class TunableLoss(Protocol):
     """What `tune` minimises."""
 
     @property
     def families(self) -> Sized:
         """What the temperatures choose from, for each fold."""
 
-    def losses(self, temperatures: Float64) -> Float64:
+    def compute_losses(self, temperatures: Float64) -> Float64:
         """Loss of each row of temperatures, (g, t) -> (g,)."""
 
 
 def tune(
-    objective: JudgedLoss,
+    objective: TunableLoss,
     temperatures: Sequence[float | None],
-    search: OneLaw = "joint",
+    search: SingleSearch = "joint",
     advance: Callable[[], None] = lambda: None,
 ) -> tuple[float, ...]:
     """Choose the temperatures that are None, first on a log grid, then on a linear one.
 
     Parameters
     ----------
-    objective : JudgedLoss
+    objective : TunableLoss
         Such as an `Objective`; of losses that are equal but for rounding the smallest temperatures
         win.
     temperatures : sequence of float or None
@@ -359,24 +363,24 @@ def tune(
     rounds = [free] if search == "joint" else [[i] for i in free]
     for chosen in filter(None, rounds):
         for grid in (lambda _: LOG_GRID, linear_grid):
-            candidates = _product(best, chosen, grid)
-            best = candidates[first_of_least(objective.losses(candidates))]
+            candidates = _make_grid(best, chosen, grid)
+            best = candidates[find_first_minimum(objective.compute_losses(candidates))]
             advance()
     return tuple(map(float, best))
 
 
-def first_of_least(losses: Float64) -> int:
+def find_first_minimum(losses: Float64) -> int:
     """Find the first of the losses that are the smallest but for rounding."""
     least = losses.min()
     return int(np.argmax(losses <= least + _ROUNDING * abs(least)))
 
 
-def best_loss(objective: JudgedLoss) -> float:
+def find_best_loss(objective: TunableLoss) -> float:
     """The smallest loss that `tune` finds for one temperature."""
-    return float(objective.losses(np.array([tune(objective, [None])]))[0])
+    return float(objective.compute_losses(np.array([tune(objective, [None])]))[0])
 
 
-def _product(start: Float64, chosen: list[int], grid: Callable[[float], Float64]) -> Float64:
+def _make_grid(start: Float64, chosen: list[int], grid: Callable[[float], Float64]) -> Float64:
     """All rows that differ from `start` in the chosen temperatures, by their grids; ascending."""
     axes = np.meshgrid(*[grid(start[i]) for i in chosen], indexing="ij")
     candidates = np.tile(start, (axes[0].size, 1))
@@ -384,7 +388,7 @@ def _product(start: Float64, chosen: list[int], grid: Callable[[float], Float64]
     return candidates
 
 
-def choose(
+def choose_posteriors(
     objectives: Mapping[str, Objective],
     temperatures: Sequence[float | None],
     search: Search,
@@ -408,13 +412,14 @@ def choose(
     Mixture
     """
     if search == "mixture":
-        return mixture(objectives, temperatures, advance)
+        return mix_candidates(objectives, temperatures, advance)
     found = {
         name: tune(objective, temperatures, search, advance)
         for name, objective in objectives.items()
     }
     losses = {
-        name: objective.losses(np.array([found[name]]))[0] for name, objective in objectives.items()
+        name: objective.compute_losses(np.array([found[name]]))[0]
+        for name, objective in objectives.items()
     }
-    best = [*losses][first_of_least(np.array([*losses.values()]))]
-    return Mixture.of_one(best, found[best])
+    best = [*losses][find_first_minimum(np.array([*losses.values()]))]
+    return Mixture.from_single(best, found[best])

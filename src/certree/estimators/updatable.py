@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.grow.grid import Grid
-from certree.grow.growing import TrainingSamples
+from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import check_codes
 from certree.interface.fitted_state import (
     available_unless,
@@ -27,14 +27,14 @@ from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
 from certree.rows.categories import Categories
 from certree.rows.seen import SeenRows
-from certree.rows.training import Training, mean_weight
+from certree.rows.training import Training, compute_mean_weight
 from certree.tree import Tree
 
 # Parameters that say nothing where nothing is drawn and nothing tuned.
-_UNREAD = ("cv", "random_state")
+_IGNORED_PARAMETERS = ("cv", "random_state")
 
 
-def _why_not(model: Any) -> str | None:
+def _explain_no_updates(model: Any) -> str | None:
     """What makes a fit more than sums over cells that no row has a part in, and what to say instead."""
     grower, depth = model.grower, model.max_depth
     if not isinstance(grower, Grid) or grower.resolution is not None:
@@ -47,7 +47,7 @@ def _why_not(model: Any) -> str | None:
             "its depth follows the number of rows; expected max_depth to be a whole number, got "
             f"max_depth={depth!r}"
         )
-    values = zip(model._temperatures, model._given(), strict=True)
+    values = zip(model._temperatures, model._get_temperatures(), strict=True)
     if left := [name for name, value in values if value is None]:
         return f"cross-validation chooses {' and '.join(left)}; expected a number, got None"
     if isinstance(getattr(model, "class_weight", None), str):
@@ -72,21 +72,21 @@ class UpdatableTree(TreeVoteEstimator):
     __metadata_request__partial_fit: ClassVar[dict[str, str]] = {"sample_weight": UNUSED}
 
     def _fit(self, training: Training) -> None:
-        if _why_not(self) is None:
-            with self._progress([]) as advance:
-                self._learn(self._seen(training))
+        if _explain_no_updates(self) is None:
+            with self._show_progress([]) as advance:
+                self._fit_seen_rows(self._make_seen_rows(training))
                 advance()
         else:
             self.seen_rows_ = None
             super()._fit(training)
 
-    def _fit_elsewhere(
+    def _fit_out_of_core(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Any, Any, Any] | None:
         self.seen_rows_ = None
-        return super()._fit_elsewhere(X, y, sample_weight, groups)
+        return super()._fit_out_of_core(X, y, sample_weight, groups)
 
-    @available_unless(_why_not)
+    @available_unless(_explain_no_updates)
     @fit_method
     def partial_fit(
         self,
@@ -128,7 +128,7 @@ class UpdatableTree(TreeVoteEstimator):
         if classes is not None and not is_classifier(self):
             raise ValueError(f"a regressor has no classes, got classes={classes!r}")
         if not hasattr(self, "tree_"):
-            training = self._take(X, y, sample_weight, classes=classes)
+            training = self._prepare_training(X, y, sample_weight, classes=classes)
             self._expect_one_target("partial_fit")
             self._fit(training)
             return self
@@ -136,11 +136,11 @@ class UpdatableTree(TreeVoteEstimator):
             raise ValueError(
                 f"classes must be those of the first call, {self.classes_}, got {given}"
             )
-        seen = self._known("partial_fit")
-        self._learn(seen.plus(self._taken_again(X, y, sample_weight)))
+        seen = self._get_seen_rows("partial_fit")
+        self._fit_seen_rows(seen.add(self._take_seen_rows(X, y, sample_weight)))
         return self
 
-    @available_unless(_why_not)
+    @available_unless(_explain_no_updates)
     @fit_method
     def forget(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Take rows out of the fit, which then is that of the rows left, bit by bit.
@@ -170,11 +170,11 @@ class UpdatableTree(TreeVoteEstimator):
             then is as it was.
         """
         check_is_fitted(self)
-        seen = self._known("forget")
-        self._learn(seen.minus(self._taken_again(X, y, sample_weight)))
+        seen = self._get_seen_rows("forget")
+        self._fit_seen_rows(seen.remove(self._take_seen_rows(X, y, sample_weight)))
         return self
 
-    @available_unless(_why_not)
+    @available_unless(_explain_no_updates)
     @fit_method
     def merge(self, other: Self) -> Self:
         """Add the rows of another fit to those of this one, bit by bit as in one fit of all of them.
@@ -203,56 +203,62 @@ class UpdatableTree(TreeVoteEstimator):
         check_is_fitted(self)
         check_is_fitted(other)
         other = get_snapshot(other)
-        seen, others = self._known("merge"), other._known("merge")
+        seen, others = self._get_seen_rows("merge"), other._get_seen_rows("merge")
         if others is seen:
             raise ValueError(
                 "merge takes a fit to other rows, got the model itself: to count each of its rows "
                 "twice, repeat them in fit"
             )
-        check_same_parameters(self, other, *_UNREAD)
-        for said, name in _LEARNED.items():
+        check_same_parameters(self, other, *_IGNORED_PARAMETERS)
+        for said, name in _COMPARED_ATTRIBUTES.items():
             one, two = (getattr(model, name, None) for model in (self, other))
             if not _are_equal(one, two):
                 raise ValueError(f"both fits must have the same {said}, got {one} and {two}")
-        self._learn(seen.plus(others))
+        self._fit_seen_rows(seen.add(others))
         return self
 
-    def _known(self, asked: str) -> SeenRows:
+    def _get_seen_rows(self, asked: str) -> SeenRows:
         """The rows of the fit, which must have been made with the parameters that the model has now."""
         if self.seen_rows_ is None:
             raise ValueError(
                 f"{asked} needs what the fit keeps of its rows, and this model has none: it was fitted "
                 "with other parameters, made by compact, or saved without"
             )
-        check_parameters_of_fit(self, *_UNREAD, adds=asked, anew="")
+        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, adds=asked, anew="")
         return self.seen_rows_
 
-    def _seen(self, training: Training) -> SeenRows:
+    def _make_seen_rows(self, training: Training) -> SeenRows:
         """What is kept of some rows."""
-        leaf = self._box().route(training.X, get_n_threads(self.n_jobs))
-        return SeenRows.of(training.X, training.y, training.weight, leaf, is_classifier(self))
+        leaf = self._grow_box().route(training.X, get_n_threads(self.n_jobs))
+        return SeenRows.from_rows(
+            training.X, training.y, training.weight, leaf, is_classifier(self)
+        )
 
-    def _box(self) -> Tree:
+    def _grow_box(self) -> Tree:
         """All cells of the box."""
-        self._slopes()
+        self._get_monotonic_signs()
         nowhere = np.zeros((1, self.n_features_in_))
-        return self._grower().grow(TrainingSamples(nowhere, max_depth=self.max_depth))
+        return self._get_grower().grow(TrainingSamples(nowhere, max_depth=self.max_depth))
 
-    def _learn(self, seen: SeenRows) -> None:
+    def _fit_seen_rows(self, seen: SeenRows) -> None:
         """Fit to rows by what is kept of them alone."""
-        tree = self._box()
-        about = seen.weight, mean_weight(seen.weight)
-        stats = self._summarise(tree, seen.leaf, seen.y, *about)
-        self._vote(tree.with_missing_nodes(_lacking(tree, seen)), stats, self._tuned([]))
+        tree = self._grow_box()
+        about = seen.weight, compute_mean_weight(seen.weight)
+        stats = self._compute_node_stats(tree, seen.leaf, seen.y, *about)
+        self._finish_fit(
+            tree.with_missing_nodes(_find_nodes_with_missing(tree, seen)), stats, self._tune([])
+        )
         self.seen_rows_ = seen
         if is_classifier(self):
             self.sample_hashes_, self._sample_counts = seen.known, seen.repeat_counts
 
-    def _taken_again(self, X: Any, y: Any, sample_weight: Any) -> SeenRows:
+    def _take_seen_rows(self, X: Any, y: Any, sample_weight: Any) -> SeenRows:
         """What is kept of rows that join or leave a fit, which knows their categories."""
         if (known := self.categories_) is not None:
-            _expect_no_more(known, known.with_those_of(X), self._feature_names())
-        return self._seen(self._take(X, y, sample_weight, again=True))
+            _check_no_new_categories(known, known.add_categories(X), self._feature_names())
+        return self._make_seen_rows(
+            self._prepare_training(X, y, sample_weight, reuse_encoding=True)
+        )
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -266,15 +272,15 @@ class UpdatableTree(TreeVoteEstimator):
         super().__restore__(stored)
         self.seen_rows_ = None
         if "seen_rows.hashes" in stored:
-            self.seen_rows_ = self._expect_seen(
+            self.seen_rows_ = self._check_seen_rows(
                 SeenRows.from_stored(stored.get_section("seen_rows"))
             )
 
-    def _expect_seen(self, seen: SeenRows) -> SeenRows:
+    def _check_seen_rows(self, seen: SeenRows) -> SeenRows:
         """Check that rows of a file are those of its fit."""
-        if reason := _why_not(self):
+        if reason := _explain_no_updates(self):
             raise ValueError(f"it holds rows of a fit that none can join: {reason}")
-        tree, of_classes = self._box(), is_classifier(self)
+        tree, of_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
         if not len(leaf) or not tree.is_leaf[leaf].all():
             raise ValueError("seen_rows.leaf must be leaves of the box")
@@ -290,7 +296,7 @@ class UpdatableTree(TreeVoteEstimator):
         return seen
 
 
-def _expect_no_more(known: Categories, joined: Categories, features: list[str]) -> None:
+def _check_no_new_categories(known: Categories, joined: Categories, features: list[str]) -> None:
     """Refuse categories beside those that are known, which stand behind them."""
     for feature, names, all_names in zip(features, known.names, joined.names, strict=True):
         if names is not None and all_names is not None and len(all_names) > len(names):
@@ -301,7 +307,7 @@ def _expect_no_more(known: Categories, joined: Categories, features: list[str]) 
 
 
 # What a fit learns of features and target, and what to call it.
-_LEARNED = {
+_COMPARED_ATTRIBUTES = {
     "number of features": "n_features_in_",
     "names of features": "feature_names_in_",
     "categories": "categories_",
@@ -317,7 +323,7 @@ def _are_equal(one: Any, two: Any) -> bool:
     return len(kinds) == 1 and np.array_equal(one, two)
 
 
-def _lacking(tree: Tree, seen: SeenRows) -> NDArray[np.bool_]:
+def _find_nodes_with_missing(tree: Tree, seen: SeenRows) -> NDArray[np.bool_]:
     """Nodes of a box at which some row lacks the value that is compared there, (m,)."""
     lacking = np.zeros(tree.n_nodes, dtype=bool)
     if seen.lacks is None:

@@ -62,7 +62,7 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
         )
     if not len(additive.trees):
         raise ValueError("model must have at least one tree, got 0")
-    counted_rows = None if background is None else model._new_rows(background)
+    counted_rows = None if background is None else model._encode_new_rows(background)
     rows_per_node = get_rows_per_node(additive, counted_rows, get_n_threads(model.n_jobs))
     rows_per_tree = np.split(rows_per_node, additive.trees.root[1:])
     trees: list[dict[str, Any]] = []

@@ -160,14 +160,14 @@ def _explain_rows(
     """Do `shapley_values`, or `banzhaf_values` with the quadrature of those."""
     model = check_additive(model)
     trees = get_additive_trees(model)
-    rows, row_values = model._rows_and_values(X)
-    others = None if background is None else model._new_rows(background)
+    rows, row_values = model._encode_with_raw_values(X)
+    others = None if background is None else model._encode_new_rows(background)
     if others is not None and others.dtype != rows.dtype:
         rows, others = rows.astype(np.float64), others.astype(np.float64)
     n_threads = get_n_threads(model.n_jobs)
     if others is not None and perturbation != "tree_path_dependent":
         base = trees.compute_outputs(others, n_threads).mean(axis=0)
-        added = compute_values(trees, rows, others, quadrature, n_threads)
+        added = compute_coalition_values(trees, rows, others, quadrature, n_threads)
     elif perturbation == "interventional":
         raise ValueError(
             'background must be an array of rows if feature_perturbation="interventional", got None'
@@ -176,14 +176,14 @@ def _explain_rows(
         rows_per_node = get_rows_per_node(trees, others, n_threads)
         base = trees.compute_mean_output(rows_per_node)
         trees = trees.with_rows_per_node(rows_per_node)
-        added = compute_values(trees, rows, None, quadrature, n_threads)
+        added = compute_coalition_values(trees, rows, None, quadrature, n_threads)
     fields = trees.build_explanation_fields(base, added)
     additive = quadrature is choose_shapley_points
     names = model._feature_names()
     return Explanation(feature_names=names, values=row_values, additive=additive, **fields)
 
 
-def compute_values(
+def compute_coalition_values(
     model: AdditiveTrees,
     X: NDArray[Any],
     background: NDArray[Any] | None,
@@ -196,26 +196,26 @@ def compute_values(
     children in proportion to `model.rows_per_node`.
     """
     if background is None:
-        return _compute_uniform_values(model, X, None, quadrature, n_threads)
+        return _compute_group_values(model, X, None, quadrature, n_threads)
     total = np.zeros((len(X), model.n_outputs, X.shape[1]))
     # Rows that go to both children are compared pair by pair, which takes longer.
     for rows in model.group_rows_by_routing(X):
         for others in model.group_rows_by_routing(background):
-            values = _compute_uniform_values(
+            values = _compute_group_values(
                 model, X[rows], background[others], quadrature, n_threads
             )
             total[rows] += values * (len(others) / len(background))
     return total
 
 
-def _compute_uniform_values(
+def _compute_group_values(
     model: AdditiveTrees,
     X: NDArray[Any],
     background: NDArray[Any] | None,
     quadrature: Quadrature,
     n_threads: int,
 ) -> Float64:
-    """Do `compute_values` where all rows have one path, or all rows may go to both children."""
+    """Do `compute_coalition_values` where all rows have one path, or all rows may go to both children."""
     tables = (X,) if background is None else (X, background)
     both, rows_per_node = model.get_fractional_routing(*tables)
     if background is None:

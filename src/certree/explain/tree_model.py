@@ -24,7 +24,7 @@ from certree.interface.arrays import Float64
 from certree.interface.fitted_state import available_if, get_snapshot, snapshot_method
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
-from certree.rows.training import TakesRows
+from certree.rows.training import RowInputMixin
 from certree.tree import Trees
 
 AnyTrees = TypeVar("AnyTrees", bound=Trees)
@@ -35,7 +35,7 @@ def has_numeric_leaves(model: TreeModel) -> bool:
     return get_snapshot(model)._has_numeric_leaves()
 
 
-class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
+class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     """Base class of models whose prediction is a function of a sum of leaf values.
 
     A subclass gives the trees by `_get_additive_trees`, the function by `_link`, and a description of
@@ -125,7 +125,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
             classes, or the number; its logarithm for "poisson", "gamma" and "tweedie". Several numbers
             are outputs "y[0]", "y[1]", ...; several quantiles are not sorted.
         """
-        rows, values = self._rows_and_values(X)
+        rows, values = self._encode_with_raw_values(X)
         fields = self._build_explanation_fields(*self._compute_contributions(rows))
         return Explanation(feature_names=self._feature_names(), values=values, **fields)
 

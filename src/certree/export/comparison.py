@@ -270,7 +270,7 @@ class _ModelWithRows:
     @cached_property
     def codes(self) -> Float64:
         """Rows as numbers and category codes, (n, p)."""
-        rows: Float64 = np.asarray(self.model._new_rows(self.X), dtype=np.float64)
+        rows: Float64 = np.asarray(self.model._encode_new_rows(self.X), dtype=np.float64)
         return rows
 
     @cached_property
@@ -279,7 +279,7 @@ class _ModelWithRows:
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:
             # The categories of these rows may be unknown to the model.
-            own_categories = Categories.of(self.X, categories.mask)
+            own_categories = Categories.learn(self.X, categories.mask)
             numbers = own_categories.encode(self.X)
             named = dict(enumerate(own_categories.names))
         columns = []

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from certree.export.formula import Formula
 from certree.export.onnx_graph import OPSET, Graph, make_class_labels, write_formula
 from certree.interface.extras import import_extra
-from certree.rows.training import TakesRows
+from certree.rows.training import RowInputMixin
 
 _ML_OPSET = 3
 # Options of skl2onnx: whether it adds nodes that turn probabilities into dictionaries.
@@ -29,7 +29,7 @@ def register_converters() -> None:
         If skl2onnx is not installed.
     """
     register = import_extra("skl2onnx", "onnx").update_registered_converter
-    for estimator in _iterate_exportable_estimators(TakesRows):
+    for estimator in _iterate_exportable_estimators(RowInputMixin):
         register(
             estimator,
             f"Certree{estimator.__name__}",
@@ -98,7 +98,7 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
     for j in range(formula.n_features):
         column = graph.add("Gather", rows, graph.constant([j], np.int64), axis=1)
         names = formula.get_categories(j)
-        if names is not None and _need_encoding(names):
+        if names is not None and _needs_encoding(names):
             categories = graph.constant(np.array([names], dtype=graph.dtype))
             is_equal = graph.cast(graph.add("Equal", column, categories), graph.dtype)
             code, n_matches = (
@@ -112,7 +112,7 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
     return graph.add("Concat", *columns, axis=1) if is_changed else rows
 
 
-def _need_encoding(names: Sequence[Any]) -> bool:
+def _needs_encoding(names: Sequence[Any]) -> bool:
     """Return whether categories are numbers that differ from their codes 0, 1, ..."""
     are_numbers = all(isinstance(name, int | float) for name in names)
     return are_numbers and list(names) != list(range(len(names)))

@@ -94,7 +94,7 @@ class Graph:
 
     def cast(self, name: str, dtype: Any) -> str:
         """Add a node that casts a value to a type, and return the name of its output."""
-        return self.add("Cast", name, to=_onnx_type(dtype))
+        return self.add("Cast", name, to=_get_onnx_type(dtype))
 
     def build(self, outputs: Sequence[_ValueInfo], inputs: Sequence[_ValueInfo] = ()) -> Any:
         """Return the nodes so far as a GraphProto, which a node of another graph runs."""
@@ -154,10 +154,10 @@ def make_class_labels(formula: Formula) -> NDArray[Any]:
 def _make_value_info(name: str, dtype: Any, shape: Sequence[int | None]) -> Any:
     """Return the description of an input or output of a graph."""
     make = import_extra("onnx.helper", "onnx")
-    return make.make_tensor_value_info(name, _onnx_type(dtype), shape)
+    return make.make_tensor_value_info(name, _get_onnx_type(dtype), shape)
 
 
-def _onnx_type(dtype: Any) -> int:
+def _get_onnx_type(dtype: Any) -> int:
     """Return the number of a dtype in ONNX."""
     number: int = import_extra("onnx.helper", "onnx").np_dtype_to_tensor_dtype(np.dtype(dtype))
     return number
@@ -344,7 +344,7 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
     else:
         ranked, predicted = _write_probabilities(graph, formula, scores)
         _write_label(graph, formula, ranked, outputs[0])
-    graph.add("Cast", predicted, output=outputs[-1], to=_onnx_type(graph.dtype))
+    graph.add("Cast", predicted, output=outputs[-1], to=_get_onnx_type(graph.dtype))
 
 
 def _write_numbers(graph: Graph, formula: Formula, scores: str) -> str:
@@ -414,7 +414,7 @@ def _write_blend(graph: Graph, formula: Formula, rows: str, outputs: list[str]) 
     if formula.classes is not None:
         _write_label(graph, formula, scores, outputs[0])
         predicted = _write_normalization(graph, scores)
-    graph.add("Cast", predicted, output=outputs[-1], to=_onnx_type(graph.dtype))
+    graph.add("Cast", predicted, output=outputs[-1], to=_get_onnx_type(graph.dtype))
 
 
 def _write_column(graph: Graph, vector: str) -> str:

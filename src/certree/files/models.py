@@ -146,7 +146,7 @@ def _digest_unused_texts(model: Any) -> None:
         is_unused = np.ones(model.n_features_in_, dtype=np.bool_)
         for trees in forests:
             is_unused[trees.feature[~trees.is_leaf]] = False
-        model.categories_ = model.categories_.without_texts(is_unused)
+        model.categories_ = model.categories_.digest_texts(is_unused)
 
 
 def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:

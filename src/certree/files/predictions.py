@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.certified_numbers import CertifiedNumbers
+from certree.certificates.certified_regression import CertifiedRegressorMixin
 from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
@@ -63,7 +63,7 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     if isinstance(model, BoostedTrees) and hasattr(model, "predict_std"):
         names = [name.replace("probability", "std", 1) for name in columns] or ["std"]
         columns |= dict(zip(names, np.atleast_2d(model.predict_std(X).T), strict=True))
-    if isinstance(model, CertifiedNumbers) and len(model.certificates_) > 1:
+    if isinstance(model, CertifiedRegressorMixin) and len(model.certificates_) > 1:
         columns |= dict(zip(("lower", "upper"), model.predict_interval(X).T, strict=True))
     predictions: NDArray[Any] = np.asarray(predicted)
     if predictions.ndim > 1:

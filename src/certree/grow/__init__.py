@@ -1,14 +1,14 @@
 """2 TREE: how a grower grows T0."""
 
-from certree.grow.binned import BinnedGrower, CountedTree, GrownForest
+from certree.grow.binned_grower import BinnedGrower, CountedTree, GrownForest
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, grow_cart
 from certree.grow.dyadic import Dyadic, dyadic_resolution, grow_dyadic
 from certree.grow.grid import Grid, dyadic_grid
 from certree.grow.grower import Grower
-from certree.grow.growing import TrainingSamples
 from certree.grow.kd import KD, grow_kd
 from certree.grow.sklearn_tree import SklearnTree, from_sklearn
+from certree.grow.training_samples import TrainingSamples
 
 # fmt: off
 __all__ = [

@@ -14,11 +14,11 @@ from certree._core import bin_features, bin_sparse_features, coarsen_bins
 from certree.interface.arrays import Float64, Int32, Int64, check_matrix, get_csr_arrays
 from certree.interface.signatures import validate_arguments
 from certree.interface.threads import get_n_threads
-from certree.rows.categories import categorical_mask
-from certree.rows.features import FeatureColumns
+from certree.rows.categories import make_categorical_mask
+from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices
-from certree.rows.hashes import sample_hashes
-from certree.rows.sparse_rows import AnyColumns, SparseColumns
+from certree.rows.hashes import hash_samples
+from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
 
 UInt8 = NDArray[np.uint8]
 
@@ -29,7 +29,7 @@ EDGE_ROWS = 2**17
 CACHE = 2**23
 
 
-class StoredCodes(NamedTuple):
+class SparseCodes(NamedTuple):
     """Codes of a table most of whose values are 0: of those that lie in other bins than 0 does.
 
     Attributes
@@ -57,12 +57,12 @@ class StoredCodes(NamedTuple):
         """Codes as a sparse matrix (n, p), which keeps those that are 0."""
         return csc_array((self.code, self.row, self.start), shape=(self.n_rows, len(self.zero)))
 
-    def at(self, rows: Indices) -> StoredCodes:
+    def at(self, rows: Indices) -> SparseCodes:
         """Some of the rows, by their numbers."""
         start, row, code, _ = get_csr_arrays(self._matrix[rows].tocsc().T)
-        return StoredCodes(start, row, code, self.zero, len(rows))
+        return SparseCodes(start, row, code, self.zero, len(rows))
 
-    def by_row(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
+    def transpose_codes(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
         """Where those of each row start, features, codes, and codes of 0, of rows in an order."""
         rows = self._matrix.tocsr()
         start, feature, code, _ = get_csr_arrays(rows if order is None else rows[order])
@@ -88,7 +88,7 @@ class Bins:
 
     Parameters
     ----------
-    codes : ndarray of uint8, shape (p, n), or StoredCodes
+    codes : ndarray of uint8, shape (p, n), or SparseCodes
         Bin of each value, 255 where it is missing; of sparse rows in a form of their own.
     n_bins : ndarray of int32, shape (p,)
         Number of bins of each feature.
@@ -108,12 +108,12 @@ class Bins:
     Examples
     --------
     >>> from certree.grow import Bins
-    >>> bins = Bins.of([[0.5, 2.0], [0.1, float("nan")], [0.5, 1.0]])
+    >>> bins = Bins.from_table([[0.5, 2.0], [0.1, float("nan")], [0.5, 1.0]])
     >>> bins.codes.tolist(), bins.n_bins.tolist()
     ([[1, 0, 1], [1, 255, 0]], [2, 2])
     """
 
-    codes: UInt8 | StoredCodes
+    codes: UInt8 | SparseCodes
     n_bins: Int32
     bin_start: Int64
     low: Float64
@@ -130,7 +130,7 @@ class Bins:
     @classmethod
     def of(
         cls,
-        X: ArrayLike | AnyColumns,
+        X: ArrayLike | DenseOrSparseFeatures,
         categorical: ArrayLike | None = None,
         *,
         max_bins: int = MISSING,
@@ -180,11 +180,11 @@ class Bins:
         how = telling, (max_bins, bool(fine_ends)), get_n_threads(n_jobs)
         codes: Any
         made: Any
-        if isinstance(features, SparseColumns):
+        if isinstance(features, SparseFeatures):
             if category.any():
                 raise ValueError("sparse rows hold numbers alone, but categorical names categories")
             start, row, code, zero, *made = bin_sparse_features(features.by_feature(), *how)
-            codes = StoredCodes(start, row, code, zero, n)
+            codes = SparseCodes(start, row, code, zero, n)
         else:
             codes, *made = bin_features(features.columns, telling, category, *how[1:])
         n_bins, bin_start, low, high, *levels = made
@@ -192,22 +192,22 @@ class Bins:
 
     def at(self, rows: Indices) -> Bins:
         """Some of the rows, by their numbers, in the same bins."""
-        if isinstance(self.codes, StoredCodes):
+        if isinstance(self.codes, SparseCodes):
             return replace(self, codes=self.codes.at(rows))
         return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
 
     @property
-    def codes_both_ways(self) -> StoredCodes | tuple[UInt8, UInt8]:
+    def codes_by_feature_and_row(self) -> SparseCodes | tuple[UInt8, UInt8]:
         """The codes; and by row, too, where small cells are found faster by them."""
-        if isinstance(self.codes, StoredCodes):
+        if isinstance(self.codes, SparseCodes):
             return self.codes
         if not len(self._of_rows):
-            object.__setattr__(self, "_of_rows", by_row(self.codes))
+            object.__setattr__(self, "_of_rows", transpose_codes(self.codes))
         return self.codes, self._of_rows
 
     def column(self, j: int) -> UInt8:
         """Codes of a feature, (n,)."""
-        return self.codes.column(j) if isinstance(self.codes, StoredCodes) else self.codes[j]
+        return self.codes.column(j) if isinstance(self.codes, SparseCodes) else self.codes[j]
 
     def ends(self, j: int) -> tuple[Float64, Float64]:
         """Smallest and largest value in each bin of a feature, (n_bins,)."""
@@ -245,7 +245,7 @@ class Bins:
             raise ValueError(f"key must lie in 0 .. 2^64 - 1, got {key!r}")
         if n_edges >= MISSING:
             return self
-        if isinstance(self.codes, StoredCodes):
+        if isinstance(self.codes, SparseCodes):
             raise TypeError("coarser bins are those of dense rows, but these are sparse")
         made: Any = coarsen_bins(self.codes, self.kept, n_edges, key, feature_order)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
@@ -259,7 +259,7 @@ class Bins:
     def n_rows(self) -> int:
         """Number of rows, n."""
         codes = self.codes
-        return codes.n_rows if isinstance(codes, StoredCodes) else codes.shape[1]
+        return codes.n_rows if isinstance(codes, SparseCodes) else codes.shape[1]
 
     @property
     def kept(self) -> tuple[Any, ...]:
@@ -268,22 +268,22 @@ class Bins:
         return (*numbers, self.category, self.level_start, self.levels, self.level_bin)
 
 
-def by_row(codes: UInt8) -> UInt8:
+def transpose_codes(codes: UInt8) -> UInt8:
     """Codes (p, n) once more, row by row, (n, p); no rows where there are so few that none is far."""
     if codes.size <= CACHE:
         return np.zeros((0, 0), np.uint8)
     return np.ascontiguousarray(codes.T)
 
 
-def _features_of(given: Any) -> AnyColumns:
+def _features_of(given: Any) -> DenseOrSparseFeatures:
     """Features of rows of any kind, checked unless they have been."""
-    if isinstance(given, FeatureColumns | SparseColumns):
+    if isinstance(given, DenseFeatures | SparseFeatures):
         return given
     if not issparse(given):
-        return FeatureColumns((check_matrix(given),))
+        return DenseFeatures((check_matrix(given),))
     rows: Any = given
     check_matrix(rows.data[:, None])
-    return SparseColumns.of(rows.tocsr().astype(np.float64))
+    return SparseFeatures.from_csr(rows.tocsr().astype(np.float64))
 
 
 def no_rows(p: int, categorical: ArrayLike | None = None) -> Bins:
@@ -300,18 +300,18 @@ def _category(
     categorical: ArrayLike | None, p: int, names: Sequence[str] | None
 ) -> NDArray[np.uint8]:
     """Whether each feature holds categories, (p,)."""
-    mask = categorical_mask(categorical, p, names)
+    mask = make_categorical_mask(categorical, p, names)
     category = np.zeros(p, dtype=np.uint8)
     category[:] = False if mask is None else mask
     category.setflags(write=False)
     return category
 
 
-def edges_first(features: AnyColumns, rows: Int32, order: Int32 | None = None) -> Int32:
+def edges_first(features: DenseOrSparseFeatures, rows: Int32, order: Int32 | None = None) -> Int32:
     """Numbers of all rows (n,), those first that edges are told from: with the smallest hashes.
 
     Rows that are equal can stand for each other.
     """
     if len(rows) <= EDGE_ROWS:
         return rows
-    return rows[np.argpartition(sample_hashes(*features.parts, order=order), EDGE_ROWS)]
+    return rows[np.argpartition(hash_samples(*features.tables, order=order), EDGE_ROWS)]

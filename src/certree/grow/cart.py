@@ -14,24 +14,24 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from certree._core import grow_cart as core_grow_cart
-from certree.grow.binned import BinnedGrower
+from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import MISSING, Bins
-from certree.grow.growing import (
+from certree.grow.threshold_placement import place_thresholds
+from certree.grow.training_samples import (
     GrowthSettings,
     MaxDepth,
     MonotonicCst,
     TrainingSamples,
-    expect_counts,
-    number_of_features,
-    number_of_rows,
+    expect_poisson_targets,
+    resolve_max_features,
+    resolve_row_count,
 )
-from certree.grow.threshold_placement import place_thresholds
 from certree.interface.arrays import MAX_SETTING, Float64, Int32, check_nonnegative
 from certree.interface.parameter_aliases import translate_value
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.threads import get_n_threads
-from certree.rows.hashes import order_of_targets
-from certree.rows.relative_weights import integer_weights
+from certree.rows.hashes import order_targets
+from certree.rows.relative_weights import compute_integer_weights
 from certree.tree import Tree
 
 ClassCriterion = Literal["gini", "entropy", "misclassification", "log_loss"]
@@ -134,8 +134,8 @@ class Cart(BaseEstimator):
     PACBayesTreeClassifier(grower=Cart(criterion='gini', max_leaf_nodes=64))
     """
 
-    sees_rows = True
-    keeps_slopes = True
+    depends_on_rows = True
+    supports_monotonic_cst = True
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class Cart(BaseEstimator):
             y = y.astype(np.float64)
             rows = replace(rows, y=y)
         if self.criterion == "poisson" and rows.n_targets == 1:
-            expect_counts(y, are_all=rows.indices is None)
+            expect_poisson_targets(y, are_all=rows.indices is None)
         if self.max_bins is not None:
             return self._grow_on_bins(rows)
         tree = self._grow_on_values(rows)
@@ -182,13 +182,13 @@ class Cart(BaseEstimator):
         p, y = rows.X.shape[1], np.asarray(rows.y)
         response = self._response(rows)
         if rows.slopes is not None:
-            expect_slopes_fit(rows, 0 if response["y"] is None else int(y.max()) + 1)
+            expect_monotonic_support(rows, 0 if response["y"] is None else int(y.max()) + 1)
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
         summed = rows.total_weight * rows.n_targets
         least = _least_gain(self.min_impurity_decrease, summed, response.pop("unit"))
-        leaf = number_of_rows("min_samples_leaf", self.min_samples_leaf, 1, len(rows))
-        split = number_of_rows("min_samples_split", self.min_samples_split, 2, len(rows))
+        leaf = resolve_row_count("min_samples_leaf", self.min_samples_leaf, 1, len(rows))
+        split = resolve_row_count("min_samples_split", self.min_samples_split, 2, len(rows))
         n_looked_at = _n_features(self.max_features, p)
         draws = self.splitter == "random" or n_looked_at < p
         order, place = rows.ranked or (None, None)
@@ -227,18 +227,18 @@ class Cart(BaseEstimator):
             raise ValueError(
                 f"max_bins={self.max_bins!r} takes one target, got y of {rows.n_targets} columns"
             )
-        self.expect_settings_on_bins()
-        criterion = self.criterion_on_bins(y)
+        self.expect_histogram_settings()
+        criterion = self.resolve_histogram_criterion(y)
         numeric = criterion in _OF_NUMBERS
         if not numeric:
             y, n_classes = _classes(y)
         if rows.slopes is not None:
-            expect_slopes_fit(rows, 0 if numeric else n_classes)
-        bins = rows.on_bins(self.number_of_bins)
-        weight = None if rows.weight is None else integer_weights(rows.weight)
+            expect_monotonic_support(rows, 0 if numeric else n_classes)
+        bins = rows.on_bins(self.checked_max_bins)
+        weight = None if rows.weight is None else compute_integer_weights(rows.weight)
         if weight is not None and (weight == 1).all():
             weight = None
-        grower = self.binned_grower(bins, bins.n_rows, rows)
+        grower = self.make_binned_grower(bins, bins.n_rows, rows)
         if not numeric:
             grown = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=weight)
         else:
@@ -249,21 +249,21 @@ class Cart(BaseEstimator):
         return grown.trees.tree(0)
 
     @property
-    def adds_up_in_any_order(self) -> bool:
+    def has_exact_sums(self) -> bool:
         """Whether no order of the rows changes a bit of a tree."""
         return self.max_bins is not None
 
-    def expect_settings_on_bins(self) -> None:
+    def expect_histogram_settings(self) -> None:
         """Refuse what cuts between bins do not take."""
         self._expect_settings()
-        max_bins = self.number_of_bins
+        max_bins = self.checked_max_bins
         if self.min_weight_fraction_leaf != 0:
             raise ValueError(
                 "min_weight_fraction_leaf takes max_bins=None, which looks at every cut, got "
                 f"max_bins={max_bins!r}"
             )
 
-    def criterion_on_bins(self, y: NDArray[Any]) -> Any:
+    def resolve_histogram_criterion(self, y: NDArray[Any]) -> Any:
         """What impurity is called that cuts between bins lower, for targets like these."""
         criterion = self._known_criterion(y)
         if criterion not in _OF_BINS:
@@ -293,9 +293,11 @@ class Cart(BaseEstimator):
             max_leaves=most or None,
             max_depth=rows.depth_limit,
             min_samples_split=ceil(
-                number_of_rows("min_samples_split", self.min_samples_split, 2, n)
+                resolve_row_count("min_samples_split", self.min_samples_split, 2, n)
             ),
-            min_samples_leaf=ceil(number_of_rows("min_samples_leaf", self.min_samples_leaf, 1, n)),
+            min_samples_leaf=ceil(
+                resolve_row_count("min_samples_leaf", self.min_samples_leaf, 1, n)
+            ),
             min_gain=self.min_impurity_decrease,
             order="best" if most else "depth",
             monotonic_cst=rows.slopes,
@@ -397,7 +399,7 @@ def grow_cart(
     >>> float(grow_cart([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]).threshold[0])
     3.0
     """
-    rows = TrainingSamples.of(
+    rows = TrainingSamples.from_arrays(
         X,
         y,
         sample_weight,
@@ -435,7 +437,7 @@ def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
             f"criterion={criterion!r} takes one target, got y of {rows.n_targets} columns"
         )
     y = np.asarray(rows.y)
-    y = y[:, order_of_targets(y, rows.X, order=rows.feature_order)]
+    y = y[:, order_targets(y, rows.X, order=rows.feature_order)]
     if criterion != "squared":
         return y
     distances = [_in_deviations(one.astype(np.float64), rows.relative_weight) for one in y.T]
@@ -504,18 +506,18 @@ def _least_gain(least: Any, n: float, unit: int) -> float:
         return float(np.ldexp(least * n, -unit))
 
 
-def cart_on_bins(grower: Any) -> Cart:
+def expect_histogram_cart(grower: Any) -> Cart:
     """A grower that sums over bins suffice for; others are refused, as of rows that lie elsewhere."""
     if not isinstance(grower, Cart) or grower.max_bins is None:
         raise ValueError(
             "rows that lie elsewhere take grower=Cart(max_bins=255), or fewer bins, got "
             f"grower={grower!r}"
         )
-    grower.expect_settings_on_bins()
+    grower.expect_histogram_settings()
     return grower
 
 
-def expect_slopes_fit(rows: Any, n_classes: int) -> None:
+def expect_monotonic_support(rows: Any, n_classes: int) -> None:
     """Refuse slopes that no tree of these rows can keep to; 0 classes are numbers."""
     if rows.n_targets > 1:
         raise ValueError(f"monotonic_cst takes one target, got y of {rows.n_targets} columns")
@@ -549,7 +551,7 @@ def _n_features(given: Any, p: int) -> int:
             f'max_features must be None, "sqrt", "log2", a whole number in 1 .. {p} or a share in '
             f"(0, 1], got {given!r}"
         )
-    return number_of_features(given, p) or p
+    return resolve_max_features(given, p) or p
 
 
 def _key(random_state: int | RandomState | None) -> int:

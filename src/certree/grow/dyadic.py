@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from certree._core import grow_dyadic as core_grow_dyadic
-from certree.grow.growing import DEEPEST, MaxDepth, TrainingSamples
 from certree.grow.threshold_placement import place_thresholds
+from certree.grow.training_samples import MAX_DEPTH, MaxDepth, TrainingSamples
 from certree.interface.arrays import check_nonnegative
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.threads import get_n_threads
@@ -62,7 +62,7 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     return halvings
 
 
-def resolution_of(grower: object) -> Any:
+def get_resolution(grower: object) -> Any:
     """The resolution that a grower is asked for; None where it has none."""
     return getattr(grower, "resolution", None)
 
@@ -118,8 +118,8 @@ class Dyadic(BaseEstimator):
     PrunedTreeClassifier(grower=Dyadic(resolution='paper'), rule='square-root')
     """
 
-    sees_rows = True
-    keeps_slopes = False
+    depends_on_rows = True
+    supports_monotonic_cst = False
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Dyadic(BaseEstimator):
         rules = rows.stopping(self.min_samples_split)
         even = even_depth(rows, self.resolution, self.exponent)
         if even is not None:
-            rules["max_depth"] = min(DEEPEST, even)
+            rules["max_depth"] = min(MAX_DEPTH, even)
         pure = self.stop_when_pure and self.resolution is None
         columns = core_grow_dyadic(
             rows.X,
@@ -198,5 +198,5 @@ def grow_dyadic(
     >>> float(grow_dyadic([[0.0], [1.0], [5.0], [8.0]], max_depth=1).threshold[0])
     4.0
     """
-    rows = TrainingSamples.of(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
+    rows = TrainingSamples.from_arrays(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
     return Dyadic(**switches).grow(rows)

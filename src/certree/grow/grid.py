@@ -8,13 +8,13 @@ from sklearn.base import BaseEstimator
 
 from certree._core import choose_thresholds
 from certree.grow.dyadic import Resolution, even_depth
-from certree.grow.growing import TrainingSamples
+from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import check_column
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.tree import LEAF, Tree
 
 # A million leaves; what is kept of a node takes some hundred bytes.
-DEEPEST_GRID = 20
+MAX_GRID_DEPTH = 20
 
 
 class Grid(BaseEstimator):
@@ -41,8 +41,8 @@ class Grid(BaseEstimator):
     CertifiedTreeClassifier(grower=Grid(box=[[0, 0], [1, 1]]))
     """
 
-    sees_rows = False
-    keeps_slopes = False
+    depends_on_rows = False
+    supports_monotonic_cst = False
 
     def __init__(
         self, box: ArrayLike, *, resolution: Resolution = None, exponent: float | None = None
@@ -58,7 +58,7 @@ class Grid(BaseEstimator):
         depth = even_depth(rows, self.resolution, self.exponent)
         if depth is None:
             limit = int(np.log2(len(rows))) if rows.max_depth is None else rows.depth_limit
-            depth = min(limit, DEEPEST_GRID)
+            depth = min(limit, MAX_GRID_DEPTH)
         return dyadic_grid(low, high, depth)
 
 
@@ -101,8 +101,8 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
         )
     if not np.isfinite(corners).all() or not (corners[0] < corners[1]).all():
         raise ValueError("low and high must be finite, and low below high in every feature")
-    if not 0 <= depth <= DEEPEST_GRID:
-        raise ValueError(f"depth must lie in 0 .. {DEEPEST_GRID}, got {depth!r}")
+    if not 0 <= depth <= MAX_GRID_DEPTH:
+        raise ValueError(f"depth must lie in 0 .. {MAX_GRID_DEPTH}, got {depth!r}")
     p = len(corners[0])
     bottoms, tops = (corner[None].copy() for corner in corners)  # of the cells of one level
     feature, threshold = [], []

@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
-from certree.grow.growing import TrainingSamples
 from certree.grow.kd import KD
 from certree.grow.sklearn_tree import SklearnTree
+from certree.grow.training_samples import TrainingSamples
 from certree.rows.folds import Fold
 from certree.tree import Tree
 
@@ -16,9 +16,9 @@ class Grower(Protocol):
     """A way to grow T0; its parameters are the switches of growth."""
 
     # Whether rows have a part in the tree, so that those that grow it must not certify it.
-    sees_rows: bool
+    depends_on_rows: bool
     # Whether cuts keep to monotonic constraints.
-    keeps_slopes: bool
+    supports_monotonic_cst: bool
 
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
@@ -36,7 +36,7 @@ def grow_trees(
     """
     trees = []
     for fold in folds:
-        part = rows if fold is None else rows.part(fold.grow)
+        part = rows if fold is None else rows.part(fold.train)
         trees.append(grower.grow(part))
         advance()
     return trees
@@ -45,7 +45,7 @@ def grow_trees(
 GROWERS = {"cart": Cart, "dyadic": Dyadic, "kd": KD}
 
 
-def grower_of(value: Any, **switches: Any) -> Grower:
+def resolve_grower(value: Any, **switches: Any) -> Grower:
     """The grower that a name, an object or a decision tree of scikit-learn means.
 
     Parameters

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from certree._core import grow_kd as core_grow_kd
-from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.grow.threshold_placement import place_thresholds
+from certree.grow.training_samples import MaxDepth, TrainingSamples
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.threads import get_n_threads
 from certree.tree import Tree
@@ -47,8 +47,8 @@ class KD(BaseEstimator):
     PACBayesTreeClassifier(grower=KD(axis='cycle'))
     """
 
-    sees_rows = True
-    keeps_slopes = False
+    depends_on_rows = True
+    supports_monotonic_cst = False
 
     def __init__(
         self, axis: Axis = "spread", *, min_samples_split: float = 2, stop_when_pure: bool = True
@@ -118,5 +118,5 @@ def grow_kd(
     >>> float(grow_kd([[0.0], [1.0], [5.0], [6.0]], max_depth=1).threshold[0])
     3.0
     """
-    rows = TrainingSamples.of(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
+    rows = TrainingSamples.from_arrays(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
     return KD(**switches).grow(rows)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from certree.grow.growing import TrainingSamples
 from certree.grow.threshold_placement import place_thresholds
+from certree.grow.training_samples import TrainingSamples
 from certree.interface.signatures import validate_arguments
 from certree.tree import LEAF, Tree
 
@@ -21,8 +21,8 @@ class SklearnTree(BaseEstimator):
         It is cloned and fitted. Without a random state of its own it has that of the fit.
     """
 
-    sees_rows = True
-    keeps_slopes = False
+    depends_on_rows = True
+    supports_monotonic_cst = False
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
@@ -63,7 +63,7 @@ def from_sklearn(estimator: Any) -> Tree:
     source: Any = getattr(estimator, "tree_", None)
     if not all(hasattr(source, name) for name in ("children_left", "feature", "threshold")):
         raise TypeError(f"expected a fitted scikit-learn decision tree, got {estimator!r}")
-    inner, number = np.flatnonzero(source.children_left != -1), numbers_from_sklearn(source)
+    inner, number = np.flatnonzero(source.children_left != -1), map_sklearn_nodes(source)
     feature = np.zeros(source.node_count, dtype=np.int32)
     threshold = np.zeros(source.node_count)
     left = np.full(source.node_count, LEAF, dtype=np.int32)
@@ -78,7 +78,7 @@ def from_sklearn(estimator: Any) -> Tree:
     return Tree(feature, threshold, left, chain, int(source.n_features), missing_left)
 
 
-def numbers_from_sklearn(source: Any) -> NDArray[np.intp]:
+def map_sklearn_nodes(source: Any) -> NDArray[np.intp]:
     """Say which node of `from_sklearn` is which of a ``tree_``.
 
     scikit-learn numbers nodes in preorder. Pairs of siblings, in the order of their parents, keep

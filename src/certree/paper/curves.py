@@ -8,7 +8,7 @@ import numpy as np
 from certree.interface.extras import import_extra
 from certree.paper.figure2 import Curve
 from certree.paper.protocol import PRUNING
-from certree.paper.rates import Rate, log_n_over_n
+from certree.paper.rates import Rate, compute_log_n_over_n
 from certree.paper.table2 import Line
 from certree.show.style import (
     BLACK,
@@ -197,7 +197,7 @@ def _draw_rate(ax: Any, rate: Rate) -> None:
     if np.isnan(rate.theory) or np.isnan(rate.fitted.value):
         return
     label = f"{rate.fitted.rounded(2)} ({rate.theory:.2f})"
-    ratio = log_n_over_n(rate.fitted_rows)
+    ratio = compute_log_n_over_n(rate.fitted_rows)
     # The line passes through the middle of the fitted sizes.
     height = np.exp(np.mean(np.log(mean[-len(ratio) :]) - rate.theory * np.log(ratio)))
     ax.plot(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.certificates.certificate import log_chance
+from certree.certificates.certificate import compute_log_delta
 from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import MAX_SETTING, Float64
@@ -153,7 +153,7 @@ def excess_posterior(
     """
     rows = float(stats.check_tree(tree).n[0])
     cost = stats.errors + rows * check_cost(tree, penalty)
-    return _build_family(tree, cost, prior).solve(bounds.expect_temperature(lambda_error))
+    return _build_family(tree, cost, prior).solve(bounds.check_lambda_error(lambda_error))
 
 
 @validate_arguments
@@ -214,8 +214,8 @@ def gibbs_excess_bound(
     mean_penalty = float(weight @ check_cost(tree, penalty))
     excess = (float(weight @ stats.errors) - float(bayes_errors)) / rows if rows else 0.0
     complexity = kl_divergence(tree, posterior, prior)
-    bound = bounds.pac_bayes_at(
-        excess + mean_penalty, rows, complexity, log_chance(delta), lambda_error
+    bound = bounds.pac_bayes_fixed_lambda(
+        excess + mean_penalty, rows, complexity, compute_log_delta(delta), lambda_error
     )
     return min(bound, 1.0)
 
@@ -308,7 +308,7 @@ def compute_excess_bound(
     parameters are those of `excess_bound`.
     """
     rows = expect_problem(tree, population, n, bayes_risk, 8)
-    log_delta = -math.log(rows) if delta is None else log_chance(delta)
+    log_delta = -math.log(rows) if delta is None else compute_log_delta(delta)
     # The first term bounds by how much the best pruning's error rate exceeds its mean. The second one
     # bounds the contribution of failures to the mean excess.
     deviation = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
@@ -319,7 +319,7 @@ def compute_excess_bound(
         leaf_penalty = float(pruning.weight @ penalty)
         nats = compute_complexity(pruning)
         excess = compute_excess(risk, bayes_risk) + leaf_penalty + deviation
-        gibbs = bounds.pac_bayes_at(excess, rows, nats, log_delta, lam)
+        gibbs = bounds.pac_bayes_fixed_lambda(excess, rows, nats, log_delta, lam)
         vote = oracle_excess(gibbs, population.n_classes)
         return OracleBound(min(vote, 1.0), min(gibbs, 1.0), lam, pruning, risk, leaf_penalty, nats)
 
@@ -355,6 +355,6 @@ def minimise_over_temperatures(
 ) -> OracleBound:
     """Return the bound at an inverse temperature, or the lowest one over a grid if it is None."""
     if lambda_error is not None:
-        return compute_bound(bounds.expect_temperature(lambda_error))
+        return compute_bound(bounds.check_lambda_error(lambda_error))
     candidates = map(compute_bound, _TEMPERATURES.tolist())
     return min(candidates, key=lambda bound: bound.gibbs_excess)

@@ -10,12 +10,12 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from certree.estimators.tune import Candidate, GrownFold, Objective, OneLaw, tune
+from certree.estimators.tune import Candidate, GrownFold, Objective, SingleSearch, tune
 from certree.files.tables import Table, load
 from certree.grow.dyadic import Dyadic
 from certree.grow.grower import Grower, grow_trees
-from certree.grow.growing import TrainingSamples
 from certree.grow.kd import KD
+from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Int32
 from certree.interface.progress import show_progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
@@ -63,7 +63,7 @@ class ExperimentMethod:
     name: str
     candidate: Candidate
     n_temperatures: int = 1
-    search: OneLaw = "joint"
+    search: SingleSearch = "joint"
     two_classes: bool = False
 
 
@@ -197,7 +197,7 @@ def evaluate_methods(
         leaf = tree.route(X, 1)
         stats, validation = (
             count_by_leaf(tree, leaf[rows], y[rows], None, n_classes)
-            for rows in (fold.grow, fold.judge)
+            for rows in (fold.train, fold.validation)
         )
         return GrownFold(tree, stats, validation.table)
 
@@ -231,7 +231,7 @@ def evaluate_methods(
 
 def _tune(method: ExperimentMethod, folds: Sequence[GrownFold]) -> tuple[float, ...]:
     """Choose the inverse temperatures with the fewest cross-validation errors."""
-    objective = Objective.of(folds, method.candidate, "error")
+    objective = Objective.for_candidate(folds, method.candidate, "error")
     return tune(objective, [None] * method.n_temperatures, method.search)
 
 

@@ -327,7 +327,7 @@ def _fit_rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Tr
     )
 
 
-def log_n_over_n(rows: Sequence[int]) -> Float64:
+def compute_log_n_over_n(rows: Sequence[int]) -> Float64:
     """Compute ``log n / n``, of which rates are powers."""
     n = np.asarray(rows, dtype=np.float64)
     return np.log(n) / n
@@ -352,7 +352,7 @@ def fit_exponent(rows: Sequence[int], excess: Sequence[float]) -> Mean:
     errors = np.asarray(excess)
     if len(rows) < 2 or not (errors > 0).all():
         return Mean(np.nan, np.nan)
-    x, y = np.log(log_n_over_n(rows)), np.log(errors)
+    x, y = np.log(compute_log_n_over_n(rows)), np.log(errors)
     x, y = x - x.mean(), y - y.mean()
     slope = float(x @ y / (x @ x))
     degrees_of_freedom = len(rows) - 2

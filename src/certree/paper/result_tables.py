@@ -18,8 +18,8 @@ from certree.paper.table2 import (
     DistantRatio,
     Line,
     Mean,
+    compute_mean_ratios,
     find_distant_ratios,
-    mean_ratios,
     write_notes,
 )
 
@@ -42,7 +42,7 @@ def format_table1(sizes: Sequence[DatasetSize]) -> Iterator[RichTable | str]:
 
 def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
     """Yield Table 2, one table for each grower, its notes, and the ratios far from the paper's."""
-    means = mean_ratios(table)
+    means = compute_mean_ratios(table)
     for grower in dict.fromkeys(line.grower for line in table):
         rows = [line for line in table if line.grower == grower]
         methods = [name for name in METHODS if any(name in line.ratios for line in rows)]

@@ -275,7 +275,7 @@ def _summarise_group(group: Sequence[Outcome]) -> Line:
     )
 
 
-def mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
+def compute_mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
     """Compute the mean ratio of each method over the data sets, by grower."""
     means: dict[str, dict[str, float]] = {}
     for grower in dict.fromkeys(line.grower for line in table):
@@ -346,7 +346,7 @@ def to_json(outcomes: Sequence[Outcome], table: Sequence[Line]) -> dict[str, Any
         "experiment": "table2",
         "outcomes": [asdict(outcome) for outcome in outcomes],
         "table": [asdict(line) for line in table],
-        "mean_ratios": mean_ratios(table),
+        "mean_ratios": compute_mean_ratios(table),
         "far_from_paper": [
             {
                 "grower": ratio.line.grower,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from certree.certificates.certificate import log_chance
+from certree.certificates.certificate import compute_log_delta
 from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.priors import size_prior
@@ -103,7 +103,7 @@ def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.
 
 def _log_regions(tree: Tree, delta: float) -> float:
     """Compute the log of the number of regions of a tree divided by delta."""
-    return math.log(tree.n_cells) - log_chance(delta)
+    return math.log(tree.n_cells) - compute_log_delta(delta)
 
 
 @validate_arguments
@@ -215,7 +215,7 @@ def chernoff_oracle_bound(
     `oracle_excess`.
     """
     rows = expect_problem(tree, population, n, bayes_risk, 1)
-    confidence_nats = 2 * (math.log(2) - log_chance(delta)) + bounds.log_xi(rows)
+    confidence_nats = 2 * (math.log(2) - compute_log_delta(delta)) + bounds.log_xi(rows)
 
     def compute_bound(lam: float) -> OracleBound:
         factor = math.expm1(lam) / lam

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from certree._core import bin_categories, choose_bin_edges, distinct_values, encode_numbers
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
-from certree.rows.features import FeatureColumns
-from certree.rows.hashes import sample_hashes
+from certree.rows.features import DenseFeatures
+from certree.rows.hashes import hash_samples
 
 # So many more standard deviations of rows are kept than edges are told by, as few rows are equal.
 _SPARE = 8.0
@@ -22,7 +22,7 @@ _SPARE = 8.0
 Values = Float64 | None | tuple[Int32, Int64]
 
 
-def _column(features: FeatureColumns, j: int) -> Float64:
+def _column(features: DenseFeatures, j: int) -> Float64:
     """Values of a feature; zeros without a sign."""
     return np.ascontiguousarray(features.columns[j], dtype=np.float64) + 0.0
 
@@ -57,7 +57,7 @@ class Sketch:
     @classmethod
     def of(
         cls,
-        features: FeatureColumns,
+        features: DenseFeatures,
         category: UInt8,
         below: int | None = None,
         order: Int32 | None = None,
@@ -66,7 +66,7 @@ class Sketch:
 
         below: of those rows alone whose hashes are below it; order: in which columns are hashed.
         """
-        hashes, p = sample_hashes(*features.parts, order=order), features.n_features
+        hashes, p = hash_samples(*features.tables, order=order), features.n_features
         is_below = True if below is None else hashes < np.uint64(below)
         rows = np.flatnonzero(np.broadcast_to(is_below, hashes.shape))
         smallest, hashes = _smallest(hashes[rows])
@@ -105,7 +105,7 @@ class Sketch:
     ) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
         """What tells the bin of a value: edges of numbers; levels, their bins, and how many bins.
 
-        most: most bins of a feature of numbers; fine_ends: see `Bins.of`.
+        most: most bins of a feature of numbers; fine_ends: see `Bins.from_table`.
         """
         told: list[Any] = []
         for j, known in enumerate(self.values):
@@ -163,7 +163,7 @@ class Ends:
         )
 
 
-def encoded(features: FeatureColumns, edges: tuple[Any, ...]) -> tuple[UInt8, Ends]:
+def encoded(features: DenseFeatures, edges: tuple[Any, ...]) -> tuple[UInt8, Ends]:
     """Codes (p, n) of the rows of a part, and the ends of what is in each bin."""
     n, p = len(features), features.n_features
     codes = np.empty((p, n), dtype=np.uint8)
@@ -183,7 +183,7 @@ def encoded(features: FeatureColumns, edges: tuple[Any, ...]) -> tuple[UInt8, En
     return codes, Ends(low, high)
 
 
-def places_of(features: FeatureColumns, levels: Mapping[int, Int32]) -> Int32:
+def places_of(features: DenseFeatures, levels: Mapping[int, Int32]) -> Int32:
     """Place of each row's level among the levels of some features; behind all where it is missing.
 
     Returns

@@ -46,7 +46,7 @@ class WholeUnits:
 
     def weights(self, weight: Float64) -> Int64:
         """Weights as whole numbers."""
-        return self.of_weights.integers(weight).astype(np.int64)
+        return self.of_weights.to_integers(weight).astype(np.int64)
 
     def numbers(self, y: Float64) -> Int64:
         """Targets as whole numbers."""
@@ -106,7 +106,7 @@ def growing_rows(part: PartOfRows, fold: FoldOfParts | None) -> GrowingRows:
     if part.weight is None:
         return GrowingRows(len(rows), len(others), ends, NO_WEIGHTS, 0)
     weight = part.weight[rows]
-    return GrowingRows(len(rows), len(others), ends, WeightUnit.of(weight), exact_sum(weight))
+    return GrowingRows(len(rows), len(others), ends, WeightUnit.find(weight), exact_sum(weight))
 
 
 def _sides(part: PartOfRows, fold: FoldOfParts | None) -> tuple[Int32, Int32]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, divide_by_largest
-from certree.rows.columns import rows_at
+from certree.rows.columns import take_rows
 from certree.rows.folds import Indices
-from certree.rows.training import Training, training_rows, weighed_targets
+from certree.rows.training import Training, check_target_and_weight, training_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class Chunk:
         y = np.asarray(self.y)[rows]
         weight = None if self.weight is None else np.asarray(self.weight)[rows]
         groups = None if self.groups is None else self.groups[rows]
-        return replace(self, X=rows_at(self.X, rows), y=y, weight=weight, groups=groups)
+        return replace(self, X=take_rows(self.X, rows), y=y, weight=weight, groups=groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +95,9 @@ def positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indice
         given = chunk.weight
         if given is not None and not np.any(np.asarray(given)):
             return None
-        target, weight = weighed_targets(model, chunk.X, chunk.y, given, is_classifier(model))
+        target, weight = check_target_and_weight(
+            model, chunk.X, chunk.y, given, is_classifier(model)
+        )
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise
@@ -151,13 +153,13 @@ def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Trainin
         return None
     try:
         training, _ = training_rows(
-            without_class_weights(reader), rows.X, rows.y, rows.weight, again=True
+            without_class_weights(reader), rows.X, rows.y, rows.weight, reuse_encoding=True
         )
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise
-    sides = replace(training.sides, groups=rows.groups)
-    training = replace(training, sides=sides, known_order=reader.__dict__.get("_draw_order"))
+    sides = replace(training.split, groups=rows.groups)
+    training = replace(training, split=sides, fixed_draw_order=reader.__dict__.get("_draw_order"))
     if weighing is None or training.weight is None:
         return training
     return replace(training, weight=weighing(training.weight))

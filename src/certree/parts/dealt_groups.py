@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from certree.parts.executors import Executor
 from certree.parts.order_of_rows import RowsToDeal
-from certree.rows.folds import Indices, distinct_groups
+from certree.rows.folds import Indices, number_groups
 
 
 def groups_of_all(names: Sequence[NDArray[Any] | None]) -> tuple[int, list[Indices]]:
@@ -22,7 +22,7 @@ def groups_of_all(names: Sequence[NDArray[Any] | None]) -> tuple[int, list[Indic
     names: groups of each part; None: it has no rows.
     """
     ends = np.cumsum([0, *(0 if one is None else len(one) for one in names)])
-    known, place = distinct_groups(np.concatenate([one for one in names if one is not None]))
+    known, place = number_groups(np.concatenate([one for one in names if one is not None]))
     return len(known), [place[a:b] for a, b in pairwise(ends)]
 
 

@@ -25,7 +25,7 @@ from certree.parts.chunks import (
 )
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
-from certree.rows.categories import Categories, of_one_type
+from certree.rows.categories import Categories, match_category_type
 from certree.rows.draw_order import ColumnSums
 from certree.rows.relative_weights import (
     NO_WEIGHTS,
@@ -33,8 +33,12 @@ from certree.rows.relative_weights import (
     WeightUnit,
     warn_of_uneven_weights,
 )
-from certree.rows.split import expect_groups, n_without_group
-from certree.rows.training import balanced_factors, columns_of_targets, expect_class_weights
+from certree.rows.split import count_missing_groups, expect_no_missing_groups
+from certree.rows.training import (
+    check_class_weights,
+    compute_balanced_factors,
+    split_target_columns,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,9 +218,9 @@ def _number_categories(learned: dict[str, Any], reader: Any, parts: Executor) ->
     sums: ColumnSums = parts.look(_column_sums, reader)
     known: Categories | None = learned["categories_"]
     if known is not None:
-        numbers = {j: sums.numbers_of(j) for j in np.flatnonzero(known.mask).tolist()}
-        learned["categories_"] = known.renumbered(numbers)
-    return sums.order()
+        numbers = {j: sums.number_categories(j) for j in np.flatnonzero(known.mask).tolist()}
+        learned["categories_"] = known.renumber(numbers)
+    return sums.order_columns()
 
 
 def _column_sums(chunk: Chunk, reader: Any) -> ColumnSums | None:
@@ -224,7 +228,7 @@ def _column_sums(chunk: Chunk, reader: Any) -> ColumnSums | None:
     rows = training_of(reader, chunk, None)
     if rows is None:
         return None
-    return ColumnSums.of(rows.features, rows.y, rows.n_categories)
+    return ColumnSums.sum_rows(rows.features, rows.y, rows.n_categories)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,7 +306,7 @@ def _listed(found: Found) -> str:
 def _united(one: frozenset[Any] | None, other: frozenset[Any] | None) -> frozenset[Any] | None:
     if one is None or other is None:
         return one if other is None else other
-    return frozenset((*of_one_type(one, other), *of_one_type(other, one)))
+    return frozenset((*match_category_type(one, other), *match_category_type(other, one)))
 
 
 def effective_size(reader: Any, parts: Executor) -> float:
@@ -314,7 +318,7 @@ def _with_features(found: Found, X: Any, model: Any) -> Found:
     """What a table tells of its features."""
     names = _get_feature_names(X)
     p = len(X.columns) if hasattr(X, "columns") else _num_features(X)
-    known: Categories | None = model._categories_of(X, False)
+    known: Categories | None = model._find_categories(X, False)
     of_features = [None] * p if known is None else known.names
     return replace(
         found,
@@ -329,13 +333,13 @@ def _first_look(chunk: Chunk, model: Any) -> Found | None:
     rows = positive(model, chunk if chunk.X is not None else replace(chunk, X=chunk.y))
     if rows is None:
         return None
-    columns = columns_of_targets(rows.y)
+    columns = split_target_columns(rows.y)
     weight: Float64 | None = rows.weight
     found = Found(n=len(rows.y), where=chunk.where, are_grouped=rows.groups is not None)
     if chunk.X is not None:
         found = _with_features(found, rows.X, model)
     if weight is not None:
-        unit, spread = WeightUnit.of(weight), WeightSpread.of(weight)
+        unit, spread = WeightUnit.find(weight), WeightSpread.measure(weight)
         found = replace(found, weight_unit=unit, spread=spread)
     if not is_classifier(model):
         total = 0 if weight is None else exact_sum(weight)
@@ -357,7 +361,7 @@ def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
         return made
     of_each = []
     if not isinstance(given, str):
-        expect_class_weights(given, found.n_targets)
+        check_class_weights(given, found.n_targets)
     if isinstance(given, list) and len(given) != found.n_targets:
         raise ValueError(
             f"class_weight must hold a dict for each of {found.n_targets} columns, got {len(given)}"
@@ -366,7 +370,7 @@ def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
         if isinstance(given, str):
             counts = [of_class[label] for label in classes.tolist()]
             totals = np.array([rounded(one) for one in counts] if is_weighed else counts)
-            factors = balanced_factors(totals)
+            factors = compute_balanced_factors(totals)
         else:
             own = given[k] if isinstance(given, list) else given
             factors = compute_class_weight(own, classes=classes, y=classes)
@@ -397,13 +401,13 @@ def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
 def expect_groups_of_all(found: Found, parts: Executor) -> None:
     """Refuse rows of which some name no group, if they have groups."""
     if found.are_grouped:
-        expect_groups(*map(int, parts.look(_without_group, targets_only=True)))
+        expect_no_missing_groups(*map(int, parts.look(_without_group, targets_only=True)))
 
 
 def _without_group(chunk: Chunk) -> NDArray[np.int64]:
     """How many rows of a chunk name no group, and how many there are."""
     groups: Any = chunk.groups
-    return np.array([n_without_group(groups), len(groups)])
+    return np.array([count_missing_groups(groups), len(groups)])
 
 
 def expect_one_target(found: Found) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import UInt64, freeze
 from certree.parts.part import PartOfRows
-from certree.rows.hashes import distinct, rounded_hashes, sample_hashes
+from certree.rows.hashes import hash_fractional_rows, hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 
 _NONE = np.zeros(0, dtype=np.uint64)
@@ -24,10 +24,10 @@ def with_hashes(
 
     judges: whether the rows are an evaluation set, which is a table of its own.
     """
-    hashes = sample_hashes(*features)
+    hashes = hash_samples(*features)
     table = hash_table(hashes, y)
     hashes.sort()
-    rounded = distinct(rounded_hashes(*features))
+    rounded = merge_hashes(hash_fractional_rows(*features))
     tables = (0, table) if judges else (table, 0)
     return replace(part, known=hashes, known_rounded=rounded, tables=tables)
 
@@ -51,8 +51,8 @@ def hashes_of_fit(
         exact.sort()
         known = in_range(others, first, end - 1)
         twice, often = (in_range(one, first, end - 1) for one in (before.twice, before.often))
-        counts.append(RepeatCounts(0, 0, twice, often).plus(known, exact))
-        some = distinct(known, exact, *(rounded for _, rounded in told))
+        counts.append(RepeatCounts(0, 0, twice, often).add(known, exact))
+        some = merge_hashes(known, exact, *(rounded for _, rounded in told))
         room[n_kept : n_kept + len(some)] = some
         n_kept += len(some)
     parts.change(without_hashes)

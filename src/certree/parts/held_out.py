@@ -21,8 +21,17 @@ from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.parts.first_look import ends_together
 from certree.parts.order_of_rows import Division, Mask, RowsToDeal, dealt_to, sizes_of_parts
-from certree.rows.folds import contents, expect_folds, folds_of_groups, judging
-from certree.rows.training import expect_classes, n_held_out, refuse_lost_classes
+from certree.rows.folds import (
+    assign_groups_to_folds,
+    expect_folds,
+    hash_contents,
+    mark_validation_places,
+)
+from certree.rows.training import (
+    count_held_out,
+    expect_enough_rows_of_classes,
+    raise_for_lost_classes,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,18 +140,20 @@ def hold_out(
     division = Division(np.random.RandomState(seed), feature_order=reader._draw_order)
     sizes, _ = sizes_of_parts(parts, reader, division)
     n = sum(sizes)
-    n_held = n_held_out(size, n, "rows")
+    n_held = count_held_out(size, n, "rows")
     every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
     of_all = parts.change(sides_of, own=every).train
     is_of_classes = hasattr(reader, "classes_")
     if is_of_classes:
         for n_of_class in of_all.n_of_class:
-            expect_classes(n_of_class, size, n, n_held)
+            expect_enough_rows_of_classes(n_of_class, size, n, n_held)
     strata = of_all.n_of_stratum
-    masks, n_repeated = dealt_to(parts, every, strata, lambda place: judging(place, n_held, n))
+    masks, n_repeated = dealt_to(
+        parts, every, strata, lambda place: mark_validation_places(place, n_held, n)
+    )
     sides: Sides = parts.change(sides_of, own=masks)
     if is_of_classes and (n_lost := _n_lost(sides)):
-        refuse_lost_classes(size, n_lost)
+        raise_for_lost_classes(size, n_lost)
     if weighing is not None:
         largest = sides.train.largest, sides.held.largest
         totals = parts.change(weights_of_sides, largest, own=masks)
@@ -195,10 +206,10 @@ def deal_to_folds(
     sizes, names = sizes_of_parts(parts, reader, division)
     if any(one is not None for one in names):
         n_groups, places = groups_of_all(names)
-        of_group = folds_of_groups(n_groups, n_folds, random_state).astype(np.uint8)
+        of_group = assign_groups_to_folds(n_groups, n_folds, random_state).astype(np.uint8)
         return DealtRows(division, dealt_by_groups(parts, places, of_group), 0)
     y: Any = np.zeros(1, np.int32 if is_classifier(reader) else np.float64)
-    contents(np.zeros((1, reader.n_features_in_)), y, random_state)
+    hash_contents(np.zeros((1, reader.n_features_in_)), y, random_state)
     expect_folds(n_folds, sum(sizes))
     every = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
     of_all = parts.change(sides_of, own=[one.astype(np.bool_) for one in every])

@@ -214,5 +214,5 @@ def _made_beside(
     part, _ = put_beside(part, rows)
     part = replace(part, digest=int(hashes_of_rows(rows, ()).sum(dtype=np.uint64)))
     if reading.are_known and hasattr(reading.reader, "classes_"):
-        part = with_hashes(part, rows.features.parts, rows.y, judges=True)
+        part = with_hashes(part, rows.features.tables, rows.y, judges=True)
     return part, told

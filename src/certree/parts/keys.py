@@ -18,11 +18,11 @@ from certree.interface.arrays import Float64, Int64, UInt64
 from certree.parts.part import PartOfRows, refuse_other_rows
 from certree.rows.hashes import (
     ChangedRowsError,
-    CopiesBefore,
-    keys_of,
-    n_with_copies,
+    EarlierCopies,
+    compute_keys,
+    count_rows_with_copies,
+    mark_run_starts,
     order_by_hash,
-    starts_of_runs,
 )
 
 # Bits by which rows that are looked at together are told apart at first, for each row.
@@ -96,18 +96,18 @@ def shared_rows(part: PartOfRows, among: Range, twice: NDArray[np.uint8]) -> lis
     """Count the rows of a part whose hashes another part may have, by hash and weight."""
     place = among.places(part.keys)
     may_be_shared = np.unpackbits(twice).view(np.bool_)[among.buckets(part.keys[place])]
-    n_repeated = n_with_copies(part.keys[place[~may_be_shared]])
+    n_repeated = count_rows_with_copies(part.keys[place[~may_be_shared]])
     place = place[may_be_shared]
     weight = None if part.weight is None else part.weight[place]
     order = order_by_hash(part.keys[place], weight)
     own, weight = part.keys[place[order]], None if weight is None else weight[order]
-    starts = starts_of_runs(own) | starts_of_runs(weight)
+    starts = mark_run_starts(own) | mark_run_starts(weight)
     counts = np.diff(np.flatnonzero(np.append(starts, True)))
     weight = None if weight is None else weight[starts]
     return [SharedRows(part.number, own[starts], weight, counts, n_repeated)]
 
 
-def copies_before(shared: Sequence[SharedRows], n_parts: int) -> list[CopiesBefore]:
+def copies_before(shared: Sequence[SharedRows], n_parts: int) -> list[EarlierCopies]:
     """Number the equal rows of all parts from the lightest on, and those of equal weight by part."""
     shared = sorted(shared, key=lambda one: one.number)
     hashes = np.concatenate([one.hashes for one in shared])
@@ -117,17 +117,17 @@ def copies_before(shared: Sequence[SharedRows], n_parts: int) -> list[CopiesBefo
     order = order_by_hash(hashes, np.concatenate(weights))
     ordered, counts = hashes[order], counts[order]
     before = np.cumsum(counts, dtype=np.uint64) - counts
-    starts = starts_of_runs(ordered)
+    starts = mark_run_starts(ordered)
     before -= np.maximum.accumulate(np.where(starts, before, np.uint64(0)))
     numbers = np.empty_like(before)
     numbers[order] = before
-    return [CopiesBefore(hashes[number == k], numbers[number == k]) for k in range(n_parts)]
+    return [EarlierCopies(hashes[number == k], numbers[number == k]) for k in range(n_parts)]
 
 
-def with_keys(part: PartOfRows, before: CopiesBefore) -> tuple[PartOfRows, int]:
+def with_keys(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows, int]:
     """A part whose hashes have become keys."""
     try:
-        return replace(part, keys=keys_of(np.array(part.keys), part.weight, before)), 0
+        return replace(part, keys=compute_keys(np.array(part.keys), part.weight, before)), 0
     except ChangedRowsError:
         refuse_other_rows(part)
 
@@ -146,7 +146,7 @@ def _n_repeated(shared: list[SharedRows]) -> int:
     """Count the rows of a range that another row equals, of the same part or not."""
     hashes = np.concatenate([one.hashes for one in shared])
     counts = np.concatenate([one.counts for one in shared])
-    return sum(one.n_repeated for one in shared) + n_with_copies(hashes, counts)
+    return sum(one.n_repeated for one in shared) + count_rows_with_copies(hashes, counts)
 
 
 def n_repeated_rows(parts: Any, n: int) -> int:
@@ -163,7 +163,7 @@ def set_keys(parts: Any, n: int) -> int:
         How many of the rows another row equals.
     """
     n_parts, n_repeated = parts.n_parts, 0
-    before: list[list[CopiesBefore]] = [[] for _ in range(n_parts)]
+    before: list[list[EarlierCopies]] = [[] for _ in range(n_parts)]
     for shared in _shared_rows(parts, n):
         n_repeated += _n_repeated(shared)
         for own, more in zip(before, copies_before(shared, n_parts), strict=True):
@@ -175,10 +175,10 @@ def set_keys(parts: Any, n: int) -> int:
     return n_repeated
 
 
-def _joined(found: list[CopiesBefore]) -> CopiesBefore:
+def _joined(found: list[EarlierCopies]) -> EarlierCopies:
     """What is known of several ranges, by ascending hashes."""
     none = np.zeros(0, dtype=np.uint64)
     hashes = np.concatenate([none, *(one.hashes for one in found)])
     order = np.argsort(hashes, kind="stable")
     numbers = np.concatenate([none, *(one.numbers for one in found)])
-    return CopiesBefore(hashes[order], numbers[order])
+    return EarlierCopies(hashes[order], numbers[order])

@@ -23,7 +23,7 @@ from certree.parts.order_of_rows import Division, Mask
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
 from certree.rows.draw_order import ColumnSums
-from certree.rows.hashes import sample_hashes, target_key
+from certree.rows.hashes import hash_samples, hash_target
 from certree.rows.training import Training
 
 
@@ -125,7 +125,7 @@ def sketched(
 def order_of_training(parts: Executor, reader: Any, held: RowsHeldOut) -> Int32:
     """In which order columns are looked at, as the rows tell that are not held out."""
     sums: ColumnSums = parts.make(_sums_of_side, reader, held.division, own=held.masks)
-    return sums.order()
+    return sums.order_columns()
 
 
 def make_parts(
@@ -153,7 +153,7 @@ def make_parts(
     dealt : DealtRows or None
         To which folds rows are dealt, none of which is held out; None: to none.
     fine_ends : bool
-        Whether bins are fine towards the ends; see `Bins.of`.
+        Whether bins are fine towards the ends; see `Bins.from_table`.
     many : tuple of int
         Features of categories of which parts know the level of each row beside its bin.
 
@@ -247,7 +247,7 @@ def _sums_of_side(
     training, made = division.rows(reader, chunk), None
     if training is not None and not mask.all():
         train = division.sides(training, mask)[0]
-        made = ColumnSums.of(train.features, train.y, train.n_categories)
+        made = ColumnSums.sum_rows(train.features, train.y, train.n_categories)
     return without_rows(number, reader, None, reader.n_features_in_), made
 
 
@@ -259,9 +259,9 @@ def _sketch_of_rows(
     made = Sketch.of(rows.features, _category(reader), below, order)
     if largest is None:
         return made
-    hashes, targets = sample_hashes(*rows.features.parts, order=order), rows.y.T.astype(np.float64)
+    hashes, targets = hash_samples(*rows.features.tables, order=order), rows.y.T.astype(np.float64)
     told = zip(targets, largest.tolist(), strict=True)
-    keys = [target_key(one, hashes, largest=most) for one, most in told]
+    keys = [hash_target(one, hashes, largest=most) for one, most in told]
     return replace(made, target_keys=np.array(keys, dtype=np.uint64))
 
 
@@ -338,7 +338,7 @@ def _knowing(part: PartOfRows, reader: Any, training: Training) -> PartOfRows:
     """A part that knows the hashes by which a classifier knows its rows again."""
     if not is_classifier(reader):
         return part
-    return with_hashes(part, training.features.parts, training.y)
+    return with_hashes(part, training.features.tables, training.y)
 
 
 def _coded(
@@ -373,7 +373,7 @@ def _coded(
 def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:
     """Hashes of rows and their targets, of which several stand in an order."""
     y = rows.y[:, list(order)] if order and rows.y.ndim > 1 else rows.y
-    return sample_hashes(*rows.features.parts, y, order=rows.draw_order)
+    return hash_samples(*rows.features.tables, y, order=rows.draw_order)
 
 
 def digest_of_rows(hashes: UInt64, weight: Float64 | None) -> int:

@@ -22,14 +22,14 @@ from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.executors import Executor
 from certree.rows.folds import (
     Indices,
-    contents,
-    distinct_groups,
-    mixed_copies,
-    ranks_of_classes,
-    sets_of_classes,
-    sums_of_classes,
+    find_class_sets,
+    hash_contents,
+    mix_copies,
+    number_groups,
+    rank_classes,
+    sum_classes,
 )
-from certree.rows.hashes import mix, n_with_copies, sample_hashes
+from certree.rows.hashes import count_rows_with_copies, hash_samples, mix
 from certree.rows.training import Training
 
 Mask = NDArray[np.bool_]
@@ -99,10 +99,10 @@ class Division:
         content, classes = self._contents(training)
         weight = np.zeros(len(classes)) if training.weight is None else training.weight
         keys = weight, content, *np.atleast_2d(classes.T)
-        if training.sides.groups is None:
+        if training.split.groups is None:
             return np.lexsort(keys), content, classes, None
         # Rows that are alike may be in several groups.
-        groups = distinct_groups(training.sides.groups)
+        groups = number_groups(training.split.groups)
         return np.lexsort((groups[1], *keys)), content, classes, groups
 
     def _contents(self, training: Training) -> tuple[UInt64, Int32]:
@@ -110,8 +110,8 @@ class Division:
         order = training.draw_order if known is None else known
         if self.random_state is not None:
             about = deepcopy(self.random_state), order
-            return contents(training.features.matrix, training.y, *about)
-        content = sample_hashes(*training.features.parts, training.y, order=order)
+            return hash_contents(training.features.matrix, training.y, *about)
+        content = hash_samples(*training.features.tables, training.y, order=order)
         return content, np.zeros(len(content), dtype=np.int32)
 
     @staticmethod
@@ -128,7 +128,7 @@ class Division:
         order, both = self.order(training)[0], []
         self.expect_rows(len(mask), len(order))
         for rows, weighing in zip((order[~mask], order[mask]), self.weighings, strict=True):
-            one = training.at(np.sort(rows))
+            one = training.take(np.sort(rows))
             if weighing is not None and one.weight is not None and len(rows):
                 one = replace(one, weight=weighing(one.weight))
             both.append(one)
@@ -169,7 +169,7 @@ def sizes_of_parts(
     told = sorted(parts.make(rows_to_deal, reader, division), key=itemgetter(0))
     n_classes = getattr(reader, "n_classes_", 0)
     if isinstance(n_classes, list):
-        rank = ranks_of_classes(parts.collect(_sums_of_classes, n_classes))
+        rank = rank_classes(parts.collect(_sums_of_classes, n_classes))
         sets = _distinct(np.concatenate(parts.collect(_sets_of_classes, n_classes, rank)))
         parts.change(_with_strata, n_classes, rank, sets)
     return [n_rows for _, n_rows, _ in told], [names for *_, names in told]
@@ -178,13 +178,13 @@ def sizes_of_parts(
 def _sums_of_classes(part: RowsToDeal, n_classes: list[int]) -> UInt64 | None:
     if not len(part.content):
         return None
-    return sums_of_classes(part.classes, n_classes, part.content)
+    return sum_classes(part.classes, n_classes, part.content)
 
 
 def _sets_of_classes(part: RowsToDeal, n_classes: list[int], rank: Int32) -> list[Int32]:
     if not len(part.content):
         return []
-    return [_distinct(sets_of_classes(part.classes, n_classes, rank))]
+    return [_distinct(find_class_sets(part.classes, n_classes, rank))]
 
 
 def _with_strata(
@@ -193,7 +193,7 @@ def _with_strata(
     """A part that knows the numbers of its rows' sets of classes among all sets there are."""
     if not len(part.content):
         return part, 0
-    own = sets_of_classes(part.classes, n_classes, rank)
+    own = find_class_sets(part.classes, n_classes, rank)
     # All of its own are among them, so that these have the same numbers.
     number = np.unique(np.concatenate([sets, own]), axis=0, return_inverse=True)[1].reshape(-1)
     return replace(part, stratum=number[len(sets) :].astype(np.int32)), 0
@@ -213,7 +213,7 @@ def dealt_to(
     """What the rows of each part are dealt to, by their places among all; how many rows are repeated.
 
     every: what they are dealt to so far, 0.
-    word: mixed into the numbers by which they stand; see `word_of_all`.
+    word: mixed into the numbers by which they stand; see `compute_random_word`.
     """
     n_ranges = max(1, -(-int(n_of_stratum.sum()) // parts.portions.together))
     parts.expect_within_limit(int(parts.collect(n_in_ranges, n_ranges).max()))
@@ -256,10 +256,10 @@ def _mixed_of(
     stratum, content, weight = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
     order = np.lexsort((weight, content, stratum))
     mixed = np.empty(len(order), dtype=np.uint64)
-    numbers = mixed_copies(content[order], stratum[order])
+    numbers = mix_copies(content[order], stratum[order])
     mixed[order] = numbers if word is None else mix(numbers ^ word)
     # Equal contents of different classes are different rows.
-    n_repeated = n_with_copies(mix(content) + stratum.astype(np.uint64))
+    n_repeated = count_rows_with_copies(mix(content) + stratum.astype(np.uint64))
     return [mixed[a:b] for a, b in pairwise(ends)], n_repeated
 
 

@@ -23,7 +23,7 @@ from certree._core import (
     part_leaves,
     part_sums,
 )
-from certree.grow.bins import UInt8, by_row
+from certree.grow.bins import UInt8, transpose_codes
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.exact_sums import whole_sum
 from certree.tree import Trees
@@ -252,7 +252,7 @@ def start(
     counts = [np.bincount(one, minlength=256) for one in part.codes]
     n_of_codes = np.array(counts, dtype=np.int64).reshape(-1, 256)
     part = replace(
-        part, codes_of_rows=by_row(part.codes), scores=every, scores_held=held, n_trees=0
+        part, codes_of_rows=transpose_codes(part.codes), scores=every, scores_held=held, n_trees=0
     )
     return part, n_of_codes
 

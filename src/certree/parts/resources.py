@@ -18,12 +18,12 @@ _CLIENT: ContextVar[Any] = ContextVar("client of fits on parts", default=None)
 _LIMIT: ContextVar[int | None] = ContextVar("memory of fits on parts", default=None)
 
 
-def client_now() -> Any:
+def get_active_client() -> Any:
     """The client that the block names which this is in; None: none."""
     return _CLIENT.get()
 
 
-def limit_now() -> int | None:
+def get_memory_limit() -> int | None:
     """The bytes of memory that the block names which this is in; None: any number."""
     return _LIMIT.get()
 

@@ -10,10 +10,10 @@ from certree.interface.extras import import_extra
 from certree.parts.cluster import OnCluster, Partitions
 from certree.parts.executors import Executor, Here
 from certree.parts.judging_rows import JudgedParts, SourceWithJudges
-from certree.parts.resources import client_now, limit_now
+from certree.parts.resources import get_active_client, get_memory_limit
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows
-from certree.rows.elsewhere import lies_on_cluster
+from certree.rows.out_of_core import is_dask_collection
 
 
 def current_client() -> Any:
@@ -58,8 +58,8 @@ def rows_elsewhere(
     Executor
         With rows that judge a `JudgedParts`.
     """
-    client, rows = client_now(), _source(X, y, sample_weight, groups)
-    if lies_on_cluster(X) and client is None:
+    client, rows = get_active_client(), _source(X, y, sample_weight, groups)
+    if is_dask_collection(X) and client is None:
         client = current_client()
     source: Any = rows
     if judges is not None:
@@ -72,12 +72,12 @@ def rows_elsewhere(
         yield _judged(OnCluster(source, client), source)
         return
     with scratch() as kept:
-        yield _judged(Here(source, kept, n_threads, shown=shown, limit=limit_now()), source)
+        yield _judged(Here(source, kept, n_threads, shown=shown, limit=get_memory_limit()), source)
 
 
 def _source(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FileRows | Partitions:
-    limit = limit_now()
-    if not lies_on_cluster(X):
+    limit = get_memory_limit()
+    if not is_dask_collection(X):
         return FileRows(X, y, sample_weight, groups, is_limited=limit is not None)
     if limit is not None:
         raise ValueError(

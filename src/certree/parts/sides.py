@@ -1,6 +1,6 @@
 """Which rows of parts grow a tree and which certify it, and the parts of those that grow.
 
-Rows are dealt by the numbers that they would have in one table, as `content_order` makes them.
+Rows are dealt by the numbers that they would have in one table, as `shuffle_by_content` makes them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from certree.parts.fit_hashes import with_hashes
 from certree.parts.made_parts import without_rows
 from certree.parts.order_of_rows import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.part import PartOfRows
-from certree.rows.folds import Indices, distinct_groups, word_of_all
-from certree.rows.hashes import RowHashes, distinct
+from certree.rows.folds import Indices, compute_random_word, number_groups
+from certree.rows.hashes import RowHashes, merge_hashes
 from certree.rows.near_copies import NearCopies
-from certree.rows.split import TrainCalibrationSplit, groups_that_grow, n_that_grow
-from certree.rows.training import codes_of, training_rows
+from certree.rows.split import TrainCalibrationSplit, count_training_units, draw_training_groups
+from certree.rows.training import encode_classes, training_rows
 from certree.tree import Tree
 
 
@@ -98,13 +98,13 @@ def deal_sides(
     _, sizes, totals, names = zip(*told, strict=True)
     n, n_groups = sum(sizes), None
     if all(one is None for one in names):
-        n_growing = n_that_grow(train_size, n, n)
-        word = word_of_all(sum(totals), random_state)
+        n_growing = count_training_units(train_size, n, n)
+        word = compute_random_word(sum(totals), random_state)
         every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
         masks, _ = dealt_to(parts, every, np.array([n]), lambda place: place >= n_growing, word)
     else:
         n_groups, places = groups_of_all(names)
-        certify = ~groups_that_grow(train_size, n_groups, n, random_state)
+        certify = ~draw_training_groups(train_size, n_groups, n, random_state)
         masks = dealt_by_groups(parts, places, certify)
     repeats = _n_repeats(parts, masks, n, grouped=n_groups is not None)
     return DealtSides(reader, division, masks, n, n_groups, repeats)
@@ -131,7 +131,7 @@ def _share_keys(parts: Executor, n_ranges: int) -> None:
         return
     for i in range(n_ranges):
         some = parts.collect(_float32_in_range, i, n_ranges)
-        exact, rounded = (distinct(*one) for one in zip(*some, strict=True))
+        exact, rounded = (merge_hashes(*one) for one in zip(*some, strict=True))
         if not len(exact):
             continue
         shared = rounded[find_positions(exact, rounded)[1]]
@@ -234,7 +234,7 @@ def _rows_to_deal(
     rows, order, names = in_order(number, training, division)
     hashes = RowHashes(*(np.zeros(0, dtype=one) for one in (np.uint64, np.intp, np.uint64, bool)))
     if training is not None:
-        hashes = RowHashes.of(training.features.parts, training.y)
+        hashes = RowHashes.hash_rows(training.features.tables, training.y)
     alike, rounded = hashes.exact[order], hashes.exact
     if len(hashes.fractional):
         rounded = rounded.copy()
@@ -409,7 +409,7 @@ def certifying_of_part(
     given = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):
-        groups = distinct_groups(chunk.groups[rows])
+        groups = number_groups(chunk.groups[rows])
     plain, factors = without_class_weights(reader), getattr(reader, "class_weight", None)
     found = positive_rows(plain, side)
     if found is None:
@@ -423,12 +423,12 @@ def certifying_of_part(
     if is_classifier(reader):
         # Of classes that no row has which grows, rows are read as well.
         known = np.repeat(reader.classes_[:1], len(target))
-    training, _ = training_rows(plain, side.X, known, None, again=True)
+    training, _ = training_rows(plain, side.X, known, None, reuse_encoding=True)
     leaf, y = tree.route(training.X, 1), training.y
     if is_classifier(reader):
         others = np.setdiff1d(of_all.classes_, reader.classes_)
-        y = codes_of(target, reader.classes_, others)
-        part = with_hashes(part, training.features.parts, y)
+        y = encode_classes(target, reader.classes_, others)
+        part = with_hashes(part, training.features.tables, y)
     if factors is not None:
         labels, places = np.unique(target, return_inverse=True)
         factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]

@@ -19,10 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import cut_cells, fixed_unit, key_of_root, tables_of_some, tree_of_cells
-from certree.grow.binned import BinnedGrower
+from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
-from certree.grow.cart import Cart, expect_slopes_fit
-from certree.grow.growing import DEEPEST, MaxDepth, Slopes, expect_counts, limit_of_depth
+from certree.grow.cart import Cart, expect_monotonic_support
+from certree.grow.training_samples import (
+    MAX_DEPTH,
+    MaxDepth,
+    MonotonicSigns,
+    expect_poisson_targets,
+    resolve_max_depth,
+)
 from certree.interface.arrays import Float64, Int32, Int64
 from certree.parts.cells_of_tree import (
     FoldOfParts,
@@ -45,7 +51,7 @@ class GrowthOfParts:
 
     Parameters
     ----------
-    max_depth, slopes, categorical, random_state, n_jobs, feature_order
+    max_depth, monotonic_signs, categorical, random_state, n_jobs, feature_order
         See `TrainingSamples`.
     are_classes : bool
         Whether targets are classes.
@@ -56,19 +62,19 @@ class GrowthOfParts:
     """
 
     max_depth: MaxDepth
-    slopes: Slopes
+    monotonic_signs: MonotonicSigns
     categorical: NDArray[np.bool_] | None
     random_state: int
     n_jobs: int | None
     feature_order: Int32
     are_classes: bool
     are_weighed: bool
-    depth_limit: int = DEEPEST
+    depth_limit: int = MAX_DEPTH
     n_targets: int = 1
 
     def depth(self, p: int, n: int) -> int:
         """Depth at which cells are leaves, of n rows of p features."""
-        return limit_of_depth(self.max_depth, p, n)
+        return resolve_max_depth(self.max_depth, p, n)
 
 
 @dataclass(slots=True, eq=False)
@@ -140,7 +146,7 @@ class _Growing:
         waiting = cells.n_rows, cells.depth, cells.key, cells.bounds, cells.totals
         limits, slopes, *_ = self.grower.options
         made: Any = cut_cells(
-            self.grower.bins.kept,
+            self.grower.bins.core_columns,
             limits,
             slopes,
             self.target,
@@ -335,17 +341,17 @@ def grow_on_parts(
         Nodes that compare a value that some row there lacks.
     """
     n_classes = int(about.ends[1]) + 1 if growth.are_classes else 0
-    criterion = cart.criterion_on_bins(np.zeros(0, np.int32 if n_classes else np.float64))
-    if growth.slopes is not None:
-        expect_slopes_fit(growth, n_classes)
+    criterion = cart.resolve_histogram_criterion(np.zeros(0, np.int32 if n_classes else np.float64))
+    if growth.monotonic_signs is not None:
+        expect_monotonic_support(growth, n_classes)
     if criterion == "poisson":
-        expect_counts(np.array(about.ends), are_all=fold is None)
+        expect_poisson_targets(np.array(about.ends), are_all=fold is None)
     units, bits = _units(about, n_classes, criterion)
     known = dict(parts.collect(digests))
     total: Int64 = parts.change(begin_cells, known, units, fold)
     settings = replace(growth, depth_limit=growth.depth(bins.n_features, about.n))
-    grower = cart.binned_grower(bins, about.n, settings)
-    has_sets = bool(bins.category.any())
+    grower = cart.make_binned_grower(bins, about.n, settings)
+    has_sets = bool(bins.is_categorical.any())
     target = n_classes, criterion, growth.are_weighed, has_sets, bits, units.unit
     of_root = growth.feature_order, 0.0
     return _Growing(parts, grower, target, of_root).grow(_root(total, about.n, grower.seed))

@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from certree.grow.dyadic import resolution_of
+from certree.grow.dyadic import get_resolution
 from certree.grow.grower import Grower
 from certree.tree import Tree
 from certree.weights.family import Tunable
@@ -36,6 +36,6 @@ class PruningRule(BaseEstimator):
         ValueError
             If the grower has a resolution, and the rule does not support it.
         """
-        if resolution_of(grower) is not None:
+        if get_resolution(grower) is not None:
             raise ValueError(f"rule={self!r} takes no resolution, got grower={grower!r}")
         return self.family, grower

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from certree._core import find_fragment_pruning
-from certree.grow.dyadic import dyadic_resolution, resolution_of
+from certree.grow.dyadic import dyadic_resolution, get_resolution
 from certree.grow.grower import Grower
 from certree.interface.arrays import ArrayRecord, Float64, check_nonnegative
 from certree.interface.signatures import validate_arguments
@@ -355,12 +355,12 @@ class ScottNowakRule(PruningRule):
 
         A grower without a resolution is returned as it is.
         """
-        if resolution_of(grower) is None:
+        if get_resolution(grower) is None:
             return self.family, grower
         with_exponent = clone(grower)
         if with_exponent.exponent is None:
             with_exponent.exponent = self.exponent(n_features)
-        if with_exponent.sees_rows:
+        if with_exponent.depends_on_rows:
             return partial(self.family, exponent=with_exponent.exponent), with_exponent
         # The tree of a fixed grid has all regions, also those without rows, so all its leaves count.
         rule = clone(self)

@@ -17,26 +17,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import MAX_EXACT_INTEGER, Float64, Int32, to_array
 from certree.rows.columns import (
-    Column,
+    SeriesOrArray,
     TableColumns,
-    as_numbers,
-    frame_of,
-    holds_times,
+    as_data_frame,
+    has_times,
     is_missing,
     is_numeric,
-    numbers_of,
+    to_float64_column,
+    to_float_column,
 )
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 
 CategoricalFeatures = ArrayLike | Literal["from_dtype"] | None
-Names = tuple[str, ...] | tuple[float, ...]
+CategoryNames = tuple[str, ...] | tuple[float, ...]
 
 # A feature of categories is nearly an identifier where they are more than this share of the rows that
 # have one; of fewer rows than _FEW_ROWS nothing is said.
-_IDENTIFIER_SHARE = 0.5
+_IDENTIFIER_FRACTION = 0.5
 _FEW_ROWS = 50
 # So many codes are numbers of float32.
-_FEW_NAMES = 2**24
+_MAX_FLOAT32_CODES = 2**24
 # Letters of a digest: 64 bits in hexadecimal.
 _DIGEST = 16
 
@@ -51,14 +51,14 @@ class Categories:
         The categories of each feature in the order of their codes 0, 1, ...; None for a feature of
         numbers. Categories that are numbers or booleans are floats, all others strings.
     digested : tuple of int
-        Features, ascending, whose names are not their texts but digests of these: see `without_texts`.
+        Features, ascending, whose names are not their texts but digests of these: see `digest_texts`.
     """
 
-    names: tuple[Names | None, ...]
+    names: tuple[CategoryNames | None, ...]
     digested: tuple[int, ...] = ()
 
     @classmethod
-    def of(
+    def learn(
         cls,
         X: Any,
         categorical_features: CategoricalFeatures = "from_dtype",
@@ -86,7 +86,7 @@ class Categories:
         ValueError
             If categorical_features does not fit X, or categories are of several types.
         """
-        table = TableColumns.of(X)
+        table = TableColumns.read(X)
         names = table.names if feature_names is None else list(feature_names)
         if isinstance(categorical_features, str):
             if categorical_features != "from_dtype":
@@ -94,17 +94,19 @@ class Categories:
                     'categorical_features must be "from_dtype", None, or a mask, indices or names, '
                     f"got {categorical_features!r}"
                 )
-            chosen = np.array([_holds_names(column) for column in table.columns], dtype=bool)
+            chosen = np.array(
+                [_is_categorical_column(column) for column in table.columns], dtype=bool
+            )
         else:
-            chosen = categorical_mask(categorical_features, len(table.columns), names)
+            chosen = make_categorical_mask(categorical_features, len(table.columns), names)
         return cls(
             tuple(
-                _sorted_names(column, table.called(j)) if chosen[j] else None
+                _find_names(column, table.get_label(j)) if chosen[j] else None
                 for j, column in enumerate(table.columns)
             )
         )
 
-    def with_those_of(self, X: Any) -> Categories:
+    def add_categories(self, X: Any) -> Categories:
         """Add the categories of more rows.
 
         Parameters
@@ -118,22 +120,22 @@ class Categories:
         Categories
             New ones stand behind those known, which keep their codes.
         """
-        table = TableColumns.of(X)
+        table = TableColumns.read(X)
         if len(table.columns) != len(self.names):
             return self
         return Categories(
             tuple(
-                None if names is None else _joined(names, self._sorted_names(column, table, j))
+                None if names is None else _join_names(names, self._sorted_names(column, table, j))
                 for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
             ),
             self.digested,
         )
 
-    def _sorted_names(self, column: Column, table: TableColumns, j: int) -> Names:
-        found: Any = _sorted_names(column, table.called(j))
-        return tuple(map(_digest, found)) if j in self.digested else found
+    def _sorted_names(self, column: SeriesOrArray, table: TableColumns, j: int) -> CategoryNames:
+        found: Any = _find_names(column, table.get_label(j))
+        return tuple(map(_digest_text, found)) if j in self.digested else found
 
-    def without_texts(self, unused: NDArray[np.bool_]) -> Categories:
+    def digest_texts(self, unused: NDArray[np.bool_]) -> Categories:
         """Replace long texts of features by digests of 16 letters, so that files need not hold them.
 
         Rows are encoded as before. Where two texts have one digest, or texts are shorter than
@@ -152,7 +154,7 @@ class Categories:
         for j in np.flatnonzero(unused).tolist():
             known: Any = names[j]
             if known and isinstance(known[0], str) and sum(map(len, known)) > _DIGEST * len(known):
-                digests = tuple(map(_digest, known))
+                digests = tuple(map(_digest_text, known))
                 if j not in digested and len(set(digests)) == len(digests):
                     names[j] = digests
                     digested.add(j)
@@ -163,7 +165,7 @@ class Categories:
         digested = {*self.digested, *other.digested}
         one, two = (
             [
-                tuple(map(_digest, map(str, known)))
+                tuple(map(_digest_text, map(str, known)))
                 if known and j in digested and j not in each.digested
                 else known
                 for j, known in enumerate(each.names)
@@ -177,7 +179,7 @@ class Categories:
         """How many categories each feature has, (p,); None for one of numbers."""
         return tuple(None if names is None else len(names) for names in self.names)
 
-    def renumbered(self, numbers: Mapping[int, Int32]) -> Categories:
+    def renumber(self, numbers: Mapping[int, Int32]) -> Categories:
         """Give the categories of some features other codes.
 
         Parameters
@@ -218,10 +220,10 @@ class Categories:
         TypeError, ValueError
             As `columns` does.
         """
-        encoded: Float64 = np.column_stack(self.columns(X)).astype(np.float64, copy=False)
+        encoded: Float64 = np.column_stack(self.encode_columns(X)).astype(np.float64, copy=False)
         return encoded
 
-    def columns(self, X: Any) -> list[NDArray[Any]]:
+    def encode_columns(self, X: Any) -> list[NDArray[Any]]:
         """Make columns of numbers and codes, those of float64 and float32 without a copy.
 
         Parameters
@@ -242,37 +244,39 @@ class Categories:
             If X has another number of features, a feature of numbers holds something else, or
             categories are of another type than those learned.
         """
-        table = TableColumns.of(X)
+        table = TableColumns.read(X)
         if len(table.columns) != len(self.names):
             raise ValueError(
                 f"X has {len(table.columns)} features, but the categories are those of "
                 f"{len(self.names)} features"
             )
         return [
-            as_numbers(column, table.called(j))
+            to_float_column(column, table.get_label(j))
             if names is None
-            else _compact(_codes(column, table.called(j), names, j in self.digested), names)
+            else _shrink_codes(
+                _encode_column(column, table.get_label(j), names, j in self.digested), names
+            )
             for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
         ]
 
 
-def _compact(codes: Float64, names: Names) -> NDArray[Any]:
+def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
     """Codes in as little memory as holds them."""
-    return codes.astype(np.float32) if len(names) <= _FEW_NAMES else codes
+    return codes.astype(np.float32) if len(names) <= _MAX_FLOAT32_CODES else codes
 
 
-def categories_of(X: Any, categorical_features: CategoricalFeatures) -> Categories | None:
+def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categories | None:
     """Learn the categories of training rows; None if all features are numbers."""
     if categorical_features is None:
         return None
     objects = isinstance(X, np.ndarray) and X.dtype == object
-    if isinstance(categorical_features, str) and not objects and frame_of(X) is None:
+    if isinstance(categorical_features, str) and not objects and as_data_frame(X) is None:
         return None
-    categories = Categories.of(X, categorical_features)
+    categories = Categories.learn(X, categorical_features)
     return categories if categories.mask.any() else None
 
 
-def warn_of_identifiers(features: FeatureColumns, categories: Categories, names: Any) -> None:
+def warn_about_identifiers(features: DenseFeatures, categories: Categories, names: Any) -> None:
     """Warn of each feature whose categories are nearly as many as the rows that have one.
 
     Parameters
@@ -292,7 +296,7 @@ def warn_of_identifiers(features: FeatureColumns, categories: Categories, names:
 
 def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
     """Warn of the j-th feature if so many categories are nearly as many as n rows that have one."""
-    if n < _FEW_ROWS or n_categories <= _IDENTIFIER_SHARE * n:
+    if n < _FEW_ROWS or n_categories <= _IDENTIFIER_FRACTION * n:
         return
     feature = j if names is None else repr(str(names[j]))
     warnings.warn(
@@ -304,7 +308,7 @@ def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
     )
 
 
-def categorical_mask(
+def make_categorical_mask(
     categorical_features: ArrayLike | None, n_features: int, names: Sequence[str] | None = None
 ) -> NDArray[np.bool_]:
     """Say for each feature whether a mask, indices or names choose it.
@@ -345,7 +349,7 @@ def categorical_mask(
             )
         return given
     if given.dtype.kind in "OU":
-        given = _positions(given.tolist(), names)
+        given = _find_feature_positions(given.tolist(), names)
     if given.min() < 0 or given.max() >= n_features:
         raise ValueError(
             f"categorical_features must lie in 0 .. {n_features - 1}, got "
@@ -357,7 +361,7 @@ def categorical_mask(
     return mask
 
 
-def _positions(chosen: list[Any], names: Sequence[str] | None) -> NDArray[np.intp]:
+def _find_feature_positions(chosen: list[Any], names: Sequence[str] | None) -> NDArray[np.intp]:
     if not all(isinstance(name, str) for name in chosen):
         raise ValueError(f"categorical_features must be a mask, indices or names, got {chosen!r}")
     if names is None:
@@ -378,21 +382,21 @@ def _positions(chosen: list[Any], names: Sequence[str] | None) -> NDArray[np.int
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
-def _holds_names(column: Column) -> bool:
+def _is_categorical_column(column: SeriesOrArray) -> bool:
     """Whether a data frame's column is of categories, strings or objects, or objects hold a string.
 
     Ensembles of scikit-learn make an array of objects of a data frame, and draw rows of it: where all
     values are missing, others may be strings. Dates that nobody has declared are no names.
     """
     if isinstance(column, nw.Series):
-        return column.dtype in _TEXTS or (column.dtype == nw.Object and not holds_times(column))
+        return column.dtype in _TEXTS or (column.dtype == nw.Object and not has_times(column))
     if column.dtype != object:
         return False
     return any(isinstance(value, str) for value in column) or all(map(is_missing, column))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Words:
+class _IndexedNames:
     """A column of names: the distinct ones, None for missing values, and which each row has.
 
     are_digits: whether they are integers of which float64 does not hold some.
@@ -407,35 +411,37 @@ class _Words:
         return np.array(numbers, dtype=np.float64)[self.row]
 
 
-def _values(column: Column, called: str) -> Float64 | _Words:
+def _read_values(column: SeriesOrArray, called: str) -> Float64 | _IndexedNames:
     """The values of a feature of categories: numbers, NaN where one is missing, or names."""
     if isinstance(column, nw.Series):
         if column.dtype in _TEXTS:
-            return _of_texts(column, called)
+            return _read_texts(column, called)
         if is_numeric(column):
-            return _of_numbers(column, column.to_list, called)
+            return _read_numbers(column, column.to_list, called)
         column = column.to_numpy()
     if column.dtype.kind in "biuf":
-        return _of_numbers(column, column.tolist, called)
+        return _read_numbers(column, column.tolist, called)
     if column.dtype.kind in "mM":
         # In one unit, so that a date has the same name in every library.
         column = column.astype(f"{column.dtype.kind}8[us]")
-    return _of_objects(column.tolist(), called)
+    return _read_objects(column.tolist(), called)
 
 
-def _of_numbers(column: Column, values: Callable[[], list[Any]], called: str) -> Float64 | _Words:
+def _read_numbers(
+    column: SeriesOrArray, values: Callable[[], list[Any]], called: str
+) -> Float64 | _IndexedNames:
     """The numbers of a column; the digits of all of them if float64 does not hold some integer."""
     try:
-        return numbers_of(column, called)
+        return to_float64_column(column, called)
     except ValueError:
         known = [None if is_missing(value) else value for value in values()]
         if not all(value is None or isinstance(value, Integral) for value in known):
             raise
-    words = _distinct([None if value is None else str(int(value)) for value in known], called)
-    return _Words(words.names, words.row, are_digits=True)
+    words = _index_values([None if value is None else str(int(value)) for value in known], called)
+    return _IndexedNames(words.names, words.row, are_digits=True)
 
 
-def _are_digits(names: Iterable[Any]) -> bool:
+def _has_inexact_digits(names: Iterable[Any]) -> bool:
     """Whether names are the digits of integers of which float64 does not hold some."""
     digits = (name.lstrip("-") for name in names if isinstance(name, str))
     most = len(str(MAX_EXACT_INTEGER))  # Python makes no integers of very long texts
@@ -444,78 +450,80 @@ def _are_digits(names: Iterable[Any]) -> bool:
     )
 
 
-def _in_digits(numbers: Iterable[float]) -> list[str | None]:
+def _format_integers(numbers: Iterable[float]) -> list[str | None]:
     """The digits of integers; None for all other numbers."""
     return [str(int(one)) if np.isfinite(one) and one == int(one) else None for one in numbers]
 
 
-def _from_digits(names: list[Any]) -> list[float]:
+def _parse_digits(names: list[Any]) -> list[float]:
     """The numbers of digits; NaN for None, and for those that float64 does not hold."""
-    return [np.nan if name is None else _held(int(name)) for name in names]
+    return [np.nan if name is None else _parse_exact(int(name)) for name in names]
 
 
-def _held(number: int) -> float:
+def _parse_exact(number: int) -> float:
     try:
         return float(number) if float(number) == number else np.nan
     except OverflowError:
         return np.nan
 
 
-def of_one_type(names: Iterable[Any], others: Iterable[Any]) -> tuple[Any, ...]:
+def match_category_type(names: Iterable[Any], others: Iterable[Any]) -> tuple[Any, ...]:
     """Names as those of more rows are: digits, if float64 does not hold some integer of these.
 
     Names that are no integers stay as they are.
     """
     given = tuple(names)
-    if any(isinstance(name, str) for name in given) or not _are_digits(others):
+    if any(isinstance(name, str) for name in given) or not _has_inexact_digits(others):
         return given
-    digits = _in_digits(given)
+    digits = _format_integers(given)
     return given if None in digits else tuple(digits)
 
 
-def _of_texts(column: nw.Series[Any], called: str) -> Float64 | _Words:
+def _read_texts(column: nw.Series[Any], called: str) -> Float64 | _IndexedNames:
     try:
         texts = column.to_arrow()
     except (ModuleNotFoundError, ValueError, TypeError):
         # Arrow is several times as fast, but may not be installed, and takes no objects of many types.
-        return _of_objects(column.to_list(), called)
+        return _read_objects(column.to_list(), called)
     if hasattr(texts, "combine_chunks"):  # of frames that have been put together
         texts = texts.combine_chunks()
     coded = texts if hasattr(texts, "dictionary") else texts.dictionary_encode("encode")
     if "string" not in str(coded.type.value_type):  # Arrow has other types of dates and intervals
-        return _of_objects(column.to_list(), called)
+        return _read_objects(column.to_list(), called)
     distinct = coded.dictionary.to_numpy(zero_copy_only=False).tolist()
     row = coded.indices.to_numpy(zero_copy_only=False)
     if coded is texts:  # a type of categories: some may be in no row, and NaN stands for none
         row = np.where(np.isnan(row), len(distinct), row).astype(np.intp)
         used = np.bincount(row, minlength=len(distinct)) > 0
         distinct = [name if rows else None for name, rows in zip(distinct, used, strict=False)]
-    return _named(_Words([*distinct, None], row), called)
+    return _to_numbers_or_names(_IndexedNames([*distinct, None], row), called)
 
 
-def _of_objects(values: list[Any], called: str) -> Float64 | _Words:
-    words = _distinct(values, called)
-    if any(_kind(value) is None for value in words.names):
+def _read_objects(values: list[Any], called: str) -> Float64 | _IndexedNames:
+    words = _index_values(values, called)
+    if any(_classify_value(value) is None for value in words.names):
         # What is equal may have several texts, of which each row is to have its own.
-        words = _distinct([str(one) if _kind(one) is None else one for one in values], called)
-    return _named(words, called)
+        words = _index_values(
+            [str(one) if _classify_value(one) is None else one for one in values], called
+        )
+    return _to_numbers_or_names(words, called)
 
 
-def _distinct(values: list[Any], called: str) -> _Words:
+def _index_values(values: list[Any], called: str) -> _IndexedNames:
     try:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
         raise ValueError(f"the categories of {called} must be hashable: {error}") from error
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
-    return _Words(list(number), row)
+    return _IndexedNames(list(number), row)
 
 
-def _named(words: _Words, called: str) -> Float64 | _Words:
+def _to_numbers_or_names(words: _IndexedNames, called: str) -> Float64 | _IndexedNames:
     """Numbers or names of the rows, by what their distinct values are."""
     if set(map(type, words.names)) <= {str, type(None)}:
         return words
     known = [None if is_missing(value) else value for value in words.names]
-    kinds = {_kind(value) for value in known if value is not None}
+    kinds = {_classify_value(value) for value in known if value is not None}
     if kinds == {str, Real}:
         raise ValueError(
             f"the categories of {called} must be strings or numbers, not both: got "
@@ -523,52 +531,56 @@ def _named(words: _Words, called: str) -> Float64 | _Words:
         )
     if kinds == {Real}:
         objects = np.array(known, dtype=object)
-        numbers = _of_numbers(objects, objects.tolist, called)
-        if isinstance(numbers, _Words):
-            return _Words(numbers.names, numbers.row[words.row], are_digits=True)
+        numbers = _read_numbers(objects, objects.tolist, called)
+        if isinstance(numbers, _IndexedNames):
+            return _IndexedNames(numbers.names, numbers.row[words.row], are_digits=True)
         return words.spread(numbers)
     # The text itself of what is more than text, such as members of an enumeration.
-    return _Words([None if value is None else str.__str__(value) for value in known], words.row)
+    return _IndexedNames(
+        [None if value is None else str.__str__(value) for value in known], words.row
+    )
 
 
-def _kind(value: Any) -> type | None:
+def _classify_value(value: Any) -> type | None:
     """Whether a value is text, a number or missing; None: something else, which has a text."""
     if isinstance(value, str) or is_missing(value):
         return str
     return Real if isinstance(value, (Real, Decimal)) else None
 
 
-def _sorted_names(column: Column, called: str) -> Names:
-    values = _values(column, called)
-    if isinstance(values, _Words):
+def _find_names(column: SeriesOrArray, called: str) -> CategoryNames:
+    values = _read_values(column, called)
+    if isinstance(values, _IndexedNames):
         return tuple(sorted({name for name in values.names if name is not None}))
     return tuple(np.unique(values[~np.isnan(values)] + 0.0).tolist())  # -0.0 is 0.0
 
 
-def _joined(names: Names, others: Names) -> tuple[Any, ...]:
-    names, others = of_one_type(names, others), of_one_type(others, names)
+def _join_names(names: CategoryNames, others: CategoryNames) -> tuple[Any, ...]:
+    names, others = match_category_type(names, others), match_category_type(others, names)
     of_other_type = names and others and isinstance(names[0], str) != isinstance(others[0], str)
     return names if of_other_type else tuple(dict.fromkeys((*names, *others)))
 
 
-def _digest(text: str) -> str:
+def _digest_text(text: str) -> str:
     """Shorten a text to 16 letters, the same in every process; halves of characters are texts, too."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2).hexdigest()
 
 
-def _codes(column: Column, called: str, names: Names, are_digests: bool) -> Float64:
+def _encode_column(
+    column: SeriesOrArray, called: str, names: CategoryNames, are_digests: bool
+) -> Float64:
     code: dict[Any, float] = dict(zip(names, range(len(names)), strict=True))
-    looked_up = None if are_digests else _looked_up(column, code)
+    looked_up = None if are_digests else _look_up_codes(column, code)
     if looked_up is not None:
         return looked_up
-    values = _values(column, called)
-    if not isinstance(values, _Words):
-        if _are_digits(names):
-            values = _distinct(_in_digits(values.tolist()), called)
+    values = _read_values(column, called)
+    if not isinstance(values, _IndexedNames):
+        if _has_inexact_digits(names):
+            values = _index_values(_format_integers(values.tolist()), called)
     elif values.are_digits and names and not isinstance(names[0], str):
-        values = values.spread(_from_digits(values.names))
-    words = isinstance(values, _Words)
-    found = values.names if isinstance(values, _Words) else values
+        values = values.spread(_parse_digits(values.names))
+    words = isinstance(values, _IndexedNames)
+    found = values.names if isinstance(values, _IndexedNames) else values
     if not names or all(map(is_missing, found)):
         return np.full(len(column), np.nan)
     if words != isinstance(names[0], str):
@@ -576,10 +588,10 @@ def _codes(column: Column, called: str, names: Names, are_digests: bool) -> Floa
         raise ValueError(
             f"{called} has categories of type {kinds[0]}, but learned ones of {kinds[1]}"
         )
-    if isinstance(values, _Words):
+    if isinstance(values, _IndexedNames):
         texts = values.names
         if are_digests:
-            texts = [None if text is None else _digest(text) for text in texts]
+            texts = [None if text is None else _digest_text(text) for text in texts]
         return values.spread(list(map(code.get, texts, repeat(np.nan))))
     known = np.array(names, dtype=np.float64)
     order = np.argsort(known)  # those of later rows stand behind
@@ -588,7 +600,7 @@ def _codes(column: Column, called: str, names: Names, are_digests: bool) -> Floa
     return np.where(known[place] == values, place, np.nan)
 
 
-def _looked_up(column: Column, code: dict[Any, float]) -> Float64 | None:
+def _look_up_codes(column: SeriesOrArray, code: dict[Any, float]) -> Float64 | None:
     """The codes of an array of objects, if all that is not among the names is None or a string.
 
     So it is with most of them, and one look-up for each row takes half as long as `_values`.

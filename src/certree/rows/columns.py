@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from certree.interface.arrays import MAX_EXACT_INTEGER, Float64, check_exact, has_inexact_integers
 
 # A column of a data frame, or of an array.
-Column = nw.Series[Any] | NDArray[Any]
+SeriesOrArray = nw.Series[Any] | NDArray[Any]
 
 _OBJECTS = (nw.Object, nw.Unknown)
 # Of these, all numbers are numbers of float64; words are none at all.
@@ -44,30 +44,30 @@ class TableColumns:
         Names of the features of a data frame.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[SeriesOrArray]
     n: int
     names: list[str] | None
 
     @classmethod
-    def of(cls, X: Any) -> TableColumns:
+    def read(cls, X: Any) -> TableColumns:
         """Take a data frame of any library that narwhals knows, or an array-like of shape (n, p)."""
-        frame = frame_of(X)
+        frame = as_data_frame(X)
         if frame is not None:
             columns = [frame[:, j] for j in range(frame.shape[1])]
             return cls(columns, len(frame), frame.columns)
-        array = _array_of_numbers(X)
+        array = _to_exact_array(X)
         if array.dtype.kind == "U":
             array = np.asarray(X, dtype=object)  # numbers beside strings stay numbers
         if array.ndim != 2:
             raise ValueError(f"Expected 2D array, got array of shape {array.shape} instead")
         return cls([*array.T], len(array), None)
 
-    def called(self, j: int) -> str:
+    def get_label(self, j: int) -> str:
         """What error messages call a feature."""
         return f"feature {j if self.names is None else self.names[j]!r}"
 
 
-def frame_of(X: Any) -> nw.DataFrame[Any] | None:
+def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
     """X as a data frame, if it is one of pandas, polars, Arrow or another library."""
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -76,23 +76,23 @@ def frame_of(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def width_of_numbers(X: Any) -> int:
+def count_numeric_columns(X: Any) -> int:
     """Number of columns of a data frame that are all of numbers or booleans; 0 of all else."""
-    frame = frame_of(X)
+    frame = as_data_frame(X)
     dtypes = [] if frame is None else [*frame.schema.values()]
     return len(dtypes) if all(one.is_numeric() or one == nw.Boolean for one in dtypes) else 0
 
 
-def rows_at(X: Any, indices: NDArray[Any]) -> Any:
+def take_rows(X: Any, indices: NDArray[Any]) -> Any:
     """Rows of a table or an array, by their numbers; scikit-learn 1.6 takes none of Arrow's tables."""
-    frame = frame_of(X)
+    frame = as_data_frame(X)
     return _safe_indexing(X, indices) if frame is None else frame[indices].to_native()
 
 
-def given_values(X: Any) -> NDArray[Any]:
+def copy_raw_values(X: Any) -> NDArray[Any]:
     """Copy the values of a table as they are: numbers (n, p), or objects where some are none."""
-    table = TableColumns.of(X)
-    columns = [as_given(column) for column in table.columns]
+    table = TableColumns.read(X)
+    columns = [get_raw_column(column) for column in table.columns]
     if all(column.dtype.kind in "biuf" for column in columns):
         return np.column_stack(columns)
     values = np.empty((table.n, len(columns)), dtype=object)
@@ -101,14 +101,14 @@ def given_values(X: Any) -> NDArray[Any]:
     return values
 
 
-def as_given(column: Column) -> NDArray[Any]:
+def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
     """The values of a column as they are: numbers, or objects where some are none."""
     if not isinstance(column, nw.Series):
         return column
-    return column.to_numpy() if is_numeric(column) else _objects(column)
+    return column.to_numpy() if is_numeric(column) else _to_objects(column)
 
 
-def _objects(column: nw.Series[Any]) -> NDArray[Any]:
+def _to_objects(column: nw.Series[Any]) -> NDArray[Any]:
     return np.fromiter(column.to_list(), object, len(column))
 
 
@@ -124,7 +124,7 @@ def is_missing(value: Any) -> bool:
     return bool(value != value)
 
 
-def holds_times(column: Column) -> bool:
+def has_times(column: SeriesOrArray) -> bool:
     """Whether a column is of dates, times or durations, or of objects with one of them."""
     if isinstance(column, nw.Series):
         if column.dtype.is_temporal():
@@ -136,16 +136,16 @@ def holds_times(column: Column) -> bool:
     return any(issubclass(kind, _TIMES) or kind.__name__ == "Period" for kind in kinds)
 
 
-def expect_no_times(column: Column, called: str) -> None:
+def expect_no_times(column: SeriesOrArray, called: str) -> None:
     """Refuse dates and times, of some of which NumPy makes numbers without a word."""
-    if holds_times(column):
+    if has_times(column):
         raise ValueError(
             f"{called} holds dates or times, where numbers were expected: turn them into numbers, "
             "such as days since a date, as certree.rows.DateFeatures() does with those of data frames"
         )
 
 
-def numbers_of(column: Column, called: str) -> Float64:
+def to_float64_column(column: SeriesOrArray, called: str) -> Float64:
     """Convert a column to float64, NaN where a value is missing.
 
     Parameters
@@ -167,22 +167,26 @@ def numbers_of(column: Column, called: str) -> Float64:
         If it holds text, dates, or whole numbers that float64 does not hold.
     """
     expect_no_times(column, called)
-    numbers = _converted(column.to_numpy() if isinstance(column, nw.Series) else column, called)
+    numbers = _convert_to_float64(
+        column.to_numpy() if isinstance(column, nw.Series) else column, called
+    )
     if has_inexact_integers(numbers):
-        check_exact(called, _objects(column) if isinstance(column, nw.Series) else column, numbers)
+        check_exact(
+            called, _to_objects(column) if isinstance(column, nw.Series) else column, numbers
+        )
     return numbers
 
 
-def as_numbers(column: Column, called: str) -> NDArray[Any]:
-    """Do what `numbers_of` does, but leave float64 and float32 where they are."""
+def to_float_column(column: SeriesOrArray, called: str) -> NDArray[Any]:
+    """Do what `to_float64_column` does, but leave float64 and float32 where they are."""
     if column.dtype in (nw.Float64, nw.Float32, np.float64, np.float32):
         given = column.to_numpy() if isinstance(column, nw.Series) else column
         if given.dtype in (np.float64, np.float32):
             return np.require(given, None, "A")
-    return numbers_of(column, called)
+    return to_float64_column(column, called)
 
 
-def _converted(column: NDArray[Any], called: str) -> Float64:
+def _convert_to_float64(column: NDArray[Any], called: str) -> Float64:
     column = column.astype(object) if column.dtype.kind == "U" else column
     if column.dtype.kind not in "biufO":
         raise ValueError(f"{called} must hold numbers, got dtype {column.dtype}")
@@ -193,7 +197,7 @@ def _converted(column: NDArray[Any], called: str) -> Float64:
         return column.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        odd = _first_that_is_none(column)
+        odd = _find_first_non_number(column)
         remedy = (
             ": turn it into numbers, or list the feature in categorical_features of the fit if it "
             "holds names"
@@ -202,7 +206,7 @@ def _converted(column: NDArray[Any], called: str) -> Float64:
         raise kind(said + (remedy if isinstance(odd, str) else "")) from None
 
 
-def _first_that_is_none(values: NDArray[Any]) -> Any:
+def _find_first_non_number(values: NDArray[Any]) -> Any:
     for value in values.tolist():
         try:
             np.float64(value)
@@ -226,10 +230,10 @@ def expect_exact_numbers(X: Any) -> None:
     """
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         return
-    frame = frame_of(X)
+    frame = as_data_frame(X)
     if frame is None:
         try:
-            X = _array_of_numbers(X)
+            X = _to_exact_array(X)
         except (ValueError, TypeError):
             return
         near = (
@@ -241,29 +245,29 @@ def expect_exact_numbers(X: Any) -> None:
             return
     elif all(dtype in _EXACT for dtype in frame.schema.values()):
         return
-    table = TableColumns.of(X)
+    table = TableColumns.read(X)
     for j, column in enumerate(table.columns):
         if not (isinstance(column, nw.Series) and column.dtype in _EXACT):
             with suppress(TypeError):
-                numbers_of(column, table.called(j))
+                to_float64_column(column, table.get_label(j))
 
 
 def expect_columns_of_numbers(X: Any) -> None:
-    """Refuse columns of text or objects that are no numbers, by their names; see `numbers_of`.
+    """Refuse columns of text or objects that are no numbers, by their names; see `to_float64_column`.
 
     X : data frame or array-like
         Rows. What is no table at all, and complex numbers, are left to scikit-learn.
     """
     try:
-        table = TableColumns.of(X)
+        table = TableColumns.read(X)
     except (TypeError, ValueError):
         return
     for j, column in enumerate(table.columns):
         if isinstance(column, nw.Series) or column.dtype.kind in "OUS":
-            numbers_of(column, table.called(j))
+            to_float64_column(column, table.get_label(j))
 
 
-def _array_of_numbers(X: Any) -> NDArray[Any]:
+def _to_exact_array(X: Any) -> NDArray[Any]:
     """An array that holds what is given: NumPy makes floats of whole numbers that stand beside some."""
     given = np.asarray(X)
     if given is not X and given.dtype.kind == "f" and has_inexact_integers(given):

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certree.interface.arrays import Float64
-from certree.rows.columns import frame_of, holds_times, is_missing
+from certree.rows.columns import as_data_frame, has_times, is_missing
 
 Dates = Literal["number", "parts"]
 
@@ -89,8 +89,8 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         """
         self._validate_params()
         frame = _expect_frame(X)
-        found = [name for name in frame.columns if holds_times(frame[name])]
-        self.columns_ = {name: _zone_of(frame[name]) for name in found}
+        found = [name for name in frame.columns if has_times(frame[name])]
+        self.columns_ = {name: _find_zone(frame[name]) for name in found}
         self.hours_ = {name for name in found if _has_hours(frame[name], self.columns_[name])}
         self.feature_names_in_ = np.array(frame.columns, dtype=object)
         self.n_features_in_ = len(frame.columns)
@@ -122,7 +122,7 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         for name in names:
             if name in self.columns_:
                 made += self._turned(frame[name])
-            elif holds_times(frame[name]):
+            elif has_times(frame[name]):
                 raise ValueError(f"column {name!r} held no dates or times in the fit, and does now")
             else:
                 made.append(frame[name])
@@ -165,18 +165,18 @@ class DateFeatures(TransformerMixin, BaseEstimator):
 
     def _turned(self, column: nw.Series[Any]) -> list[nw.Series[Any]]:
         name, zone = column.name, self.columns_[column.name]
-        if len(column) > column.null_count() and not holds_times(column):
+        if len(column) > column.null_count() and not has_times(column):
             raise ValueError(f"column {name!r} held dates or times in the fit, and does not now")
-        now = zone if not len(column) - column.null_count() else _zone_of(column)
+        now = zone if not len(column) - column.null_count() else _find_zone(column)
         if now != zone:
             raise ValueError(
-                f"column {name!r} held {_said(zone)} in the fit, and holds {_said(now)} now"
+                f"column {name!r} held {_describe_zone(zone)} in the fit, and holds {_describe_zone(now)} now"
             )
         if not self._in_parts(name):
-            return [_like(column, name, _microseconds(column) / _PER_DAY)]
-        local = _microseconds(column, zone)
-        parts = {part: _part(local, part) for part in self._parts(name)}
-        return [_like(column, f"{name}_{part}", values) for part, values in parts.items()]
+            return [_make_column(column, name, _count_microseconds(column) / _PER_DAY)]
+        local = _count_microseconds(column, zone)
+        parts = {part: _extract_part(local, part) for part in self._parts(name)}
+        return [_make_column(column, f"{name}_{part}", values) for part, values in parts.items()]
 
 
 # What single objects may be.
@@ -185,14 +185,14 @@ _DATES = (date, timedelta, np.datetime64, np.timedelta64)
 _SPAN = "time span"
 
 
-def _said(zone: str | None) -> str:
+def _describe_zone(zone: str | None) -> str:
     if zone == _SPAN:
         return "time spans"
     return "dates without a time zone" if zone is None else f"dates of the time zone {zone}"
 
 
 def _expect_frame(X: Any) -> nw.DataFrame[Any]:
-    frame = frame_of(X)
+    frame = as_data_frame(X)
     if frame is None:
         raise ValueError(
             "X must be a data frame, whose columns say which of them hold dates, got "
@@ -201,7 +201,7 @@ def _expect_frame(X: Any) -> nw.DataFrame[Any]:
     return frame
 
 
-def _zone_of(column: nw.Series[Any]) -> str | None:
+def _find_zone(column: nw.Series[Any]) -> str | None:
     """The time zone of a column of dates; None: it has none, or `_SPAN`."""
     dtype = column.dtype
     if isinstance(dtype, nw.Datetime):
@@ -210,11 +210,11 @@ def _zone_of(column: nw.Series[Any]) -> str | None:
         return _SPAN
     if isinstance(dtype, nw.Date):
         return None
-    values = _known(column)
+    values = _to_datetime64(column)
     return _SPAN if values.dtype.kind == "m" else None
 
 
-def _known(column: nw.Series[Any]) -> NDArray[Any]:
+def _to_datetime64(column: nw.Series[Any]) -> NDArray[Any]:
     """Objects that are dates or time spans, as NumPy has them; missing values are NaT."""
     values = [None if is_missing(value) else value for value in column.to_list()]
     try:
@@ -234,7 +234,7 @@ def _known(column: nw.Series[Any]) -> NDArray[Any]:
     return found
 
 
-def _microseconds(column: nw.Series[Any], zone: str | None = None) -> Float64:
+def _count_microseconds(column: nw.Series[Any], zone: str | None = None) -> Float64:
     """Microseconds of a span, or since 1970 by the clock of a time zone, NaN where one is missing."""
     dtype = column.dtype
     if isinstance(dtype, nw.Duration):
@@ -245,7 +245,7 @@ def _microseconds(column: nw.Series[Any], zone: str | None = None) -> Float64:
             moments = moments.dt.replace_time_zone(None)
         found = moments.dt.timestamp("us")
     else:
-        values = _known(column)
+        values = _to_datetime64(column)
         unit = "timedelta64[us]" if values.dtype.kind == "m" else "datetime64[us]"
         whole = values.astype(unit)
         return np.where(np.isnat(whole), np.nan, whole.astype(np.int64).astype(np.float64))
@@ -256,11 +256,11 @@ def _microseconds(column: nw.Series[Any], zone: str | None = None) -> Float64:
 def _has_hours(column: nw.Series[Any], zone: str | None) -> bool:
     if zone == _SPAN:
         return False
-    local = _microseconds(column, zone)
+    local = _count_microseconds(column, zone)
     return bool((local[~np.isnan(local)] % _PER_DAY != 0).any())
 
 
-def _part(local: Float64, part: str) -> Float64:
+def _extract_part(local: Float64, part: str) -> Float64:
     """A part of dates by their microseconds since 1970, NaN where one is missing."""
     known = ~np.isnan(local)
     moments = np.where(known, local, 0).astype(np.int64).astype("datetime64[us]")
@@ -275,7 +275,7 @@ def _part(local: Float64, part: str) -> Float64:
     return np.where(known, made[part](), np.nan)
 
 
-def _like(column: nw.Series[Any], name: str, values: Float64) -> nw.Series[Any]:
+def _make_column(column: nw.Series[Any], name: str, values: Float64) -> nw.Series[Any]:
     """A column of numbers for the same rows of the same library."""
     made = nw.new_series(name, values, nw.Float64(), backend=nw.get_native_namespace(column))
     index = nw.maybe_get_index(column)

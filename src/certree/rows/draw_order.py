@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from certree._core import number_categories, order_columns, sum_columns
 from certree.interface.arrays import Int32, UInt64
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 from certree.rows.hashes import mix
-from certree.rows.sparse_rows import AnyColumns, SparseColumns
+from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
 
 # The sign and the digits of a number of float64, and an exponent in place of its own.
 _DIGITS, _EXPONENT = np.uint64(0x800FFFFFFFFFFFFF), np.uint64(0x3FF0000000000000)
 
 
-def target_words(y: NDArray[Any] | None, n: int) -> UInt64:
+def hash_targets(y: NDArray[Any] | None, n: int) -> UInt64:
     """Compute a word of each of n rows for its target: of classes, or of numbers in whatever unit.
 
     Numbers are told apart by sign and digits, as a power of two is but a unit. Of several targets the
@@ -49,15 +49,15 @@ class ColumnSums:
         How many rows have each category, and their sums, column by column.
     """
 
-    n_levels: Int32
+    n_codes: Int32
     numbers: UInt64
     n_rows: UInt64
     words: UInt64
 
     @classmethod
-    def of(
+    def sum_rows(
         cls,
-        features: AnyColumns,
+        features: DenseOrSparseFeatures,
         y: NDArray[Any] | None,
         n_categories: tuple[int | None, ...] | None = None,
         n_threads: int = 1,
@@ -66,10 +66,10 @@ class ColumnSums:
         n_levels = np.zeros(features.n_features, dtype=np.int32)
         if n_categories is not None:
             n_levels[:] = [0 if n is None else n + 1 for n in n_categories]
-        words = target_words(y, len(features))
-        if isinstance(features, SparseColumns):
+        words = hash_targets(y, len(features))
+        if isinstance(features, SparseFeatures):
             none = np.zeros(0, dtype=np.uint64)
-            return cls(n_levels, _sums_of_stored(features, words), none, none)
+            return cls(n_levels, _sum_sparse_columns(features, words), none, none)
         made: Any = sum_columns(features.columns, n_levels, words, n_threads)
         return cls(n_levels, *made)
 
@@ -78,14 +78,14 @@ class ColumnSums:
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return replace(self, **sums)
 
-    def order(self) -> Int32:
+    def order_columns(self) -> Int32:
         """Put columns in the order in which they are looked at, (p,), equal ones as they stand."""
-        return order_columns(self.numbers, self.n_levels, self.n_rows, self.words)
+        return order_columns(self.numbers, self.n_codes, self.n_rows, self.words)
 
-    def numbers_of(self, column: int) -> Int32:
+    def number_categories(self, column: int) -> Int32:
         """Number each category of a column, (n_categories,): common ones first, then by their rows."""
-        begin = int(self.n_levels[:column].sum())
-        own = slice(begin, begin + int(self.n_levels[column]) - 1)
+        begin = int(self.n_codes[:column].sum())
+        own = slice(begin, begin + int(self.n_codes[column]) - 1)
         return number_categories(self.n_rows[own], self.words[own])
 
 
@@ -94,23 +94,23 @@ _SUMS = ("numbers", "n_rows", "words")
 _MOST_CATEGORIES = 2**24
 
 
-def sums_of_codes(
+def sum_encoded_table(
     X: NDArray[Any],
     y: NDArray[Any] | None,
     categorical: NDArray[np.bool_] | None,
     n_threads: int = 1,
 ) -> ColumnSums:
     """Add up the rows (n, p) of a table some of whose features hold categories 0, 1, ...."""
-    features = FeatureColumns((X,))
+    features = DenseFeatures((X,))
     if categorical is None or not categorical.any():
-        return ColumnSums.of(features, y, n_threads=n_threads)
+        return ColumnSums.sum_rows(features, y, n_threads=n_threads)
     largest = np.nan_to_num(np.fmax.reduce(X), nan=-1.0).clip(-1, _MOST_CATEGORIES - 1)
     told = zip(categorical.tolist(), largest.tolist(), strict=True)
     sizes = tuple(int(most) + 1 if is_set else None for is_set, most in told)
-    return ColumnSums.of(features, y, sizes, n_threads)
+    return ColumnSums.sum_rows(features, y, sizes, n_threads)
 
 
-def _sums_of_stored(features: SparseColumns, targets: UInt64) -> UInt64:
+def _sum_sparse_columns(features: SparseFeatures, targets: UInt64) -> UInt64:
     """The sums of the columns of sparse rows, of which zeros have no part."""
     rows, p = features.matrix, features.n_features
     values = rows.data.astype(np.float64)

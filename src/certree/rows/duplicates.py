@@ -15,21 +15,21 @@ from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.fitted_state import is_first_in_fit
-from certree.rows.columns import TableColumns, as_given, frame_of, is_missing
+from certree.rows.columns import TableColumns, as_data_frame, get_raw_column, is_missing
 from certree.rows.folds import Indices
-from certree.rows.hashes import RowHashes, n_with_copies, with_numbers
-from certree.rows.sparse_rows import SparseColumns
+from certree.rows.hashes import RowHashes, count_rows_with_copies, extend_hashes
+from certree.rows.sparse_rows import SparseFeatures
 
 # What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
 Duplicates = Literal["auto", "genuine", "copies", "refuse"]
 DUPLICATES: tuple[str, ...] = get_args(Duplicates)
-Kind = Literal["number", "text", "other"]
+ColumnKind = Literal["number", "text", "other"]
 
 # Without a word so many rows may be repeated as move the observed error by at most this part of its
 # standard deviation, and one may be in any case.
 _MOST_MOVED = 0.25
 # So large a share of the rows may repeat others where each of them counts as the worst case.
-_MOST_WORST = 0.02
+_MAX_WORST_FRACTION = 0.02
 # What an analyst can answer, and no rule can.
 QUESTION = "Do equal rows mean the same customer (patient, order, measurement) twice?"
 # Of fewer rows hardly anything is promised, and toy tables hold few different ones: they are only
@@ -71,7 +71,9 @@ def warn_of_repeated_rows(n_repeated: int, n: int) -> None:
         )
 
 
-def expect_few_copies(targets: NDArray[Any], hashes: Callable[[], UInt64], n_distinct: int) -> None:
+def warn_of_many_copies(
+    targets: NDArray[Any], hashes: Callable[[], UInt64], n_distinct: int
+) -> None:
     """Warn, once in a fit, if more than a quarter of its rows repeat others, target included.
 
     Parameters
@@ -88,12 +90,12 @@ def expect_few_copies(targets: NDArray[Any], hashes: Callable[[], UInt64], n_dis
     if 2 * (n - n_distinct) <= MOST_REPEATED * n:  # each row that repeats another has a partner
         return
     columns = [one.astype(np.float64) + 0.0 for one in targets.reshape(n, -1).T]
-    if targets.dtype == np.float64 and n_with_copies(columns[0]) <= MOST_REPEATED * n:
+    if targets.dtype == np.float64 and count_rows_with_copies(columns[0]) <= MOST_REPEATED * n:
         return
-    warn_of_repeated_rows(n_with_copies(with_numbers(hashes(), *columns)), n)
+    warn_of_repeated_rows(count_rows_with_copies(extend_hashes(hashes(), *columns)), n)
 
 
-def first_alike(X: Any, y: ArrayLike) -> Indices:
+def find_first_equal_rows(X: Any, y: ArrayLike) -> Indices:
     """The first row of a table that is as each row is, target included, (n,).
 
     Parameters
@@ -103,10 +105,10 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
     y : array-like of shape (n,)
         Target of each row.
     """
-    return first_of(AlikeRows().hashes(X, y, are_all=True).keys)
+    return find_first_equal_keys(RowHasher().hash_rows(X, y, are_all=True).keys)
 
 
-def first_of(keys: UInt64) -> Indices:
+def find_first_equal_keys(keys: UInt64) -> Indices:
     """The first of all rows that have the key of each, (n,)."""
     order = np.argsort(keys, kind="stable")
     starts = np.ones(len(keys), dtype=bool)
@@ -116,27 +118,27 @@ def first_of(keys: UInt64) -> Indices:
     return first
 
 
-class AlikeRows:
+class RowHasher:
     """Hashes of rows of one table, or of several with the same columns, by which copies are found."""
 
     def __init__(self) -> None:
         # Of each column which values it has that are no numbers.
         self._places: list[dict[Any, float]] = []
 
-    def hashes(self, X: Any, y: ArrayLike, *, are_all: bool = False) -> RowHashes:
-        """Those of some rows and their targets; are_all: there are no others. See `first_alike`."""
-        target, numbers = self.numbers(X, y)
-        return RowHashes.of(numbers, target, are_all=are_all)
+    def hash_rows(self, X: Any, y: ArrayLike, *, are_all: bool = False) -> RowHashes:
+        """Those of some rows and their targets; are_all: there are no others. See `find_first_equal_rows`."""
+        target, numbers = self.encode(X, y)
+        return RowHashes.hash_rows(numbers, target, are_all=are_all)
 
-    def numbers(self, X: Any, y: ArrayLike) -> tuple[NDArray[Any], list[Any]]:
+    def encode(self, X: Any, y: ArrayLike) -> tuple[NDArray[Any], list[Any]]:
         """Return the target and the features of some rows as numbers; a sparse X is one matrix."""
-        columns = [np.asarray(y), *_columns(X)]
+        columns = [np.asarray(y), *_read_columns(X)]
         self._places += [{} for _ in range(len(columns) - len(self._places))]
-        target, *numbers = map(_numbers, columns, self._places)
+        target, *numbers = map(_to_numbers, columns, self._places)
         return target, numbers
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[ColumnKind]:
         """What each feature holds; "other" are values that are neither numbers nor text."""
         first = (next(iter(places), 0.0) for places in self._places[1:])
         return [
@@ -144,29 +146,29 @@ class AlikeRows:
         ]
 
 
-def _columns(X: Any) -> list[Any]:
+def _read_columns(X: Any) -> list[Any]:
     """The columns of rows; the matrix of sparse ones."""
     if issparse(X):
         rows: Any = X
-        return [SparseColumns.of(rows.tocsr().astype(np.float64)).matrix]
-    if frame_of(X) is None:
+        return [SparseFeatures.from_csr(rows.tocsr().astype(np.float64)).matrix]
+    if as_data_frame(X) is None:
         X = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
         X = X.reshape(len(X), math.prod(X.shape[1:]))
-    return [*TableColumns.of(X).columns]
+    return [*TableColumns.read(X).columns]
 
 
-def _numbers(column: Any, places: dict[Any, float]) -> Any:
+def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
     """The numbers of a column; of other values, which of those that it has."""
     if issparse(column):
         return column
-    given = as_given(column)
+    given = get_raw_column(column)
     if given.dtype.kind in "biuf":
         return given
-    values = (_place(one, places) for one in given.tolist())
+    values = (_number_value(one, places) for one in given.tolist())
     return np.fromiter(values, np.float64, len(given))
 
 
-def _place(value: Any, places: dict[Any, float]) -> float:
+def _number_value(value: Any, places: dict[Any, float]) -> float:
     """Numbers are themselves; so 1 and 1.0 are alike, whichever library has them."""
     if isinstance(value, Real):
         with suppress(OverflowError):
@@ -176,7 +178,7 @@ def _place(value: Any, places: dict[Any, float]) -> float:
     return math.nan if is_missing(value) else places.setdefault(value, _FIRST_PLACE + len(places))
 
 
-def distinct_rows(
+def merge_copies(
     first: Indices, weight: Float64 | None, groups: NDArray[Any] | None = None
 ) -> tuple[Indices, Float64 | None]:
     """The first of all rows that are alike, with the sum of their weights.
@@ -184,7 +186,7 @@ def distinct_rows(
     Parameters
     ----------
     first : ndarray of shape (n,)
-        See `first_alike`.
+        See `find_first_equal_rows`.
     weight : ndarray of shape (n,), or None
         Weight of each row; None: 1.
     groups : ndarray of shape (n,), or None
@@ -212,7 +214,7 @@ def distinct_rows(
     return kept, np.bincount(first, weight, minlength=len(first))[kept].astype(np.float64)
 
 
-def n_repeats(
+def count_repeats(
     first: Indices, grow: Indices, weigh: Indices, groups: NDArray[Any] | None = None
 ) -> int:
     """How many of the rows that judge are like one that grows, or like another one that judges.
@@ -220,7 +222,7 @@ def n_repeats(
     Parameters
     ----------
     first : ndarray of shape (n,)
-        See `first_alike`.
+        See `find_first_equal_rows`.
     grow, weigh : ndarray of intp
         Rows that grow, and rows that judge; if there are none, all rows are both, though never for the
         same tree.
@@ -238,7 +240,7 @@ def n_repeats(
     return len(judged) - int(np.sum(~known[np.unique(judged)]))
 
 
-def repeated_rows(
+def mark_repeats(
     first: Indices, grow: Indices, weigh: Indices, groups: NDArray[Any] | None = None
 ) -> NDArray[np.bool_]:
     """Which rows that judge are like one that grows, or like another one that judges.
@@ -272,17 +274,17 @@ def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
     return 0 if is_worst is None else int(is_worst.sum())
 
 
-def allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
+def get_allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
     """How many of n rows that judge may repeat others as draws, and as the worst case."""
     if duplicates == "genuine":
         return math.inf, math.inf
     if duplicates == "refuse":
         return 0.0, 0.0
     few = max(1.0, _MOST_MOVED * math.sqrt(n))
-    return (few if duplicates == "auto" else 0.0), max(few, _MOST_WORST * n)
+    return (few if duplicates == "auto" else 0.0), max(few, _MAX_WORST_FRACTION * n)
 
 
-def count_as_worst(repeats: int, n: int, duplicates: Duplicates) -> bool:
+def decide_worst_case(repeats: int, n: int, duplicates: Duplicates) -> bool:
     """Whether rows that judge and are repeated count as the worst case, not as draws of their own.
 
     Parameters
@@ -297,7 +299,7 @@ def count_as_worst(repeats: int, n: int, duplicates: Duplicates) -> bool:
     ValueError
         If there are any with ``duplicates="refuse"``, or too many with "auto".
     """
-    few, most = allowed_repeats(n, duplicates)
+    few, most = get_allowed_repeats(n, duplicates)
     if repeats <= most:
         return repeats > few
     said = (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, Int32
-from certree.rows.hashes import copy_numbers, mix
+from certree.rows.hashes import mix, number_copies
 
 Indices = NDArray[np.intp]
 
@@ -28,16 +28,16 @@ _MOST_FOLDS = 1000
 class Fold:
     """Indices of the rows that grow a tree, and of those that validate it; no row is in both."""
 
-    grow: Indices
-    judge: Indices
+    train: Indices
+    validation: Indices
 
-    def turned(self) -> Fold:
+    def swap(self) -> Fold:
         """Return the fold with sides exchanged."""
-        return Fold(self.judge, self.grow)
+        return Fold(self.validation, self.train)
 
-    def without_judges(self) -> Fold:
+    def without_validation(self) -> Fold:
         """Return the fold without validation rows."""
-        return Fold(self.grow, self.judge[:0])
+        return Fold(self.train, self.validation[:0])
 
 
 def expect_folds(n_folds: int, n: int | None = None) -> None:
@@ -48,7 +48,7 @@ def expect_folds(n_folds: int, n: int | None = None) -> None:
         raise ValueError(f"cv must be at most {most} for {n} rows, got {n_folds}")
 
 
-def group_folds(
+def iterate_group_folds(
     groups: NDArray[Any], n_folds: int, rng: np.random.RandomState
 ) -> Iterator[tuple[Indices, Indices]]:
     """Deal whole groups into folds at random: of rows that depend on each other none judge the rest.
@@ -67,23 +67,23 @@ def group_folds(
     grow, judge : ndarray of intp
         Rows of each side, ascending; one pair per fold that leaves rows on both sides.
     """
-    names, group = distinct_groups(groups)
-    dealt = folds_of_groups(len(names), n_folds, rng)[group]
+    names, group = number_groups(groups)
+    dealt = assign_groups_to_folds(len(names), n_folds, rng)[group]
     for k in range(min(n_folds, len(names))):
         judges = dealt == k
         if not judges.all():
             yield np.flatnonzero(~judges), np.flatnonzero(judges)
 
 
-def distinct_groups(groups: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
+def number_groups(groups: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     """The groups that rows have, ascending, and the place of each row's among them, (n,)."""
     try:
         return np.unique(groups, return_inverse=True)
     except (TypeError, ValueError):
-        raise unordered(groups) from None
+        raise make_unordered_error(groups) from None
 
 
-def unordered(groups: NDArray[Any]) -> TypeError:
+def make_unordered_error(groups: NDArray[Any]) -> TypeError:
     """Say that groups have no order."""
     kinds = ", ".join(sorted({type(one).__name__ for one in groups.tolist()}))
     return TypeError(
@@ -91,7 +91,7 @@ def unordered(groups: NDArray[Any]) -> TypeError:
     )
 
 
-def folds_of_groups(n_groups: int, n_folds: int, rng: np.random.RandomState) -> Indices:
+def assign_groups_to_folds(n_groups: int, n_folds: int, rng: np.random.RandomState) -> Indices:
     """The fold that each group is dealt to, (n_groups,), in ascending order of them."""
     expect_folds(n_folds)
     return rng.permutation(n_groups) % n_folds
@@ -138,14 +138,14 @@ def content_folds(
         One per fold that leaves rows on both sides.
     """
     expect_folds(n_folds, len(y))
-    place = _places(X, y, rng, sample_weight, order)
+    place = _shuffle_within_classes(X, y, rng, sample_weight, order)
     for k in range(n_folds):
-        fold = _fold(place % n_folds == k)
-        if len(fold.grow) and len(fold.judge):
+        fold = _make_fold(place % n_folds == k)
+        if len(fold.train) and len(fold.validation):
             yield fold
 
 
-def content_share(
+def split_by_content(
     X: NDArray[Any],
     y: Int32 | Float64,
     n_judging: int,
@@ -166,30 +166,34 @@ def content_share(
     -------
     Fold
     """
-    return _fold(judging(_places(X, y, rng, sample_weight, order), n_judging, len(y)))
+    return _make_fold(
+        mark_validation_places(
+            _shuffle_within_classes(X, y, rng, sample_weight, order), n_judging, len(y)
+        )
+    )
 
 
-def judging(place: Indices, n_judging: int, n: int) -> NDArray[np.bool_]:
+def mark_validation_places(place: Indices, n_judging: int, n: int) -> NDArray[np.bool_]:
     """Whether rows at some places among n judge, which are spread evenly."""
     before = (place * n_judging + n // 2) // n
     return ((place + 1) * n_judging + n // 2) // n > before
 
 
-def group_share(
+def split_by_groups(
     groups: NDArray[Any], n_judging: int, rng: np.random.RandomState
 ) -> tuple[Indices, Indices]:
     """Rows that grow and rows that judge: those of so many groups, drawn at random."""
-    names, group = distinct_groups(groups)
+    names, group = number_groups(groups)
     judges = (rng.permutation(len(names)) < n_judging)[group]
     return np.flatnonzero(~judges), np.flatnonzero(judges)
 
 
-def _fold(judges: NDArray[np.bool_]) -> Fold:
+def _make_fold(judges: NDArray[np.bool_]) -> Fold:
     """Make a fold of a mask of the rows that validate."""
     return Fold(np.flatnonzero(~judges), np.flatnonzero(judges))
 
 
-def _places(
+def _shuffle_within_classes(
     X: NDArray[Any],
     y: Int32 | Float64,
     rng: np.random.RandomState,
@@ -197,37 +201,37 @@ def _places(
     order: Int32 | None,
 ) -> Indices:
     """Compute the place of every row in a random order of the rows, class by class, (n,)."""
-    hashes, y = contents(X, y, rng, order)
+    hashes, y = hash_contents(X, y, rng, order)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     if y.ndim == 2:
-        y = _strata(y, hashes)
+        y = _number_class_sets(y, hashes)
     row = np.lexsort((weight, hashes, y))
-    mixed = mixed_copies(hashes[row], y[row])
+    mixed = mix_copies(hashes[row], y[row])
     place = np.empty(len(row), dtype=np.intp)
     place[row[np.lexsort((mixed, y[row]))]] = np.arange(len(row))
     return place
 
 
-def contents(
+def hash_contents(
     X: NDArray[Any], y: Int32 | Float64, rng: np.random.RandomState, order: Int32 | None = None
 ) -> tuple[NDArray[np.uint64], Int32]:
     """Hashes of what rows hold, and their classes: numbers are hashed, and of one class."""
-    hashes = _hashes(X, rng, order)
+    hashes = _hash_linearly(X, rng, order)
     if not np.issubdtype(y.dtype, np.floating):
         return hashes, y.astype(np.int32, copy=False)
     # In whatever order several targets stand.
     targets = y[:, None] if y.ndim == 1 else np.sort(y, axis=1)
-    return mix(hashes + _hashes(targets, rng)), np.zeros(len(y), dtype=np.int32)
+    return mix(hashes + _hash_linearly(targets, rng)), np.zeros(len(y), dtype=np.int32)
 
 
-def mixed_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
+def mix_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
     """Numbers in whose order copies are dealt, of rows by ascending classes, and of these by hashes."""
     starts = np.ones(len(content), dtype=bool)
     starts[1:] = (content[1:] != content[:-1]) | (y[1:] != y[:-1])
-    return mix(content + copy_numbers(starts) * np.uint64(0x9E3779B97F4A7C15))
+    return mix(content + number_copies(starts) * np.uint64(0x9E3779B97F4A7C15))
 
 
-def content_order(
+def shuffle_by_content(
     content: NDArray[np.uint64], weight: Float64 | None, rng: np.random.RandomState
 ) -> Indices:
     """Put rows in a random order by their hashes, (n,), which is the same wherever they stand.
@@ -239,58 +243,56 @@ def content_order(
     """
     weight = np.zeros(len(content)) if weight is None else weight
     order, keys = np.lexsort((weight, content)), np.empty(len(content), dtype=np.uint64)
-    mixed = mixed_copies(content[order], np.zeros(len(content), dtype=np.int32))
+    mixed = mix_copies(content[order], np.zeros(len(content), dtype=np.int32))
     total = int(content.sum(dtype=np.uint64))
-    keys[order] = mix(mixed ^ word_of_all(total, rng))
+    keys[order] = mix(mixed ^ compute_random_word(total, rng))
     return np.argsort(keys, kind="stable")
 
 
-def word_of_all(total: int, rng: np.random.RandomState) -> np.uint64:
+def compute_random_word(total: int, rng: np.random.RandomState) -> np.uint64:
     """What a random state and the sum of the hashes of all rows make of the numbers of each."""
     word = (total + int(rng.randint(2**31 - 1))) % 2**64
     return mix(np.array([word], dtype=np.uint64))[0]
 
 
-def _strata(y: Int32, hashes: NDArray[np.uint64]) -> Int32:
+def _number_class_sets(y: Int32, hashes: NDArray[np.uint64]) -> Int32:
     """Number the sets of classes that rows (n, q) have."""
     n_classes = [*y.max(axis=0) + 1]
-    sums = sums_of_classes(y, n_classes, hashes)
-    sets = sets_of_classes(y, n_classes, ranks_of_classes(sums))
+    sums = sum_classes(y, n_classes, hashes)
+    sets = find_class_sets(y, n_classes, rank_classes(sums))
     return np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
-def sums_of_classes(
-    y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]
-) -> NDArray[np.uint64]:
+def sum_classes(y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """What tells the classes of all columns apart, one column behind the other, (2, n_labels).
 
     How many rows (n, q) have each, and which ones; those of more rows add up.
     """
-    labels = _labels(y, n_classes)
+    labels = _number_labels(y, n_classes)
     sums = np.zeros((2, sum(n_classes)), dtype=np.uint64)
     np.add.at(sums[0], labels.ravel(), np.uint64(1))
     np.add.at(sums[1], labels.ravel(), np.repeat(mix(hashes), y.shape[1]))
     return sums
 
 
-def ranks_of_classes(sums: NDArray[np.uint64]) -> Int32:
+def rank_classes(sums: NDArray[np.uint64]) -> Int32:
     """The places of the classes of all columns, rare ones first, wherever their columns stand."""
     rank = np.empty(sums.shape[1], dtype=np.int32)
     rank[np.lexsort(sums[::-1])] = np.arange(sums.shape[1])
     return rank
 
 
-def sets_of_classes(y: Int32, n_classes: list[int], rank: Int32) -> Int32:
+def find_class_sets(y: Int32, n_classes: list[int], rank: Int32) -> Int32:
     """The classes of rows by their places, (n, q): sets stand by the rarest one, then by the next."""
-    return np.sort(rank[_labels(y, n_classes)], axis=1)
+    return np.sort(rank[_number_labels(y, n_classes)], axis=1)
 
 
-def _labels(y: Int32, n_classes: list[int]) -> NDArray[np.intp]:
+def _number_labels(y: Int32, n_classes: list[int]) -> NDArray[np.intp]:
     """Classes by their numbers among those of all columns."""
     return np.asarray(y + np.cumsum([0, *n_classes[:-1]]))
 
 
-def _hashes(
+def _hash_linearly(
     X: NDArray[Any], rng: np.random.RandomState, order: Int32 | None = None
 ) -> NDArray[np.uint64]:
     """A random linear hash of every row's bits: equal rows collide, others hardly ever do."""
@@ -299,7 +301,7 @@ def _hashes(
         odd[:, order] = odd.copy()
     if issparse(X):
         rows: Any = X
-        high, low = _halves(rows.data)
+        high, low = _split_words(rows.data)
         terms = high * odd[0, rows.indices] + low * odd[1, rows.indices]
         sums = np.append(np.uint64(0), np.cumsum(terms, dtype=np.uint64))
         return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
@@ -307,12 +309,12 @@ def _hashes(
     most = max(1, _CACHED // max(1, X.shape[1]))
     for start in range(0, len(X), most):
         block = slice(start, start + most)
-        high, low = _halves(X[block])
+        high, low = _split_words(X[block])
         hashes[block] = (high * odd[0] + low * odd[1]).sum(axis=1, dtype=np.uint64)
     return hashes
 
 
-def _halves(numbers: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _split_words(numbers: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """The bits of numbers as float64; those of 0 are 0."""
     words = np.ascontiguousarray(numbers + 0.0, dtype=np.float64).view(np.uint64)
     return words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)

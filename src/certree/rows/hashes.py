@@ -31,7 +31,7 @@ _BLOCK, _CACHED = 8192, 2**16
 _LONG_RUN = 256
 
 
-def sample_hashes(
+def hash_samples(
     *tables: NDArray[Any], rounded: bool = False, order: Int32 | None = None
 ) -> UInt64:
     """Hash each row of numbers, as float64, that one or more tables have side by side, (n,).
@@ -44,40 +44,40 @@ def sample_hashes(
     None: as they stand. Others come behind them.
     """
     if any(map(issparse, tables)):
-        rows = hstack([csr_array(_two_dimensional(one)) for one in tables], format="csr")
+        rows = hstack([csr_array(_to_two_dimensions(one)) for one in tables], format="csr")
         if order is not None:
-            rows = rows[:, _every(order, rows.shape[1])]
+            rows = rows[:, _complete_order(order, rows.shape[1])]
             rows.sort_indices()
         return hash_rows(get_csr_arrays(rows.astype(np.float64, copy=False)), rounded, 1)
     width = sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
-    every = None if order is None else _every(order, width)
-    hashes = _hashes_of_wide if width >= _LONG_RUN else _hashes
+    every = None if order is None else _complete_order(order, width)
+    hashes = _hash_wide_rows if width >= _LONG_RUN else _hash_narrow_rows
     return hashes(tables, width, rounded, every)
 
 
-def _every(order: Int32, width: int) -> NDArray[np.intp]:
+def _complete_order(order: Int32, width: int) -> NDArray[np.intp]:
     """All columns in an order that is told of the first of them."""
     return np.append(order, np.arange(len(order), width)).astype(np.intp)
 
 
-def _hashes_of_wide(
+def _hash_wide_rows(
     tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: NDArray[np.intp] | None
 ) -> UInt64:
     n, step = len(tables[0]), max(1, _CACHED // width)
     hashes = np.empty(n, dtype=np.uint64)
     for start in range(0, n, step):
-        block = [_two_dimensional(one[start : start + step]) for one in tables]
+        block = [_to_two_dimensions(one[start : start + step]) for one in tables]
         rows = np.concatenate(block, axis=1, dtype=np.float64, casting="unsafe")
         rows = rows if order is None else rows[:, order]
         hashes[start : start + step] = hash_rows(np.ascontiguousarray(rows), rounded, 1)
     return hashes
 
 
-def _two_dimensional(table: Any) -> Any:
+def _to_two_dimensions(table: Any) -> Any:
     return table if table.ndim == 2 else table[:, None]
 
 
-def _hashes(
+def _hash_narrow_rows(
     tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: NDArray[np.intp] | None
 ) -> UInt64:
     """The same of rows that have no long runs of zeros, column by column."""
@@ -114,14 +114,14 @@ def mix(words: UInt64) -> UInt64:
     return words ^ (words >> np.uint64(31))
 
 
-def with_numbers(hashes: UInt64, *columns: Float64) -> UInt64:
+def extend_hashes(hashes: UInt64, *columns: Float64) -> UInt64:
     """Hashes of rows to which columns of float64 numbers are added, neither NaN nor -0.0."""
     for column in columns:
         hashes = mix((hashes ^ column.view(np.uint64)) + _STEP)
     return hashes
 
 
-def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
+def number_copies(starts: NDArray[np.bool_]) -> UInt64:
     """Which copy each of some ordered rows is, 0, 1, ..., where new rows start is marked."""
     place = np.arange(len(starts))
     first = place * starts
@@ -130,25 +130,25 @@ def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
     return place.view(np.uint64)
 
 
-def target_key(target: Float64, rows: UInt64, largest: float | None = None) -> int:
+def hash_target(target: Float64, rows: UInt64, largest: float | None = None) -> int:
     """A number for a target of rows (n,), told by their hashes, in whatever order and unit.
 
     largest: the largest size of more rows, to whose numbers these add up; None: that of these.
     """
     scaled = divide_by_largest(target, largest) if target.any() else target
-    return int(mix(rows ^ sample_hashes(scaled)).sum(dtype=np.uint64))
+    return int(mix(rows ^ hash_samples(scaled)).sum(dtype=np.uint64))
 
 
-def order_of_targets(
+def order_targets(
     y: NDArray[Any], *tables: NDArray[Any], order: Int32 | None = None
 ) -> NDArray[np.intp]:
     """The order that several targets of rows, (n, q), tell themselves, whatever that of the rows."""
-    hashes = sample_hashes(*tables, order=order)
-    told = [target_key(one, hashes) for one in y.T.astype(np.float64)]
+    hashes = hash_samples(*tables, order=order)
+    told = [hash_target(one, hashes) for one in y.T.astype(np.float64)]
     return np.argsort(np.array(told, dtype=np.uint64), kind="stable")
 
 
-def content_keys(
+def compute_content_keys(
     *tables: NDArray[Any], weight: Float64 | None = None, order: Int32 | None = None
 ) -> UInt64:
     """Compute a number for each row from what tables hold of it, (n,), by which rows are drawn.
@@ -156,31 +156,31 @@ def content_keys(
     Equal rows are told apart by their rank among each other, by ascending `weight` if there is one.
     The weight has no other part in it, so that no unit of weights changes what is drawn.
     """
-    return keys_of(sample_hashes(*tables, order=order), weight)
+    return compute_keys(hash_samples(*tables, order=order), weight)
 
 
 class ChangedRowsError(ValueError):
     """Rows have changed since they told which of them are equal to rows elsewhere."""
 
 
-def keys_of(
-    hashes: UInt64, weight: Float64 | None = None, before: CopiesBefore | None = None
+def compute_keys(
+    hashes: UInt64, weight: Float64 | None = None, before: EarlierCopies | None = None
 ) -> UInt64:
-    """Turn the hashes of rows into their keys, in place; see `content_keys`.
+    """Turn the hashes of rows into their keys, in place; see `compute_content_keys`.
 
     before: rows elsewhere that are equal to some of these, and are numbered before them.
     """
     order = order_by_hash(hashes, weight)
     ordered = hashes[order]
-    starts = starts_of_runs(ordered)
-    copies = copy_numbers(starts)
+    starts = mark_run_starts(ordered)
+    copies = number_copies(starts)
     if before is not None and len(before.hashes):
-        starts = starts | starts_of_runs(None if weight is None else weight[order])
-        shared = find_positions(distinct(before.hashes), ordered[starts])[1]
+        starts = starts | mark_run_starts(None if weight is None else weight[order])
+        shared = find_positions(merge_hashes(before.hashes), ordered[starts])[1]
         if shared.sum() != len(before.numbers):
             raise ChangedRowsError("rows differ from those that were told")
         runs = np.cumsum(starts) - 1
-        within = copy_numbers(starts)
+        within = number_copies(starts)
         number = np.zeros(len(shared), dtype=np.uint64)
         number[shared] = before.numbers
         copies = np.where(shared[runs], within + number[runs], copies)
@@ -192,7 +192,7 @@ def keys_of(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CopiesBefore:
+class EarlierCopies:
     """Where rows stand among equal rows of several tables.
 
     Parameters
@@ -215,24 +215,24 @@ def order_by_hash(hashes: UInt64, weight: Float64 | None) -> NDArray[np.intp]:
     return np.lexsort((weight, hashes))
 
 
-def starts_of_runs(ordered: NDArray[Any] | None) -> NDArray[np.bool_]:
+def mark_run_starts(ordered: NDArray[Any] | None) -> NDArray[np.bool_]:
     """Mark where another value begins among sorted ones, the first included; of None nothing."""
     if ordered is None:
         return np.zeros(1, dtype=np.bool_)
     return np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
 
 
-def distinct(*hashes: UInt64) -> UInt64:
+def merge_hashes(*hashes: UInt64) -> UInt64:
     """All of some hashes once each, ascending."""
     # np.unique takes forty times as long.
     ordered = np.concatenate(hashes)
     ordered.sort()
-    ordered = ordered[starts_of_runs(ordered)]
+    ordered = ordered[mark_run_starts(ordered)]
     ordered.flags.writeable = False
     return ordered
 
 
-class Float32Kinds(NamedTuple):
+class Float32Rounding(NamedTuple):
     """What rounding to float32 does to rows.
 
     Parameters
@@ -249,7 +249,7 @@ class Float32Kinds(NamedTuple):
     is_fractional: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, *tables: NDArray[Any], n: int | None = None) -> Float32Kinds:
+    def inspect(cls, *tables: NDArray[Any], n: int | None = None) -> Float32Rounding:
         """Those of n rows of numbers that tables have side by side; None: as many as these have."""
         n = tables[0].shape[0] if n is None else n
         is_exact, is_fractional = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -260,7 +260,7 @@ class Float32Kinds(NamedTuple):
             if issparse(table):
                 _mark_sparse(table, is_exact, is_fractional)
             else:
-                dense.append(_two_dimensional(table))
+                dense.append(_to_two_dimensions(table))
         for start in range(0, n, _BLOCK):
             _mark_dense(dense, slice(start, start + _BLOCK), is_exact, is_fractional)
         return cls(is_exact, is_fractional)
@@ -278,7 +278,7 @@ def _mark_dense(
     for table in tables:
         begin, end = 0, 1
         while begin < table.shape[1] and (isinstance(left, slice) or len(left)):
-            inexact, is_fraction = _inexact(table[rows, begin:end][left])
+            inexact, is_fraction = _find_inexact(table[rows, begin:end][left])
             if inexact.any():
                 exact[left] &= ~inexact.any(axis=1)
             if is_fraction.any():
@@ -287,7 +287,7 @@ def _mark_dense(
             begin, end = end, 2 * end
 
 
-def _inexact(values: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _find_inexact(values: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which numbers float32 does not hold, and which of these are no integers."""
     with np.errstate(over="ignore"):  # what float32 does not hold is infinite
         inexact = np.asarray(values.astype(np.float32) != values)
@@ -300,35 +300,37 @@ def _inexact(values: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
 def _mark_sparse(table: Any, is_exact: NDArray[np.bool_], is_fractional: NDArray[np.bool_]) -> None:
     rows = csr_array(table)
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    inexact, fractional = _inexact(rows.data)
+    inexact, fractional = _find_inexact(rows.data)
     is_exact[row[inexact]] = False
     is_fractional[row[fractional]] = True
 
 
-def float32_hashes(*tables: NDArray[Any]) -> UInt64:
+def hash_as_float32(*tables: NDArray[Any]) -> UInt64:
     """Hashes of what rows are once they have passed through float32, as those of rows that have."""
     with np.errstate(over="ignore"):
-        return sample_hashes(*(one.astype(np.float32) for one in tables))
+        return hash_samples(*(one.astype(np.float32) for one in tables))
 
 
-def fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
+def compute_fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
     """What a model keeps to know the rows of its fit again, also once they have passed through float32.
 
     exact: hashes of numbers that are not rounded, if they are known.
     """
-    exact = sample_hashes(*tables) if exact is None else exact
-    return distinct(exact, rounded_hashes(*tables))
+    exact = hash_samples(*tables) if exact is None else exact
+    return merge_hashes(exact, hash_fractional_rows(*tables))
 
 
-def rounded_hashes(*tables: NDArray[Any]) -> UInt64:
+def hash_fractional_rows(*tables: NDArray[Any]) -> UInt64:
     """Hashes by which fractional rows are known once they have passed through float32, (any,)."""
-    fractional = np.flatnonzero(Float32Kinds.of(*tables).is_fractional)
+    fractional = np.flatnonzero(Float32Rounding.inspect(*tables).is_fractional)
     if not len(fractional):
         return np.zeros(0, dtype=np.uint64)
-    return sample_hashes(*_rows_of(tables, fractional), rounded=True)
+    return hash_samples(*_take_table_rows(tables, fractional), rounded=True)
 
 
-def _rows_of(tables: tuple[NDArray[Any], ...], rows: NDArray[np.intp]) -> list[NDArray[Any]]:
+def _take_table_rows(
+    tables: tuple[NDArray[Any], ...], rows: NDArray[np.intp]
+) -> list[NDArray[Any]]:
     """Some rows of tables; all of them without a copy."""
     return [*tables] if len(rows) == tables[0].shape[0] else [one[rows] for one in tables]
 
@@ -337,7 +339,7 @@ class RowHashes(NamedTuple):
     """Hashes of rows with their targets, by which copies are found.
 
     Two rows are copies if they are equal as float64. They are also copies if float32 holds one of them
-    as it is, the other one is fractional, and both are equal as float32; see `Float32Kinds`. Targets
+    as it is, the other one is fractional, and both are equal as float32; see `Float32Rounding`. Targets
     are compared as float32 if they are no integers.
 
     Parameters
@@ -358,27 +360,29 @@ class RowHashes(NamedTuple):
     is_float32: NDArray[np.bool_]
 
     @classmethod
-    def of(
+    def hash_rows(
         cls, features: Sequence[NDArray[Any]], target: NDArray[Any], *, are_all: bool = False
     ) -> RowHashes:
         """Those of rows of numbers that tables have side by side, and of their targets.
 
         are_all: whether they are compared with no other rows.
         """
-        kinds = Float32Kinds.of(*features, n=len(target))
-        target = _rounded_if_fractional(target)
+        kinds = Float32Rounding.inspect(*features, n=len(target))
+        target = _round_fractions(target)
         fractional = np.flatnonzero(kinds.is_fractional)
         rounded = np.zeros(0, dtype=np.uint64)
         if are_all and not kinds.is_exact.any():
             fractional = fractional[:0]
         if len(fractional):
             with np.errstate(over="ignore"):
-                some = [one.astype(np.float32) for one in _rows_of((*features,), fractional)]
-            rounded = sample_hashes(*some, target[fractional])
-        return cls(sample_hashes(*features, target), fractional, rounded, kinds.is_exact)
+                some = [
+                    one.astype(np.float32) for one in _take_table_rows((*features,), fractional)
+                ]
+            rounded = hash_samples(*some, target[fractional])
+        return cls(hash_samples(*features, target), fractional, rounded, kinds.is_exact)
 
     @classmethod
-    def joined(cls, hashes: Sequence[RowHashes]) -> RowHashes:
+    def concatenate(cls, hashes: Sequence[RowHashes]) -> RowHashes:
         """Those of several tables, one below the other."""
         ends = np.cumsum([0, *(len(one.exact) for one in hashes)])
         moved = [one.fractional + end for one, end in zip(hashes, ends, strict=False)]
@@ -393,9 +397,9 @@ class RowHashes(NamedTuple):
         """A number for each row, (n,), which copies share."""
         if not (len(self.fractional) and self.is_float32.any()):
             return self.exact
-        return self.keys_among(distinct(self.exact[self.is_float32]))
+        return self.compute_keys_among(merge_hashes(self.exact[self.is_float32]))
 
-    def keys_among(self, known: UInt64) -> UInt64:
+    def compute_keys_among(self, known: UInt64) -> UInt64:
         """The same where hashes of rows that float32 holds as they are, ascending, are known."""
         keys = self.exact.copy()
         if len(known):
@@ -404,7 +408,7 @@ class RowHashes(NamedTuple):
         return keys
 
 
-def _rounded_if_fractional(target: NDArray[Any]) -> NDArray[Any]:
+def _round_fractions(target: NDArray[Any]) -> NDArray[Any]:
     """Targets as float32 holds them, but for integers."""
     if target.dtype.kind != "f":
         return target
@@ -412,7 +416,7 @@ def _rounded_if_fractional(target: NDArray[Any]) -> NDArray[Any]:
         return np.where(np.floor(target) == target, target, target.astype(np.float32))
 
 
-def n_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
+def count_rows_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
     """Count the rows that another row equals, by the hashes of all rows.
 
     Parameters
@@ -431,18 +435,18 @@ def n_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> i
     return int(np.count_nonzero(equals_next[1:] | equals_next[:-1]))
 
 
-def known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def find_known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which rows are among those of a fit as they are, and which are once float32 holds them.
 
-    See `Float32Kinds` for what is known again; hashes of earlier versions also hold rounded integers.
+    See `Float32Rounding` for what is known again; hashes of earlier versions also hold rounded integers.
     """
-    kinds = Float32Kinds.of(X)
+    kinds = Float32Rounding.inspect(X)
     rounded = np.zeros(len(X), dtype=bool)
     for is_kind, hash_some in (
-        (kinds.is_fractional, float32_hashes),
-        (kinds.is_exact, partial(sample_hashes, rounded=True)),
+        (kinds.is_fractional, hash_as_float32),
+        (kinds.is_exact, partial(hash_samples, rounded=True)),
     ):
         rows = np.flatnonzero(is_kind)
         if len(rows):
-            rounded[rows] = find_positions(hashes, hash_some(*_rows_of((X,), rows)))[1]
-    return find_positions(hashes, sample_hashes(X))[1], rounded
+            rounded[rows] = find_positions(hashes, hash_some(*_take_table_rows((X,), rows)))[1]
+    return find_positions(hashes, hash_samples(X))[1], rounded

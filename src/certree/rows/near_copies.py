@@ -20,9 +20,16 @@ from scipy.sparse import issparse
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.formatting import format_percent
 from certree.interface.signatures import validate_settings
-from certree.rows.duplicates import FEW_ROWS, Duplicates, Kind, allowed_repeats, first_of, n_repeats
+from certree.rows.duplicates import (
+    FEW_ROWS,
+    ColumnKind,
+    Duplicates,
+    count_repeats,
+    find_first_equal_keys,
+    get_allowed_repeats,
+)
 from certree.rows.folds import Indices
-from certree.rows.hashes import mix, sample_hashes
+from certree.rows.hashes import hash_samples, mix
 
 # The comparison starts with so many bins, with fewer if rows are few, with more if they are sampled. It
 # ends with the last bins that hold so many rows, or rows of the sample: the sizes of smaller bins vary.
@@ -31,7 +38,7 @@ _FEWEST_IN_BIN, _FEWEST_OF_SAMPLE = 3, 12
 # A fit warns if more than this share of the calibration rows have neighbours of which more than
 # _LEAST_KEPT stay neighbours when the bins are halved. Half of the neighbours of independent rows stay,
 # or fewer.
-_LEAST_SHARE, _LEAST_KEPT = 0.05, 0.65
+_LEAST_FRACTION, _LEAST_KEPT = 0.05, 0.65
 # Standard deviations that are added to _LEAST_KEPT; that of a share of one row is at most a half.
 _DEVIATIONS = 3.0
 # The features with the most values are compared: very many would separate copies that carry noise.
@@ -117,7 +124,9 @@ class NearCopies:
     @property
     def are_likely(self) -> bool:
         """Whether more neighbours stay with finer bins than those of independent rows do."""
-        return self.share > _LEAST_SHARE and self.kept >= _least_kept(round(self.share * self.n))
+        return self.share > _LEAST_FRACTION and self.kept >= _compute_least_kept(
+            round(self.share * self.n)
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -150,12 +159,12 @@ class NearCopies:
             f"of {self.n:,} {units} that were compared, {format_percent(self.share)} share the codes "
             f"of {self.bins} quantile bins with training rows"
         )
-        if self.share > _LEAST_SHARE:
+        if self.share > _LEAST_FRACTION:
             said += f", of which {format_percent(self.kept)} are left with {2 * self.bins} bins"
         return said
 
 
-def restored_near_copies(entries: Any) -> NearCopies | None:
+def restore_near_copies(entries: Any) -> NearCopies | None:
     """Return what a file holds of a search for near copies; None: there was none.
 
     Raises
@@ -174,7 +183,7 @@ def restored_near_copies(entries: Any) -> NearCopies | None:
     return NearCopies(**{**entries, "left_out": tuple(left_out)})
 
 
-def _least_kept(n: int) -> float:
+def _compute_least_kept(n: int) -> float:
     """The share of neighbours kept from which on n rows with neighbours look like copies."""
     return _LEAST_KEPT + _DEVIATIONS * 0.5 / sqrt(max(n, 1))
 
@@ -197,7 +206,7 @@ class ComparedRows(NamedTuple):
     """
 
     columns: Sequence[NDArray[Any]]
-    kinds: Sequence[Kind]
+    kinds: Sequence[ColumnKind]
     target: NDArray[Any]
     train: Indices
     calibration: Indices
@@ -247,7 +256,9 @@ def find_near_copies(
             f"feature {j}" if names is None else str(names[j]) for j in left_out
         )
         about["is_key"] = any(left_out.values())
-        about["n_alike"] = max(0, _n_alike(rows, others, with_target) - repeats)
+        about["n_alike"] = max(
+            0, _count_repeats_without_identifiers(rows, others, with_target) - repeats
+        )
     return NearCopies(*_compare_codes(rows, others, keys, with_target), **about)
 
 
@@ -260,8 +271,8 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
         If too many rows repeat others in all features but a text or a row number, and nothing says
         that such rows are genuine draws.
     """
-    few, most = allowed_repeats(n, "auto" if duplicates == "copies" else duplicates)
-    if found.n_alike > (few if found.with_target else _LEAST_SHARE * n):
+    few, most = get_allowed_repeats(n, "auto" if duplicates == "copies" else duplicates)
+    if found.n_alike > (few if found.with_target else _LEAST_FRACTION * n):
         target = ", target included," if found.with_target else ""
         said = (
             f"{found.n_alike:,} of {n:,} rows that certify repeat other rows{target} in all features "
@@ -297,10 +308,14 @@ def _warn(said: str) -> None:
 # -- rows that are equal but for identifiers -------------------------------------------------------
 
 
-def _n_alike(rows: ComparedRows, features: list[int], with_target: bool) -> int:
+def _count_repeats_without_identifiers(
+    rows: ComparedRows, features: list[int], with_target: bool
+) -> int:
     """Count the calibration rows that repeat other rows in some features; see `n_repeats`."""
     tables = [rows.columns[j] for j in features] + ([rows.target] if with_target else [])
-    return n_repeats(first_of(sample_hashes(*tables)), rows.train, rows.calibration, rows.groups)
+    return count_repeats(
+        find_first_equal_keys(hash_samples(*tables)), rows.train, rows.calibration, rows.groups
+    )
 
 
 def _find_identifiers(rows: ComparedRows) -> dict[int, bool]:
@@ -311,13 +326,15 @@ def _find_identifiers(rows: ComparedRows) -> dict[int, bool]:
     """
     n, found = len(rows.target), {}
     for j, (column, kind) in enumerate(zip(rows.columns, rows.kinds, strict=True)):
-        if n > 1 and all(_all_differ(one, kind) for one in (column[:_FIRST_VALUES], column)):
+        if n > 1 and all(
+            _has_distinct_integers(one, kind) for one in (column[:_FIRST_VALUES], column)
+        ):
             span = float(column.max()) - float(column.min())
             found[j] = kind == "text" or (kind == "number" and span < 2 * n)
     return found
 
 
-def _all_differ(column: NDArray[Any], kind: Kind) -> bool:
+def _has_distinct_integers(column: NDArray[Any], kind: ColumnKind) -> bool:
     """Whether no value is missing, a fraction, or there twice."""
     if kind == "number" and column.dtype.kind == "f" and not (column == np.rint(column)).all():
         return False
@@ -340,27 +357,27 @@ def _compare_codes(
     numeric = [rows.columns[j] for j in features if rows.kinds[j] == "number"]
     if not numeric:
         return 0, 0, 0.0, 0.0
-    codes = QuantileCodes.of(numeric, keys)
+    codes = QuantileCodes.rank_rows(numeric, keys)
     words = [rows.columns[j] for j in features if rows.kinds[j] != "number"]
-    same = codes.hash_beside([*words, rows.target] if with_target else words)
+    same = codes.hash_fixed_columns([*words, rows.target] if with_target else words)
     is_judge = _calibration_mask(rows, keys)[codes.rows]
     judges, others = np.flatnonzero(is_judge), np.flatnonzero(~is_judge)
     group = None
     if rows.groups is not None:
         group = np.unique(rows.groups[codes.rows], return_inverse=True)[1]
-    n, bins = _n_units(judges, group), codes.fewest_bins
+    n, bins = _count_units(judges, group), codes.fewest_bins
     own, other = codes.keys(bins, same, judges, others)
-    n_found = _count_among(own, other)
+    n_found = _count_equal_keys(own, other)
     has_any = n_found > 0
     others = others[np.isin(other, own[has_any])]
     exact = np.isin(codes.exact_keys(judges[has_any], same), codes.exact_keys(others, same))
     has_any[has_any] = ~exact
     judges, n_found = judges[has_any], n_found[has_any]
-    most = (-np.inf, bins, _n_units(judges, group) / max(n, 1), 0.0)
-    while (m := _n_units(judges, group)) > _LEAST_SHARE * n and 2 * bins <= codes.most_bins:
-        finer = _count_among(*codes.keys(2 * bins, same, judges, others))
-        kept = _mean_of_units(finer / n_found, None if group is None else group[judges])
-        most = max(most, (kept - _least_kept(m), bins, m / n, kept), key=lambda one: one[0])
+    most = (-np.inf, bins, _count_units(judges, group) / max(n, 1), 0.0)
+    while (m := _count_units(judges, group)) > _LEAST_FRACTION * n and 2 * bins <= codes.most_bins:
+        finer = _count_equal_keys(*codes.keys(2 * bins, same, judges, others))
+        kept = _average_units(finer / n_found, None if group is None else group[judges])
+        most = max(most, (kept - _compute_least_kept(m), bins, m / n, kept), key=lambda one: one[0])
         judges, n_found, bins = judges[finer > 0], finer[finer > 0], 2 * bins
     return n, *most[1:]
 
@@ -374,11 +391,11 @@ def _calibration_mask(rows: ComparedRows, keys: UInt64) -> NDArray[np.bool_]:
     return mask
 
 
-def _n_units(rows: Indices, group: Indices | None) -> int:
+def _count_units(rows: Indices, group: Indices | None) -> int:
     return len(rows) if group is None else len(np.unique(group[rows]))
 
 
-def _mean_of_units(values: Float64, group: Indices | None) -> float:
+def _average_units(values: Float64, group: Indices | None) -> float:
     """Average values of rows, or the means of their groups."""
     if group is None:
         return float(values.mean())
@@ -387,7 +404,7 @@ def _mean_of_units(values: Float64, group: Indices | None) -> float:
     return float((sums[n_rows > 0] / n_rows[n_rows > 0]).mean())
 
 
-def _count_among(keys: UInt64, others: UInt64) -> NDArray[np.intp]:
+def _count_equal_keys(keys: UInt64, others: UInt64) -> NDArray[np.intp]:
     """Count for each key how many others equal it."""
     ordered = np.sort(others)
     counts: NDArray[np.intp] = np.searchsorted(ordered, keys, "right") - np.searchsorted(
@@ -417,7 +434,7 @@ class QuantileCodes(NamedTuple):
     ranks: NDArray[np.int64]
 
     @classmethod
-    def of(cls, columns: list[NDArray[Any]], keys: UInt64) -> QuantileCodes:
+    def rank_rows(cls, columns: list[NDArray[Any]], keys: UInt64) -> QuantileCodes:
         """Rank rows by each column; of many rows those in some bins of one column are compared."""
         n = len(keys)
         sample = np.arange(n)
@@ -425,15 +442,15 @@ class QuantileCodes(NamedTuple):
             chosen_rows = np.flatnonzero(keys < np.uint64((_ALL_ROWS << 64) // n))
             # Of rows that are nearly all equal none or all may be chosen.
             sample = chosen_rows if len(chosen_rows) else sample
-        table, chosen = _most_valued(columns, sample)
+        table, chosen = _choose_features(columns, sample)
         columns = [columns[j] for j in chosen]
         if n <= _ALL_ROWS:
-            return cls(columns, sample, *_rank(table))
+            return cls(columns, sample, *_rank_values(table))
         table.sort(axis=1)
         first = int(np.argmax(np.count_nonzero(table[:, 1:] != table[:, :-1], axis=1)))
-        every = _floats(columns[first : first + 1], np.arange(n))[0]
-        rows = np.flatnonzero(_in_some_bins(every, table[first]))
-        pairs = zip(table, _floats(columns, rows), strict=True)
+        every = _copy_columns(columns[first : first + 1], np.arange(n))[0]
+        rows = np.flatnonzero(_mark_rows_in_bins(every, table[first]))
+        pairs = zip(table, _copy_columns(columns, rows), strict=True)
         return cls(columns, rows, table, np.array([np.searchsorted(*pair) for pair in pairs]))
 
     @property
@@ -463,19 +480,19 @@ class QuantileCodes(NamedTuple):
         hashes = []
         for rows in some:
             codes = code.take(self.ranks.take(rows, axis=1) + place)
-            hashes.append(codes.view(np.uint64).T @ _factors(q) + same[rows])
+            hashes.append(codes.view(np.uint64).T @ _make_factors(q) + same[rows])
         return hashes
 
     def exact_keys(self, some: Indices, same: UInt64) -> UInt64:
         """Hash the values themselves likewise."""
         rows = self.rows[some]
-        return sample_hashes(*(one[rows] for one in self.columns), same[some].astype(np.float64))
+        return hash_samples(*(one[rows] for one in self.columns), same[some].astype(np.float64))
 
-    def hash_beside(self, columns: list[NDArray[Any]]) -> UInt64:
+    def hash_fixed_columns(self, columns: list[NDArray[Any]]) -> UInt64:
         """Hash values that must be the same in copies, (m,)."""
         if not columns:
             return np.zeros(len(self.rows), dtype=np.uint64)
-        return sample_hashes(*(one[self.rows] for one in columns))
+        return hash_samples(*(one[self.rows] for one in columns))
 
 
 def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
@@ -508,7 +525,7 @@ def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
     return starts
 
 
-def _floats(columns: list[NDArray[Any]], rows: Indices) -> Float64:
+def _copy_columns(columns: list[NDArray[Any]], rows: Indices) -> Float64:
     """Copy some rows of columns, (q, m); missing values are infinite, and so equal each other."""
     table = np.empty((len(columns), len(rows)))
     for values, column in zip(table, columns, strict=True):
@@ -517,12 +534,12 @@ def _floats(columns: list[NDArray[Any]], rows: Indices) -> Float64:
     return table
 
 
-def _factors(n: int) -> UInt64:
+def _make_factors(n: int) -> UInt64:
     """Odd numbers by which codes are multiplied and added up to hashes, (n,)."""
     return mix(np.arange(1, n + 1, dtype=np.uint64) * _STEP) | np.uint64(1)
 
 
-def _rank(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
+def _rank_values(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
     """Sort each row of a table, and count for each value how many of its row are smaller."""
     q, n = table.shape
     flat = np.argsort(table, axis=1) + n * np.arange(q)[:, None]
@@ -535,12 +552,12 @@ def _rank(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
     return ordered, ranks
 
 
-def _most_valued(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float64, list[int]]:
+def _choose_features(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float64, list[int]]:
     """Choose the features with the most values in some rows; return these values, (q, m), and which."""
     values, chosen = np.empty((0, len(rows))), list[int]()
     counts, step = np.empty(0, dtype=np.intp), max(1, _CACHED // max(len(rows), 1))
     for start in range(0, len(columns), step):
-        block = _floats(columns[start : start + step], rows)
+        block = _copy_columns(columns[start : start + step], rows)
         numbers = [*chosen, *range(start, start + len(block))]
         values = np.concatenate([values, block])
         if len(columns) <= _MOST_FEATURES:
@@ -554,7 +571,7 @@ def _most_valued(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float64, l
     return values, chosen
 
 
-def _in_some_bins(column: Float64, ordered: Float64) -> NDArray[np.bool_]:
+def _mark_rows_in_bins(column: Float64, ordered: Float64) -> NDArray[np.bool_]:
     """Mark the rows in some of the first bins of a column, about as many as are to be compared.
 
     ordered: the values of a sample of the rows, ascending.

@@ -31,7 +31,7 @@ class WeightUnit:
     common: float
 
     @classmethod
-    def of(cls, weight: Float64) -> WeightUnit:
+    def find(cls, weight: Float64) -> WeightUnit:
         """Find the unit of positive weights."""
         return cls(*find_weight_unit(weight)) if len(weight) else NO_WEIGHTS
 
@@ -46,7 +46,7 @@ class WeightUnit:
         units = np.array([largest, *(one.common for one in known)])
         return WeightUnit(*find_weight_unit(units))
 
-    def integers(self, weight: Float64) -> Float64:
+    def to_integers(self, weight: Float64) -> Float64:
         """Turn weights into integers, at most 2^16.
 
         They are multiples of the common unit. If there is none, they are rounded, to 1 at least, so
@@ -77,7 +77,7 @@ class WeightSpread:
     n: int = 0
 
     @classmethod
-    def of(cls, weight: Float64) -> WeightSpread:
+    def measure(cls, weight: Float64) -> WeightSpread:
         """Measure positive weights."""
         if not len(weight):
             return cls()
@@ -116,15 +116,15 @@ def warn_of_uneven_weights(spread: WeightSpread) -> None:
         )
 
 
-def integer_weights(weight: Float64) -> Float64:
+def compute_integer_weights(weight: Float64) -> Float64:
     """Turn positive weights into integers; weights times a constant become the same ones.
 
     See `WeightUnit.integers`.
     """
-    return WeightUnit.of(weight).integers(weight)
+    return WeightUnit.find(weight).to_integers(weight)
 
 
-def balanced_in_bag(count: Int32, weight: Float64, y: Float64) -> Float64:
+def balance_bag_weights(count: Int32, weight: Float64, y: Float64) -> Float64:
     """Weigh drawn rows so that all classes of each column weigh the same, as the core does.
 
     Parameters
@@ -147,19 +147,19 @@ def balanced_in_bag(count: Int32, weight: Float64, y: Float64) -> Float64:
         codes = column.astype(np.intp)
         relative = relative / np.bincount(codes, count[drawn] * weight[drawn])[codes]
     balanced = np.zeros(len(count))
-    balanced[drawn] = integer_weights(relative)
+    balanced[drawn] = compute_integer_weights(relative)
     return balanced
 
 
-def relative_weights(weight: Float64) -> Float64:
+def compute_relative_weights(weight: Float64) -> Float64:
     """Express weights in a unit of their own, so that weights times a constant become the same numbers.
 
     They are integers if they have a common unit; else fractions of the largest, each rounded to 32
     significant bits.
     """
-    unit = WeightUnit.of(weight)
+    unit = WeightUnit.find(weight)
     if unit.common > 0:
-        return unit.integers(weight)
+        return unit.to_integers(weight)
     fraction, exponent = np.frexp(divide_by_largest(weight, unit.largest))
     relative = np.ldexp(np.rint(np.ldexp(fraction, _BITS)), exponent - _BITS)
     return np.maximum(relative, np.finfo(np.float64).tiny)  # no weight becomes 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import UInt64, check_column, find_positions, freeze
 from certree.interface.stored_state import StoredState
-from certree.rows.hashes import distinct, starts_of_runs, with_numbers
+from certree.rows.hashes import extend_hashes, mark_run_starts, merge_hashes
 
 # What a file holds of the counts: arrays by their names, which are those of the fields.
 _ARRAYS = ("twice", "often")
@@ -41,19 +41,19 @@ class RepeatCounts:
     tables: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, ordered: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
+    def count(cls, ordered: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
         """Count rows by the ascending hashes of their features, one for each row."""
-        starts = starts_of_runs(ordered)
+        starts = mark_run_starts(ordered)
         again = ordered[1:][~starts[1:]]
         thrice = ordered[2:][~starts[1:-1] & ~starts[2:]]
-        often = distinct(thrice)
-        twice = distinct(again)
+        often = merge_hashes(thrice)
+        twice = merge_hashes(again)
         if len(often):
             twice = twice[~find_positions(often, twice)[1]]
         n_distinct = int(np.count_nonzero(starts))
         return cls(len(ordered), n_distinct, freeze(twice), often, tuple(tables))
 
-    def plus(self, known: UInt64, others: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
+    def add(self, known: UInt64, others: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
         """Count the rows together with others.
 
         Parameters
@@ -65,12 +65,12 @@ class RepeatCounts:
         tables : sequence of int
             Hashes of the tables that they make up.
         """
-        new = distinct(others)
+        new = merge_hashes(others)
         shared = new[find_positions(known, new)[1]] if len(known) else new[:0]
         # Each shared or repeated row as often as it was counted, up to three times.
-        once = distinct(shared, self.twice, self.often)
+        once = merge_hashes(shared, self.twice, self.often)
         counted = [once, self.twice, self.often, self.often]
-        both = RepeatCounts.of(np.sort(np.concatenate([others, *counted])))
+        both = RepeatCounts.count(np.sort(np.concatenate([others, *counted])))
         return RepeatCounts(
             self.n + len(others),
             self.n_distinct + len(new) - len(shared),
@@ -84,7 +84,7 @@ class RepeatCounts:
         """Number of rows whose features no other row has."""
         return self.n_distinct - len(self.twice) - len(self.often)
 
-    def is_table(self, hashed: int) -> bool:
+    def is_fit_table(self, hashed: int) -> bool:
         """Whether a table with this hash is one of the fit, or all of them together."""
         return hashed in (sum(self.tables) % 2**64, *self.tables)
 
@@ -138,10 +138,10 @@ def hash_table(hashes: UInt64, target: NDArray[Any]) -> int:
     target : ndarray of shape (n,) or (n, n_targets)
         Codes of classes.
     """
-    return int(hash_rows_of_table(hashes, target).sum(dtype=np.uint64))
+    return int(hash_table_rows(hashes, target).sum(dtype=np.uint64))
 
 
-def hash_rows_of_table(hashes: UInt64, target: NDArray[Any]) -> UInt64:
+def hash_table_rows(hashes: UInt64, target: NDArray[Any]) -> UInt64:
     """Hash each row of a table, target included; the hash of the table is their sum."""
     columns = target.reshape(len(hashes), -1).T.astype(np.float64)
-    return with_numbers(hashes, *np.ascontiguousarray(columns))
+    return extend_hashes(hashes, *np.ascontiguousarray(columns))

@@ -18,13 +18,13 @@ from certree.interface.arrays import (
     has_finite_total,
 )
 from certree.rows.hashes import (
-    Float32Kinds,
-    copy_numbers,
-    distinct,
+    Float32Rounding,
+    extend_hashes,
+    hash_samples,
+    mark_run_starts,
+    merge_hashes,
+    number_copies,
     order_by_hash,
-    sample_hashes,
-    starts_of_runs,
-    with_numbers,
 )
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 
@@ -95,23 +95,23 @@ class SeenRows(ArrayRecord):
             raise ValueError("rows must stand in the order of their keys, and of their weights")
 
     @classmethod
-    def of(
+    def from_rows(
         cls, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None, leaf: Int32, knows: bool
     ) -> SeenRows:
         """Keep what is asked for of some rows; `knows`: also hashes by which rounded ones are known."""
-        rounded, hashes = None, sample_hashes(X)
+        rounded, hashes = None, hash_samples(X)
         if knows:
-            is_fractional = Float32Kinds.of(X).is_fractional
-            rounded = np.where(is_fractional, sample_hashes(X, rounded=True), hashes)
+            is_fractional = Float32Rounding.inspect(X).is_fractional
+            rounded = np.where(is_fractional, hash_samples(X, rounded=True), hashes)
         lacks = np.zeros(len(X), dtype=np.int32)
         for j in range(min(X.shape[1], _MOST_MASKED)):
             lacks |= np.isnan(X[:, j]).astype(np.int32) << j
         weight = np.ones(len(X)) if weight is None else weight
         y = y + y.dtype.type(0)
         # Rows of equal keys and weights are alike, in whatever order they stand.
-        order = order_by_hash(_keys(hashes, y), weight)
+        order = order_by_hash(_compute_keys(hashes, y), weight)
         columns = hashes, rounded, leaf, y, weight, lacks
-        return _made([None if one is None else one[order] for one in columns])
+        return _make_seen_rows([None if one is None else one[order] for one in columns])
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> SeenRows:
@@ -124,7 +124,7 @@ class SeenRows(ArrayRecord):
         if len(lengths) != 1 or columns["hashes"] is None or columns["y"] is None:
             raise ValueError(f"columns of rows must be of one length, got {sorted(lengths)}")
         weight = columns["weight"]
-        order = order_by_hash(_keys(columns["hashes"], columns["y"]), weight)
+        order = order_by_hash(_compute_keys(columns["hashes"], columns["y"]), weight)
         ordered: dict[str, Any] = {
             name: None if one is None else one[order] for name, one in columns.items()
         }
@@ -134,7 +134,7 @@ class SeenRows(ArrayRecord):
     @property
     def keys(self) -> UInt64:
         """Hashes of features and target, (n,)."""
-        return _keys(self.hashes, self.y)
+        return _compute_keys(self.hashes, self.y)
 
     @property
     def weights(self) -> Float64:
@@ -144,12 +144,12 @@ class SeenRows(ArrayRecord):
     @property
     def known(self) -> UInt64:
         """The hashes by which a model knows its rows again, ascending."""
-        return distinct(*(one for one in (self.hashes, self.rounded) if one is not None))
+        return merge_hashes(*(one for one in (self.hashes, self.rounded) if one is not None))
 
     @property
     def repeat_counts(self) -> RepeatCounts:
         """How often the features of the rows repeat."""
-        return RepeatCounts.of(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
+        return RepeatCounts.count(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 
     @property
     def _columns(self) -> tuple[Any, ...]:
@@ -157,7 +157,7 @@ class SeenRows(ArrayRecord):
         lacks = np.zeros(len(self.y), dtype=np.int32) if self.lacks is None else self.lacks
         return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks
 
-    def plus(self, others: SeenRows) -> SeenRows:
+    def add(self, others: SeenRows) -> SeenRows:
         """These rows and others.
 
         Raises
@@ -172,9 +172,9 @@ class SeenRows(ArrayRecord):
         if not has_finite_total(both[4]):
             raise ValueError(f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}")
         order = order_by_hash(np.concatenate([self.keys, others.keys]), both[4])
-        return _made([None if one is None else one[order] for one in both])
+        return _make_seen_rows([None if one is None else one[order] for one in both])
 
-    def minus(self, others: SeenRows) -> SeenRows:
+    def remove(self, others: SeenRows) -> SeenRows:
         """These rows without others.
 
         Raises
@@ -182,7 +182,7 @@ class SeenRows(ArrayRecord):
         ValueError
             If others are not among these, each as often as it is given, or if no rows are left.
         """
-        places, are_here = _places_of(self, others)
+        places, are_here = _find_rows(self, others)
         if n_unknown := int(np.sum(~are_here)):
             raise ValueError(
                 f"{n_unknown:,} of {len(are_here):,} rows are not among those of the fit, or not so "
@@ -192,29 +192,29 @@ class SeenRows(ArrayRecord):
         kept[places] = False
         if not kept.any():
             raise ValueError(f"all {len(kept):,} rows of the fit would go, which leaves no model")
-        return _made([None if one is None else one[kept] for one in self._columns])
+        return _make_seen_rows([None if one is None else one[kept] for one in self._columns])
 
 
-def _keys(hashes: UInt64, y: NDArray[Any]) -> UInt64:
-    return with_numbers(hashes, y.astype(np.float64))
+def _compute_keys(hashes: UInt64, y: NDArray[Any]) -> UInt64:
+    return extend_hashes(hashes, y.astype(np.float64))
 
 
-def _made(columns: list[Any]) -> SeenRows:
+def _make_seen_rows(columns: list[Any]) -> SeenRows:
     """Rows of all columns, those left out that say the same of all rows."""
     *others, weight, lacks = (None if one is None else freeze(one) for one in columns)
     weighs, lack = np.any(weight != 1), np.any(lacks)
     return SeenRows.from_checked(*others, weight if weighs else None, lacks if lack else None)
 
 
-def _places_of(known: SeenRows, given: SeenRows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _find_rows(known: SeenRows, given: SeenRows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Find given rows among known ones, each for one copy: their places, and whether they are there."""
     n = len(known.y)
     keys = np.concatenate([known.keys, given.keys])
     weight = np.concatenate([known.weights, given.weights])
     order = order_by_hash(keys, weight)
     kind = np.empty(len(order), dtype=np.intp)
-    kind[order] = np.cumsum(starts_of_runs(keys[order]) | starts_of_runs(weight[order]))
+    kind[order] = np.cumsum(mark_run_starts(keys[order]) | mark_run_starts(weight[order]))
     own, asked = kind[:n], kind[n:]
-    places = np.searchsorted(own, asked) + copy_numbers(starts_of_runs(asked)).view(np.int64)
+    places = np.searchsorted(own, asked) + number_copies(mark_run_starts(asked)).view(np.int64)
     within = places.clip(max=n - 1)
     return within, (places == within) & (own[within] == asked)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
 from certree.interface.arrays import CSRArrays, Float64, get_csr_arrays
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 
 
 @dataclass(frozen=True, eq=False)
-class SparseColumns:
-    """The features of rows of which most are 0, beside `FeatureColumns`, whose place it takes.
+class SparseFeatures:
+    """The features of rows of which most are 0, beside `DenseFeatures`, whose place it takes.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class SparseColumns:
     matrix: Any
 
     @classmethod
-    def of(cls, rows: Any) -> SparseColumns:
+    def from_csr(cls, rows: Any) -> SparseFeatures:
         """Bring a CSR matrix of numbers into that form, without a change to what was given."""
         own = csr_array(rows)
         if not own.has_canonical_format:
@@ -44,11 +44,11 @@ class SparseColumns:
         return int(self.matrix.shape[0])
 
     @property
-    def parts(self) -> tuple[Any, ...]:
+    def tables(self) -> tuple[Any, ...]:
         """The rows as they are hashed."""
         return (self.matrix,)
 
-    def is_float32(self, feature: int) -> bool:  # noqa: ARG002 -- as of `FeatureColumns`
+    def is_float32(self, feature: int) -> bool:  # noqa: ARG002 -- as of `DenseFeatures`
         """Whether the values of a feature are float32."""
         return bool(self.matrix.dtype == np.float32)
 
@@ -62,15 +62,15 @@ class SparseColumns:
         """The rows in C order, which is where they do not lie."""
         return
 
-    def taken(self, rows: Any) -> Any:
+    def take_matrix(self, rows: Any) -> Any:
         """Some of the rows, by their numbers, as `matrix` has them."""
         return self.matrix[np.asarray(rows)]
 
-    def at(self, indices: NDArray[Any]) -> SparseColumns:
+    def take(self, indices: NDArray[Any]) -> SparseFeatures:
         """Some of the rows, by their numbers."""
-        return SparseColumns(self.matrix[indices])
+        return SparseFeatures(self.matrix[indices])
 
-    def said(self, scores: Callable[[Any], Float64]) -> Float64:
+    def score_in_blocks(self, scores: Callable[[Any], Float64]) -> Float64:
         """Scores (k, n) of all rows."""
         return scores(self.matrix)
 
@@ -80,17 +80,17 @@ class SparseColumns:
         return get_csr_arrays(columns.T)
 
 
-AnyColumns = FeatureColumns | SparseColumns
+DenseOrSparseFeatures = DenseFeatures | SparseFeatures
 
 
-def made_dense(rows: Any) -> NDArray[Any]:
+def to_dense(rows: Any) -> NDArray[Any]:
     """Rows (n, p) with their zeros."""
     is_sparse: bool = issparse(rows)
     dense: NDArray[Any] = rows.toarray() if is_sparse else rows
     return dense
 
 
-def below_each_other(tables: Sequence[Any]) -> Any:
+def stack_tables(tables: Sequence[Any]) -> Any:
     """Rows (n, p) of several tables, dense if all are."""
     if not any(map(issparse, tables)):
         return np.concatenate(tables)

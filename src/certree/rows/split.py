@@ -13,7 +13,7 @@ from certree.interface.arrays import Float64, UInt64, to_array
 from certree.interface.signatures import validate_arguments
 from certree.rows.columns import is_missing
 from certree.rows.duplicates import count_worst
-from certree.rows.folds import Indices, content_order, distinct_groups, unordered
+from certree.rows.folds import Indices, make_unordered_error, number_groups, shuffle_by_content
 from certree.rows.near_copies import NearCopies
 
 
@@ -42,8 +42,8 @@ class TrainCalibrationSplit:
         What a comparison beyond equality has found; None: rows were not compared.
     """
 
-    grow: Indices
-    weigh: Indices
+    train: Indices
+    calibration: Indices
     groups: NDArray[Any] | None = None
     indices: Indices | None = None
     n_given: int | None = None
@@ -66,32 +66,32 @@ class TrainCalibrationSplit:
     def n_units(self) -> int:
         """How many rows, or groups of them, there are."""
         if self.groups is None:
-            return len(self.grow) + len(self.weigh)
+            return len(self.train) + len(self.calibration)
         return len(np.unique(self.groups))
 
     @property
     def calibration_places(self) -> tuple[Indices, int]:
         """Places of the rows that weigh among those that were given, and how many these were."""
-        n = len(self.grow) + len(self.weigh) if self.n_given is None else self.n_given
-        return self.weigh if self.indices is None else self.indices[self.weigh], n
+        n = len(self.train) + len(self.calibration) if self.n_given is None else self.n_given
+        return self.calibration if self.indices is None else self.indices[self.calibration], n
 
     @classmethod
-    def all_grow(cls, n: int) -> TrainCalibrationSplit:
+    def train_on_all(cls, n: int) -> TrainCalibrationSplit:
         """All of n rows grow, and none are kept apart."""
         every = np.arange(n)
         return cls(every, every[:0])
 
 
-def checked_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
+def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     """Check one group for each of n rows."""
     given = to_array("groups", groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")
-    expect_groups(n_without_group(given), n)
+    expect_no_missing_groups(count_missing_groups(given), n)
     return given
 
 
-def n_without_group(groups: NDArray[Any]) -> int:
+def count_missing_groups(groups: NDArray[Any]) -> int:
     """How many rows name no group."""
     if groups.dtype.kind in "mM":
         return int(np.isnat(groups).sum())
@@ -99,10 +99,10 @@ def n_without_group(groups: NDArray[Any]) -> int:
     try:
         return sum(map(is_missing, values))
     except ValueError:  # of arrays, which are no values
-        raise unordered(groups) from None
+        raise make_unordered_error(groups) from None
 
 
-def expect_groups(missing: int, n: int) -> None:
+def expect_no_missing_groups(missing: int, n: int) -> None:
     """Refuse n rows of which some name no group."""
     if missing:
         raise ValueError(
@@ -141,35 +141,35 @@ def train_calibration_split(
     if not 0 <= train_size < 1:
         raise ValueError(f"train_size must lie in [0, 1), got {train_size!r}")
     if train_size == 0:
-        whole = TrainCalibrationSplit.all_grow(n)
-        return TrainCalibrationSplit(whole.weigh, whole.grow)
+        whole = TrainCalibrationSplit.train_on_all(n)
+        return TrainCalibrationSplit(whole.calibration, whole.train)
     if groups is None:
-        n_growing = n_that_grow(train_size, n, n)
-        return _sides_of(_first_grow(random_state.permutation(n), n_growing))
-    names, group = distinct_groups(checked_groups(groups, n))
-    return _sides_of(groups_that_grow(train_size, len(names), n, random_state)[group])
+        n_growing = count_training_units(train_size, n, n)
+        return _make_split(_mark_first(random_state.permutation(n), n_growing))
+    names, group = number_groups(check_groups(groups, n))
+    return _make_split(draw_training_groups(train_size, len(names), n, random_state)[group])
 
 
-def groups_that_grow(
+def draw_training_groups(
     train_size: float, n_groups: int, n: int, random_state: np.random.RandomState
 ) -> NDArray[np.bool_]:
     """Which groups grow, (n_groups,), in ascending order of them; n: how many rows they have."""
-    n_growing = n_that_grow(train_size, n_groups, n, "groups")
-    return _first_grow(random_state.permutation(n_groups), n_growing)
+    n_growing = count_training_units(train_size, n_groups, n, "groups")
+    return _mark_first(random_state.permutation(n_groups), n_growing)
 
 
-def _first_grow(order: Indices, n_growing: int) -> NDArray[np.bool_]:
+def _mark_first(order: Indices, n_growing: int) -> NDArray[np.bool_]:
     """Let the first ones of rows or groups in some order grow."""
     grows = np.zeros(len(order), dtype=bool)
     grows[order[:n_growing]] = True
     return grows
 
 
-def _sides_of(grows: NDArray[np.bool_]) -> TrainCalibrationSplit:
+def _make_split(grows: NDArray[np.bool_]) -> TrainCalibrationSplit:
     return TrainCalibrationSplit(np.flatnonzero(grows), np.flatnonzero(~grows))
 
 
-def n_that_grow(train_size: float, n_units: int, n: int, units: str = "rows") -> int:
+def count_training_units(train_size: float, n_units: int, n: int, units: str = "rows") -> int:
     """How many of some rows or groups grow, which leaves some on both sides; n: how many rows."""
     n_growing = round(train_size * n_units)
     if not 0 < n_growing < n_units:
@@ -181,7 +181,7 @@ def n_that_grow(train_size: float, n_units: int, n: int, units: str = "rows") ->
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Deal:
+class TrainCalibrationSplitter:
     """How the rows of a fit are dealt to growing and weighing.
 
     Parameters
@@ -212,6 +212,6 @@ class Deal:
         """Both sides of n rows; `contents` gives their hashes."""
         if not self.by_content or groups is not None:
             return train_calibration_split(n, self.train_size, self.random_state, groups)
-        n_growing = n_that_grow(self.train_size, n, n)
-        order = content_order(contents(), weight, self.random_state)
-        return _sides_of(_first_grow(order, n_growing))
+        n_growing = count_training_units(self.train_size, n, n)
+        order = shuffle_by_content(contents(), weight, self.random_state)
+        return _make_split(_mark_first(order, n_growing))

@@ -57,7 +57,9 @@ class ReliabilityCurve:
         return int(((self.predicted < self.low) | (self.predicted > self.high)).sum())
 
 
-def clopper_pearson_interval(hits: float, n: float, delta: float = _DELTA) -> tuple[float, float]:
+def compute_clopper_pearson_interval(
+    hits: float, n: float, delta: float = _DELTA
+) -> tuple[float, float]:
     """Return the exact interval of a binomial probability after `hits` of `n` draws.
 
     It contains the probability with probability at least 1 - delta.
@@ -66,7 +68,7 @@ def clopper_pearson_interval(hits: float, n: float, delta: float = _DELTA) -> tu
     return 1 - binomial_upper(n - hits, n, log_delta), binomial_upper(hits, n, log_delta)
 
 
-def reliability_curve(
+def compute_reliability_curve(
     came_true: ArrayLike, probabilities: ArrayLike, bins: int = 10
 ) -> ReliabilityCurve:
     """Group rows by predicted probability and compare the mean of each group with its frequency.
@@ -92,7 +94,9 @@ def reliability_curve(
     columns = (np.ones(len(probabilities)), came_true, probabilities)
     sums = [np.bincount(group, values) for values in columns]
     n_rows, hits, total = np.array([values[sums[0] > 0] for values in sums])
-    intervals = [clopper_pearson_interval(hit, n) for hit, n in zip(hits, n_rows, strict=True)]
+    intervals = [
+        compute_clopper_pearson_interval(hit, n) for hit, n in zip(hits, n_rows, strict=True)
+    ]
     low, high = np.array(intervals).T
     return ReliabilityCurve(total / n_rows, hits / n_rows, low, high, n_rows)
 
@@ -141,10 +145,12 @@ def plot_calibration(
     check_consistent_length(probabilities, labels)
     classes = np.asarray(model.classes_)
     expect_known_labels("y", labels, classes)
-    return draw_reliability(*classifier_reliability(classes, probabilities, labels, bins), ax)
+    return draw_reliability(
+        *compute_classifier_reliability(classes, probabilities, labels, bins), ax
+    )
 
 
-def classifier_reliability(
+def compute_classifier_reliability(
     classes: NDArray[Any], probabilities: Float64, y: NDArray[Any], bins: int = 10
 ) -> tuple[str, ReliabilityCurve]:
     """Compute the reliability of a classifier's probabilities.
@@ -158,7 +164,7 @@ def classifier_reliability(
     y : ndarray of shape (n,)
         True classes.
     bins : int
-        As in `reliability_curve`.
+        As in `compute_reliability_curve`.
 
     Returns
     -------
@@ -167,9 +173,13 @@ def classifier_reliability(
     curve : ReliabilityCurve
     """
     if len(classes) == 2:
-        return str(classes[1]), reliability_curve(y == classes[1], probabilities[:, 1], bins)
+        return str(classes[1]), compute_reliability_curve(
+            y == classes[1], probabilities[:, 1], bins
+        )
     is_right = y == classes[probabilities.argmax(axis=1)]
-    return "the predicted class", reliability_curve(is_right, probabilities.max(axis=1), bins)
+    return "the predicted class", compute_reliability_curve(
+        is_right, probabilities.max(axis=1), bins
+    )
 
 
 @use_style

@@ -15,7 +15,7 @@ from certree.estimators import CertifiedTreeClassifier
 from certree.interface.arrays import Float64
 from certree.interface.formatting import format_bound, format_percent
 from certree.interface.signatures import validate_arguments
-from certree.rows.columns import rows_at
+from certree.rows.columns import take_rows
 from certree.show.style import BLUE, GREEN, ORANGE, Figure, get_axes, set_title, use_style
 
 # Fraction of the rows in the test set, and number of fits.
@@ -78,10 +78,10 @@ def plot_certificate(
         raise ValueError(
             f"sizes must hold numbers of rows in {_MIN_ROWS} .. {n_most}, got {numbers.tolist()}"
         )
-    X_test, y_test = rows_at(X, order[n_most:]), labels[order[n_most:]]
+    X_test, y_test = take_rows(X, order[n_most:]), labels[order[n_most:]]
     bounds, errors = np.empty((2, len(n_rows)))
     for i, n in enumerate(n_rows):
-        fitted = clone(model).fit(rows_at(X, order[:n]), labels[order[:n]])
+        fitted = clone(model).fit(take_rows(X, order[:n]), labels[order[:n]])
         bounds[i] = fitted.certificate_.bound
         errors[i] = np.mean(fitted.predict(X_test) != y_test)
     ax = get_axes(ax)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.interface.arrays import Float64
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
 from certree.interface.signatures import validate_arguments
-from certree.rows.training import names_of_features
+from certree.rows.training import get_feature_names
 from certree.show.style import BLUE, GREY, Figure, get_axes, set_title, use_style
 
 # Permutations of each column, and most rows that they use.
@@ -79,7 +79,7 @@ def plot_importance(
             raise ValueError('X and y must be given for kind="permutation"')
         values, spread = compute_permutation_importance(model, X, y, random_state)
         axis_label = "decrease of the score when permuted"
-    names = np.array(names_of_features(model), dtype=object)
+    names = np.array(get_feature_names(model), dtype=object)
     return _draw_bars(names, values, spread, axis_label, max_features, ax)
 
 

@@ -69,17 +69,19 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
     for name, value, minimum in (("max_terms", max_terms, 1), ("max_features", max_features, 2)):
         if value < minimum:
             raise ValueError(f"{name} must be at least {minimum}, got {value}")
-    (bar_width, bar_height), (map_width, map_height) = interaction_sizes(
+    (bar_width, bar_height), (map_width, map_height) = compute_interaction_sizes(
         shares, max_terms, max_features
     )
     figure = new_figure((bar_width + map_width, max(bar_height, map_height)))
     axes = figure.subplots(1, 2, width_ratios=[bar_width, map_width])
-    for draw, ax in zip(interaction_panels(shares, max_terms, max_features), axes, strict=True):
+    for draw, ax in zip(
+        create_interaction_panels(shares, max_terms, max_features), axes, strict=True
+    ):
         draw(ax)
     return figure
 
 
-def interaction_sizes(
+def compute_interaction_sizes(
     shares: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> list[tuple[float, float]]:
     """Return width and height (inches) of the bar chart, and of the heat map with its names."""
@@ -88,7 +90,7 @@ def interaction_sizes(
     return [(_BARS_WIDTH, 1.0 + 0.26 * (n_terms + 2)), (heat, heat)]
 
 
-def interaction_panels(
+def create_interaction_panels(
     shares: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> tuple[Panel, Panel]:
     """Return the functions that draw the bar chart, and the heat map, on axes."""

@@ -212,7 +212,7 @@ def plot_ranking(
     return draw_ranking(ranking, str(model.classes_[1]), false_negative, false_positive)
 
 
-def expect_costs(false_negative: float, false_positive: float) -> None:
+def check_costs(false_negative: float, false_positive: float) -> None:
     """Check the costs of the two kinds of errors.
 
     Raises
@@ -230,15 +230,15 @@ def draw_ranking(
     ranking: Ranking, positive: str, false_negative: float = 1.0, false_positive: float = 1.0
 ) -> Figure:
     """Draw the four panels; `positive` is the name of the second class."""
-    expect_costs(false_negative, false_positive)
+    check_costs(false_negative, false_positive)
     figure = new_figure((WIDE * 0.8, _HEIGHT))
-    panels = ranking_panels(ranking, positive, (false_negative, false_positive))
+    panels = create_ranking_panels(ranking, positive, (false_negative, false_positive))
     for draw, ax in zip(panels, figure.subplots(2, 2).flat, strict=True):
         draw(ax)
     return figure
 
 
-def ranking_panels(
+def create_ranking_panels(
     ranking: Ranking, positive: str, costs: tuple[float, float]
 ) -> tuple[Panel, Panel, Panel, Panel]:
     """Return four functions that draw a panel on axes: ROC, precision, Kolmogorov-Smirnov, cost."""

@@ -58,7 +58,7 @@ def plot_thresholds(
     point = thresholds.lowest_cost(false_negative, false_positive)
     assert point.certificate is not None  # It has one, as costs were given.
     figure = new_figure((WIDE, _HEIGHT))
-    panels = threshold_panels(thresholds, point, (false_negative, false_positive))
+    panels = create_threshold_panels(thresholds, point, (false_negative, false_positive))
     for draw, ax in zip(panels, figure.subplots(1, 3), strict=True):
         draw(ax)
     sure = format_percent(1 - thresholds.terms.delta)
@@ -72,7 +72,7 @@ def plot_thresholds(
     return figure
 
 
-def threshold_panels(
+def create_threshold_panels(
     thresholds: ThresholdGuarantees, point: OperatingPoint, costs: tuple[float, float]
 ) -> tuple[Panel, Panel, Panel]:
     """Return three functions that draw a panel on axes: ROC curve, precision, cost."""

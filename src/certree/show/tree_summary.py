@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.parts.families import CertificateFamily
+from certree.certificates.subsets.families import CertificateFamily
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -63,7 +63,7 @@ class TreeSummary:
         """Return the root of the most important part of the tree, with at most `max_leaves` leaves."""
         return self.explainer.select_subtree(max_leaves)
 
-    def main_output(self, node: int) -> int:
+    def get_main_output(self, node: int) -> int:
         """Return the index of the output shown for a node.
 
         It is the second of two classes, the most probable of more, or the only output.
@@ -73,7 +73,7 @@ class TreeSummary:
 
     def format_prediction(self, node: int) -> str:
         """Return the prediction of a node as text, such as "yes: 70 %"."""
-        k = self.main_output(node)
+        k = self.get_main_output(node)
         value = float(self.predictions[node, k])
         if self.scale == "probability":
             assert self.outputs is not None  # Probabilities are those of classes.
@@ -149,7 +149,7 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
 def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
     """Summarize the tree of a vote over prunings; each leaf has the prediction of the vote."""
     check_one_target("a picture of a tree", model)
-    explainer: Explainer = model._explainer()
+    explainer: Explainer = model._make_explainer()
     tree = explainer.tree
     outputs = tuple(model.classes_.tolist()) if is_classifier(model) else None
     n_outputs = 1 if outputs is None else len(outputs)
@@ -160,7 +160,7 @@ def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
         explainer = replace(explainer, rows_per_node=_count_rows(model, tree, X))
     scale: Scale = "target" if outputs is None else "probability"
     predictions = _average_leaves(tree, explainer.rows_per_node, leaf_predictions)
-    return TreeSummary(explainer, predictions, outputs, scale, model._certified_cells())
+    return TreeSummary(explainer, predictions, outputs, scale, model._certify_nodes())
 
 
 def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> TreeSummary:
@@ -176,7 +176,7 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     if is_classifier(model):
         check_one_target("a picture of a tree", model)
     tree = model.trees_.tree(number)
-    outputs, scale = None, _scale(model)
+    outputs, scale = None, _get_leaf_scale(model)
     if is_classifier(model):
         # With two classes there may be one score, which is that of the second class.
         outputs = tuple(model.classes_.tolist()[-tree.value.shape[1] :])
@@ -189,7 +189,7 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     return TreeSummary(explainer, predictions, outputs, scale)
 
 
-def _scale(model: Any) -> Scale:
+def _get_leaf_scale(model: Any) -> Scale:
     """Return the meaning of the leaf values of an ensemble's trees; see `TreeSummary`."""
     if not isinstance(model, Forest):
         return "raw score"
@@ -198,7 +198,7 @@ def _scale(model: Any) -> Scale:
 
 def _count_rows(model: Any, tree: Tree, X: ArrayLike) -> Float64:
     """Return the number of rows of X, encoded as the model does, in each node of a tree, (m,)."""
-    leaf = tree.route(model._new_rows(X), get_n_threads(model.n_jobs))
+    leaf = tree.route(model._encode_new_rows(X), get_n_threads(model.n_jobs))
     return sum_leaf_values(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
 
 

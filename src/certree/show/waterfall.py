@@ -136,7 +136,7 @@ def create_waterfall(
     if output is not None and output not in names:
         raise ValueError(f"output must be one of {shortened(names)}, got {output!r}")
     explained = explanation[row]
-    k = _default_output(explained.prediction[0]) if output is None else names.index(output)
+    k = _choose_output(explained.prediction[0]) if output is None else names.index(output)
     contributions = explained.contributions[0, k]
     order = np.argsort(-np.abs(contributions), kind="stable")
     order = order[contributions[order] != 0]
@@ -157,7 +157,7 @@ def create_waterfall(
     return Waterfall(float(explained.base[k]), tuple(bars), names[k], explanation.scale)
 
 
-def _default_output(prediction: Float64) -> int:
+def _choose_output(prediction: Float64) -> int:
     """Return the index of the output to explain: the second of two, else the largest prediction.
 
     Colours of drawn trees also show the second of two classes.

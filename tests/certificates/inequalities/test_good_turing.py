@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from certree.certificates.inequalities.good_turing import expected_matches, most_matches
+from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
 
 
 def literal(n, n_once, n_twice, n_new, level):
@@ -30,13 +30,13 @@ def test_quantiles_are_those_of_the_literal_twin(level):
         n, once, twice = int(counts.sum()), int((counts == 1).sum()), int((counts == 2).sum())
         n_new = int(rng.integers(1, 90))
         expected = literal(n, once, twice, n_new, level)
-        assert most_matches(n, once, twice, n_new, level=level) == expected
+        assert bound_matches(n, once, twice, n_new, level=level) == expected
 
 
 def test_ends():
-    assert expected_matches(100, 80, 50) == pytest.approx(10)
+    assert estimate_matches(100, 80, 50) == pytest.approx(10)
     # All rows of few bits match; a fit whose rows all differ may be matched by a few.
-    assert most_matches(1000, 0, 3, 200) == 200
-    assert most_matches(1000, 1000, 0, 1000) < 50
-    assert most_matches(1000, 1000, 0, 0) == 0
-    assert most_matches(1, 1, 0, 5) == 5
+    assert bound_matches(1000, 0, 3, 200) == 200
+    assert bound_matches(1000, 1000, 0, 1000) < 50
+    assert bound_matches(1000, 1000, 0, 0) == 0
+    assert bound_matches(1, 1, 0, 5) == 5

@@ -11,9 +11,9 @@ from scipy.stats import beta
 import reference
 from certree._core import compute_order_probability
 from certree.certificates.inequalities.order_statistics import (
+    compute_cdf_bound,
+    compute_cdf_bounds,
     local_level,
-    lowest_share,
-    lowest_shares,
 )
 
 
@@ -21,7 +21,7 @@ from certree.certificates.inequalities.order_statistics import (
 def test_chances_are_those_of_the_determinant(pairs):
     lower = np.sort([min(pair) for pair in pairs])
     upper = np.sort([max(pair) for pair in pairs])
-    expected = float(reference.chance_in_order(lower, upper))
+    expected = float(reference.compute_order_probability(lower, upper))
     assert compute_order_probability(lower, upper) == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
 
@@ -64,8 +64,8 @@ def test_levels_are_as_high_as_delta_allows(n, delta):
 
 def test_levels_of_few_draws_are_those_of_the_determinant():
     for n in (2, 4, 6):
-        lower = lowest_shares(n, math.log(0.1))[1:]
-        chance = reference.chance_in_order(lower, 1 - lower[::-1])
+        lower = compute_cdf_bounds(n, math.log(0.1))[1:]
+        chance = reference.compute_order_probability(lower, 1 - lower[::-1])
         assert 0.9 <= float(chance) < 0.9005
 
 
@@ -73,29 +73,29 @@ def test_levels_of_few_draws_are_those_of_the_determinant():
     ("n", "log_delta"), [(10_001, -3.0), (300, -30.0), (20, -2000.0), (0, -3.0)]
 )
 def test_closed_forms_are_those_of_massart_and_of_bonferroni(n, log_delta):
-    shares, half = lowest_shares(n, log_delta), log_delta - math.log(2)
+    shares, half = compute_cdf_bounds(n, log_delta), log_delta - math.log(2)
     assert len(shares) == n + 1
     assert shares[0] == 0
     for k in range(0, n + 1, max(n // 7, 1)):
         middle = k / max(n, 1) - math.sqrt((math.log(2) - half) / (2 * max(n, 1)))
         tail = beta.ppf(math.exp(half) / (2 * n), k, n + 1 - k) if k else 0.0
         assert shares[k] == pytest.approx(max(middle, tail, 0.0), abs=1e-12)
-        assert lowest_share(k, n, log_delta) == shares[k]
+        assert compute_cdf_bound(k, n, log_delta) == shares[k]
 
 
 def test_one_entry_is_that_of_all_and_of_any_number_of_draws():
     for n in (1, 9, 120):
-        every = lowest_shares(n, -3.0)
-        assert [lowest_share(k, n, -3.0) for k in range(n + 1)] == every.tolist()
+        every = compute_cdf_bounds(n, -3.0)
+        assert [compute_cdf_bound(k, n, -3.0) for k in range(n + 1)] == every.tolist()
         assert not every.flags.writeable
         assert (np.diff(every) > 0).all()
-    assert lowest_share(2**49, 2**50, -3.0) == pytest.approx(0.5, abs=1e-6)
+    assert compute_cdf_bound(2**49, 2**50, -3.0) == pytest.approx(0.5, abs=1e-6)
 
 
 def test_a_band_holds_distribution_functions_with_atoms():
     rng, misses = np.random.default_rng(0), 0
     n, delta, repeats = 60, 0.2, 600
-    lowest = lowest_shares(n, math.log(delta))
+    lowest = compute_cdf_bounds(n, math.log(delta))
     points = np.arange(5)
     for _ in range(repeats):
         drawn = rng.binomial(4, 0.3, n)

@@ -13,7 +13,7 @@ import reference
 from certree import NodeStats, Tree
 from certree.certificates import inequalities
 from certree.certificates.inequalities.posterior_moments import log_prior_mass
-from certree.certificates.priors import independent_decisions
+from certree.certificates.priors import make_independent_decisions
 from strategies import temperatures, trees, trees_and_stats
 
 decisions = st.one_of(st.floats(-3, 3), st.floats(-30, 30))
@@ -24,7 +24,9 @@ small = {"max_inner": 4, "max_chain": 2}
 def posteriors(draw, tree):
     """A law of independent decisions, and its masses by pruning."""
     log_odds = draw(hnp.arrays(float, tree.n_nodes, elements=decisions))
-    return independent_decisions(tree, log_odds), reference.law_of_log_odds(tree, log_odds)
+    return make_independent_decisions(tree, log_odds), reference.compute_masses_from_log_odds(
+        tree, log_odds
+    )
 
 
 @given(st.data(), trees(**small))
@@ -42,7 +44,7 @@ def test_kl_is_the_sum_over_prunings(data, tree):
         data.draw(posteriors(tree)),
         data.draw(posteriors(tree)),
     )
-    expected = reference.kl_divergence(masses, prior_masses)
+    expected = reference.compute_kl_divergence(masses, prior_masses)
     assert inequalities.kl_divergence(tree, posterior, prior) == pytest.approx(
         expected, rel=1e-9, abs=1e-12
     )
@@ -55,7 +57,7 @@ def test_renyi_is_the_sum_over_prunings(data, tree, order):
         data.draw(posteriors(tree)),
         data.draw(posteriors(tree)),
     )
-    expected = reference.renyi_divergence(masses, prior_masses, order)
+    expected = reference.compute_renyi_divergence(masses, prior_masses, order)
     got = inequalities.renyi_divergence(tree, posterior, prior, order)
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
@@ -65,13 +67,17 @@ def test_kl_of_a_posterior_is_that_of_its_cells_too(tree_and_stats, lam, prior_n
     """Posterior and prior stop alike inside chains, so that expanding them changes nothing."""
     tree, stats = tree_and_stats
     posterior, prior = (certree.pac_bayes(tree, stats, x, 0.0, prior_name) for x in (lam, 0.0))
-    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.0, prior_name)
-    _, prior_masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, 0.0, 0.0, prior_name)
+    every, masses, _ = reference.compute_pac_bayes_posterior(
+        tree, stats.n, stats.errors, lam, 0.0, prior_name
+    )
+    _, prior_masses, _ = reference.compute_pac_bayes_posterior(
+        tree, stats.n, stats.errors, 0.0, 0.0, prior_name
+    )
     by_cell = [dict(zip(every, side, strict=True)) for side in (masses, prior_masses)]
-    by_node = [reference.by_nodes(every, side) for side in (masses, prior_masses)]
+    by_node = [reference.group_by_nodes(every, side) for side in (masses, prior_masses)]
     got = inequalities.kl_divergence(tree, posterior, prior)
-    assert got == pytest.approx(reference.kl_divergence(*by_cell), rel=1e-9, abs=1e-10)
-    assert got == pytest.approx(reference.kl_divergence(*by_node), rel=1e-9, abs=1e-10)
+    assert got == pytest.approx(reference.compute_kl_divergence(*by_cell), rel=1e-9, abs=1e-10)
+    assert got == pytest.approx(reference.compute_kl_divergence(*by_node), rel=1e-9, abs=1e-10)
 
 
 @given(trees_and_stats(), temperatures())
@@ -80,8 +86,8 @@ def test_kl_of_one_pruning_is_its_log_mass(tree_and_stats, alpha):
     pruning = certree.prunings.cost_complexity(tree, stats, alpha)
     prior = certree.certificates.branching_prior(tree, stats.n_classes).distributions[0]
     nodes = tuple(np.flatnonzero(pruning.weight))
-    mass = reference.by_nodes(
-        *reference.pac_bayes(tree, stats.n, stats.errors, 0, 0, "branching")[:2]
+    mass = reference.group_by_nodes(
+        *reference.compute_pac_bayes_posterior(tree, stats.n, stats.errors, 0, 0, "branching")[:2]
     )
     got = inequalities.kl_divergence(tree, pruning, prior)
     assert got == pytest.approx(-math.log(float(mass[nodes])), rel=1e-12, abs=1e-12)
@@ -89,16 +95,16 @@ def test_kl_of_one_pruning_is_its_log_mass(tree_and_stats, alpha):
 
 def test_what_the_prior_forbids_is_infinitely_far():
     tree = Tree([0, 0, 0, 0, 0], [0.0] * 5, [1, 3, -1, -1, -1], [1] * 5, 1)
-    full = independent_decisions(tree, np.full(5, np.inf))
-    stump = independent_decisions(tree, np.array([np.inf, -np.inf, 0, 0, 0]))
-    root = independent_decisions(tree, np.full(5, -np.inf))
-    half = independent_decisions(tree, np.zeros(5))
+    full = make_independent_decisions(tree, np.full(5, np.inf))
+    stump = make_independent_decisions(tree, np.array([np.inf, -np.inf, 0, 0, 0]))
+    root = make_independent_decisions(tree, np.full(5, -np.inf))
+    half = make_independent_decisions(tree, np.zeros(5))
     for one, other in ((full, stump), (stump, full), (root, full), (half, full)):
         assert inequalities.kl_divergence(tree, one, other) == np.inf
         assert inequalities.renyi_divergence(tree, one, other, 2) == np.inf
     # Below the root, which the law never splits, the two may decide as they like.
     assert inequalities.kl_divergence(tree, root, root) == 0
-    elsewhere = independent_decisions(tree, np.array([-np.inf, np.inf, 0, 0, 0]))
+    elsewhere = make_independent_decisions(tree, np.array([-np.inf, np.inf, 0, 0, 0]))
     assert inequalities.kl_divergence(tree, elsewhere, root) == 0
     for order in (0.5, 2):
         assert inequalities.renyi_divergence(tree, elsewhere, root, order) == 0
@@ -134,7 +140,7 @@ def test_prior_mass_of_a_labelling_is_the_sum_over_labelled_prunings(data, tree,
     label_prior = data.draw(label_priors(tree, n_labels))
     label = data.draw(hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, n_labels - 1)))
     got = log_prior_mass(tree, prior, np.log(label_prior), label)
-    expected = reference.mass_of_labelling(tree, masses, label_prior, label)
+    expected = reference.compute_mass_of_labelling(tree, masses, label_prior, label)
     assert got == pytest.approx(math.log(expected), rel=1e-9, abs=1e-9)
 
 
@@ -152,7 +158,7 @@ def test_masses_of_all_labellings_sum_to_one(data, tree, n_labels):
 
 def test_a_labelling_that_no_label_prior_allows_has_no_mass():
     tree = Tree([0], [0.0], [-1], [1], 1)
-    prior = independent_decisions(tree, np.zeros(1))
+    prior = make_independent_decisions(tree, np.zeros(1))
     assert log_prior_mass(tree, prior, [[0.0, -np.inf]], [1]) == -np.inf
     assert log_prior_mass(tree, prior, [[0.0, -np.inf]], [0]) == 0
     with pytest.raises(ValueError, match=r"label must lie in 0 .. 1"):

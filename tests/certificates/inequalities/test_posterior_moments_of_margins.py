@@ -19,9 +19,9 @@ def drawn(tree_and_stats, lam):
     """A law, its vote and its masses by pruning."""
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, lam, 0.1)
-    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    every, masses, _ = reference.compute_pac_bayes_posterior(tree, stats.n, stats.errors, lam, 0.1)
     ballot = certree.vote(tree, stats, weights)
-    return weights, ballot, reference.by_nodes(every, masses)
+    return weights, ballot, reference.group_by_nodes(every, masses)
 
 
 def observed(case):
@@ -37,7 +37,7 @@ def observed(case):
 def test_tuple_risk_draws_all_tuples(tree_and_stats, lam, tuple_):
     tree, stats = tree_and_stats
     _, ballot, masses = drawn(tree_and_stats, lam)
-    expected = reference.tuple_risk(tree, masses, stats.counts, stats.label, *tuple_)
+    expected = reference.compute_tuple_risk(tree, masses, stats.counts, stats.label, *tuple_)
     assert inequalities.tuple_risk(tree, stats, ballot, *tuple_) == pytest.approx(
         expected, abs=1e-9
     )
@@ -47,7 +47,7 @@ def test_tuple_risk_draws_all_tuples(tree_and_stats, lam, tuple_):
 def test_disagreement_draws_all_pairs(tree_and_stats, lam):
     tree, stats = tree_and_stats
     _, ballot, masses = drawn(tree_and_stats, lam)
-    expected = reference.disagreement(tree, masses, stats.counts, stats.label)
+    expected = reference.compute_disagreement(tree, masses, stats.counts, stats.label)
     got = inequalities.disagreement(tree, stats, ballot)
     assert got == pytest.approx(expected, abs=1e-9)
     one_wrong = inequalities.one_wrong(tree, stats, ballot)
@@ -85,7 +85,7 @@ def test_wrong_range_is_reached_and_never_passed(tree_and_stats, lam):
             mass = sum(
                 float(mass)
                 for nodes, mass in masses.items()
-                if stats.label[reference.holder(tree, nodes, leaf)] != k
+                if stats.label[reference.find_pruning_leaf(tree, nodes, leaf)] != k
             )
             (right if ballot.label[leaf] == k else wrong).append(mass)
     assert least.right == pytest.approx(min(right), abs=1e-9)
@@ -103,7 +103,7 @@ def test_mean_and_variance_are_those_over_all_prunings(tree_and_stats, lam, data
     tree = tree_and_stats[0]
     value = data.draw(hnp.arrays(float, tree.n_nodes, elements=st.floats(-100, 100)))
     weights, _, masses = drawn(tree_and_stats, lam)
-    mean, variance = reference.leaf_sums(masses, value)
+    mean, variance = reference.compute_moments_of_leaf_sum(masses, value)
     assert inequalities.leaf_mean(tree, weights, value) == pytest.approx(mean, abs=1e-8)
     assert inequalities.leaf_variance(tree, weights, value) == pytest.approx(
         variance, rel=1e-8, abs=1e-7

@@ -9,7 +9,7 @@ from scipy.stats import multinomial
 
 import reference
 from certree.certificates.inequalities.bounds import binomial_upper, named_cost
-from certree.certificates.inequalities.weighted_errors import weighted_upper
+from certree.certificates.inequalities.weighted_errors import bound_weighted_errors
 
 CASES = [
     ((0, 0), 4, (1.0, 0.2), 0.05),
@@ -22,8 +22,8 @@ CASES = [
 
 @pytest.mark.parametrize(("errors", "n", "weights", "level"), CASES)
 def test_bounds_are_those_of_enumeration(errors, n, weights, level):
-    bound = weighted_upper(errors, n, weights, math.log(level))
-    expected = reference.highest_mean_cost(errors, n, weights, level, steps=60)
+    bound = bound_weighted_errors(errors, n, weights, math.log(level))
+    expected = reference.find_highest_mean_cost(errors, n, weights, level, steps=60)
     observed = sum(w * k for w, k in zip(weights, errors, strict=True)) / n
     assert bound >= expected - 1e-9
     # From above by a hundredth of the way, and what the grid leaves out.
@@ -34,7 +34,7 @@ def test_bounds_are_too_low_no_more_often_than_delta_says_and_nearly_as_often():
     """Every outcome of a few rows, at many pairs of probabilities."""
     n, weights, level = 12, (1.0, 0.25), 0.1
     outcomes = [(i, j) for i in range(n + 1) for j in range(n + 1 - i)]
-    bounds = np.array([weighted_upper(one, n, weights, math.log(level)) for one in outcomes])
+    bounds = np.array([bound_weighted_errors(one, n, weights, math.log(level)) for one in outcomes])
     numbers = np.array([(i, j, n - i - j) for i, j in outcomes])
     failing, of_lower = [], []
     for p, q in product(np.linspace(0.02, 0.9, 23), repeat=2):
@@ -49,12 +49,14 @@ def test_bounds_are_too_low_no_more_often_than_delta_says_and_nearly_as_often():
 
 
 def test_more_errors_and_lower_levels_cost_more():
-    of_more = [weighted_upper((k, 30 - 5 * k), 200, (1.0, 0.2), -3.0) for k in range(7)]
+    of_more = [bound_weighted_errors((k, 30 - 5 * k), 200, (1.0, 0.2), -3.0) for k in range(7)]
     assert (np.diff(of_more) > 0).all()  # few dear errors are less certain than many cheap ones
-    of_levels = [weighted_upper((3, 9), 100, (1.0, 0.5), level) for level in (-1.0, -3.0, -9.0)]
+    of_levels = [
+        bound_weighted_errors((3, 9), 100, (1.0, 0.5), level) for level in (-1.0, -3.0, -9.0)
+    ]
     assert of_levels == sorted(of_levels)
-    assert weighted_upper((3, 9), 100, (0.5, 1.0), -3.0) == pytest.approx(
-        weighted_upper((9, 3), 100, (1.0, 0.5), -3.0), rel=0.01
+    assert bound_weighted_errors((3, 9), 100, (0.5, 1.0), -3.0) == pytest.approx(
+        bound_weighted_errors((9, 3), 100, (1.0, 0.5), -3.0), rel=0.01
     )
 
 
@@ -62,8 +64,8 @@ def test_costs_that_are_the_same_or_none_are_those_of_one_kind():
     of_sum = binomial_upper(15, 100, -3.0)
     assert named_cost(0.05, 0.1, 1.0, 1.0, 100, 1.0, -2.0) == of_sum
     assert named_cost(0.05, 0.1, 1.0, 0.0, 100, 0.0, -3.0) == binomial_upper(5, 100, -3.0)
-    assert weighted_upper((5, 10), 100, (1.0, 1.0), -3.0) == pytest.approx(of_sum, rel=0.01)
-    assert weighted_upper((5, 10), 100, (1.0, 1.0), -3.0) >= of_sum
+    assert bound_weighted_errors((5, 10), 100, (1.0, 1.0), -3.0) == pytest.approx(of_sum, rel=0.01)
+    assert bound_weighted_errors((5, 10), 100, (1.0, 1.0), -3.0) >= of_sum
 
 
 def test_many_rows_bound_either_kind_by_itself():

@@ -22,9 +22,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import NaiveBayesClassifier, load, save
-from certree.estimators.naive_bayes.densities import CategoricalTable, Histogram, Moments, edges_of
-from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of
-from certree.rows.hashes import sample_hashes
+from certree.estimators.naive_bayes.densities import (
+    CategoricalTable,
+    Histogram,
+    Moments,
+    compute_bin_edges,
+)
+from certree.estimators.naive_bayes.powers import POWERS, PowerLosses, compute_power_losses
+from certree.rows.hashes import hash_samples
 from sklearn_checks import copies_differ
 from strategies import rows
 
@@ -87,10 +92,10 @@ def repeated(column):
 @given(columns(), st.sampled_from([0.1, 1.0]))
 def test_normal_densities_are_those_of_the_twin(column, floor):
     x, y = repeated(column)
-    normal = Moments.of(column[0], column[1], column[2].astype(float), K).normal(floor)
+    normal = Moments.from_rows(column[0], column[1], column[2].astype(float), K).make_normal(floor)
     values = np.append(column[0], [7.5, np.nan])
     expected = [
-        [reference.normal_log_density(value, x, y, k, floor**2) for k in range(K)]
+        [reference.compute_normal_log_density(value, x, y, k, floor**2) for k in range(K)]
         for value in values
     ]
     np.testing.assert_allclose(normal.log_density(values), expected, rtol=1e-9, atol=1e-9)
@@ -99,10 +104,10 @@ def test_normal_densities_are_those_of_the_twin(column, floor):
 @given(columns(codes=True), st.sampled_from([0.1, 1.0, 3.0]))
 def test_tables_are_those_of_the_twin(column, alpha):
     x, y = repeated(column)
-    table = CategoricalTable.empty(K, 5, alpha).plus(column[0], column[1], column[2])
+    table = CategoricalTable.empty(K, 5, alpha).add_rows(column[0], column[1], column[2])
     values = np.append(column[0], np.nan)
     expected = [
-        [reference.table_log_probability(value, x, y, k, 5, alpha) for k in range(K)]
+        [reference.compute_table_log_probability(value, x, y, k, 5, alpha) for k in range(K)]
         for value in values
     ]
     np.testing.assert_allclose(table.log_density(values), expected, rtol=1e-12, atol=1e-12)
@@ -112,11 +117,11 @@ def test_tables_are_those_of_the_twin(column, alpha):
 def test_histograms_are_those_of_the_twin(column, alpha, bins):
     x, y = repeated(column)
     weight = column[2].astype(float)
-    edges = edges_of(column[0], bins)
-    histogram = Histogram.empty(edges, K, alpha).plus(column[0], column[1], weight)
+    edges = compute_bin_edges(column[0], bins)
+    histogram = Histogram.empty(edges, K, alpha).add_rows(column[0], column[1], weight)
     values = np.append(column[0], [-9.0, 9.0, np.nan])
     expected = [
-        [reference.histogram_log_density(value, x, y, k, edges, alpha) for k in range(K)]
+        [reference.compute_histogram_log_density(value, x, y, k, edges, alpha) for k in range(K)]
         for value in values
     ]
     np.testing.assert_allclose(histogram.log_density(values), expected, rtol=1e-9, atol=1e-9)
@@ -124,7 +129,7 @@ def test_histograms_are_those_of_the_twin(column, alpha, bins):
 
 def assert_left_out(values, column, log_density):
     """Compare the rows that are not alone in their class with those of the twin."""
-    expected = reference.left_out(*column, log_density)
+    expected = reference.compute_leave_one_out(*column, log_density)
     for value, one in zip(values, expected, strict=True):
         if one is not None:
             assert value == pytest.approx(one, rel=1e-6, abs=1e-6)
@@ -134,44 +139,48 @@ def assert_left_out(values, column, log_density):
 def test_rows_are_left_out_one_by_one_with_all_that_they_weigh(column, coded):
     x, y, weight = column[0], column[1], column[2].astype(float)
     floor, alpha = 0.3, 0.7
-    normal = Moments.of(x, y, weight, K).left_out(x, y, weight, floor)
-    assert_left_out(normal, column, lambda *row: reference.normal_log_density(*row, added=floor**2))
-    edges = edges_of(x, 4)
-    histogram = Histogram.empty(edges, K, alpha).plus(x, y, weight)
+    normal = Moments.from_rows(x, y, weight, K).compute_left_out(x, y, weight, floor)
     assert_left_out(
-        histogram.left_out(x, y, weight),
+        normal, column, lambda *row: reference.compute_normal_log_density(*row, added=floor**2)
+    )
+    edges = compute_bin_edges(x, 4)
+    histogram = Histogram.empty(edges, K, alpha).add_rows(x, y, weight)
+    assert_left_out(
+        histogram.compute_left_out(x, y, weight),
         column,
-        lambda *row: reference.histogram_log_density(*row, edges=edges, alpha=alpha),
+        lambda *row: reference.compute_histogram_log_density(*row, edges=edges, alpha=alpha),
     )
     x, y, weight = coded[0], coded[1], coded[2].astype(float)
-    table = CategoricalTable.empty(K, 5, alpha).plus(x, y, weight)
+    table = CategoricalTable.empty(K, 5, alpha).add_rows(x, y, weight)
     assert_left_out(
-        table.left_out(x, y, weight),
+        table.compute_left_out(x, y, weight),
         coded,
-        lambda *row: reference.table_log_probability(*row, n_categories=5, alpha=alpha),
+        lambda *row: reference.compute_table_log_probability(*row, n_categories=5, alpha=alpha),
     )
 
 
 def test_the_only_value_of_a_class_is_judged_by_a_density_as_narrow_as_its_own():
     x, y, weight = np.array([1.0, np.nan, 3.0, 4.0]), np.array([0, 0, 1, 1]), np.ones(4)
-    values = Moments.of(x, y, weight, 2).left_out(x, y, weight, 0.1)
-    narrow = Moments.of(np.array([8 / 3]), np.zeros(1, dtype=int), np.ones(1), 1).normal(0.1)
+    values = Moments.from_rows(x, y, weight, 2).compute_left_out(x, y, weight, 0.1)
+    narrow = Moments.from_rows(
+        np.array([8 / 3]), np.zeros(1, dtype=int), np.ones(1), 1
+    ).make_normal(0.1)
     assert values[0] == pytest.approx(narrow.log_density(x)[0, 0])
     assert values[1] == 0
 
 
 @given(columns(), columns())
 def test_moments_of_batches_are_those_of_all_rows(first, second):
-    parts = [Moments.of(x, y, w.astype(float), K) for x, y, w in (first, second)]
+    parts = [Moments.from_rows(x, y, w.astype(float), K) for x, y, w in (first, second)]
     x, y, w = (np.concatenate(both) for both in zip(first, second, strict=True))
-    whole, sum_of_both = Moments.of(x, y, w.astype(float), K), parts[0].plus(parts[1])
+    whole, sum_of_both = Moments.from_rows(x, y, w.astype(float), K), parts[0].merge(parts[1])
     for name in ("rows", "mean", "deviation"):
         np.testing.assert_allclose(
             getattr(sum_of_both, name), getattr(whole, name), rtol=1e-9, atol=1e-9
         )
-    everything = Moments.of(x, np.zeros_like(y), w.astype(float), 1)
+    everything = Moments.from_rows(x, np.zeros_like(y), w.astype(float), 1)
     np.testing.assert_allclose(
-        whole.pooled(), [everything.mean[0], everything.deviation[0]], rtol=1e-9, atol=1e-9
+        whole.pool_classes(), [everything.mean[0], everything.deviation[0]], rtol=1e-9, atol=1e-9
     )
 
 
@@ -187,20 +196,22 @@ def test_any_rows_give_posteriors(drawn):
 
 def test_quartiles_next_to_each_other_leave_room_for_far_rows():
     x = np.array([-1e300, *[0.0] * 8, 5e-131, 1.0, 1.0])
-    edges = edges_of(x, "auto")
+    edges = compute_bin_edges(x, "auto")
     assert (edges[0], edges[-1]) == (-1e300, 1.0)
 
 
 @pytest.mark.parametrize("rule", ["auto", "fd", "sturges"])
 def test_bins_are_those_of_numpy(rule):
     x = np.random.default_rng(0).normal(size=500)
-    np.testing.assert_allclose(edges_of(x, rule), np.histogram_bin_edges(x, rule), atol=1e-12)
+    np.testing.assert_allclose(
+        compute_bin_edges(x, rule), np.histogram_bin_edges(x, rule), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("rule", ["auto", "fd", "sturges"])
 def test_repeated_rows_make_no_more_bins_than_values_can_tell_apart(rule):
     x = np.random.default_rng(0).normal(size=50)
-    assert len(edges_of(np.repeat(x, 10_000), rule)) <= 2 * len(x) + 1
+    assert len(compute_bin_edges(np.repeat(x, 10_000), rule)) <= 2 * len(x) + 1
 
 
 @pytest.mark.parametrize("rule", ["auto", "fd", "sturges", 7])
@@ -208,7 +219,7 @@ def test_bins_are_those_of_rows_whatever_they_weigh(rule):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(500, 1)), rng.integers(0, 2, 500)
     model = NaiveBayesClassifier("histogram", bins=rule).fit(x, y, 10 ** rng.uniform(0, 2, 500))
-    np.testing.assert_array_equal(model.densities_[0].edges, edges_of(x[:, 0], rule))
+    np.testing.assert_array_equal(model.densities_[0].edges, compute_bin_edges(x[:, 0], rule))
 
 
 # -- scikit-learn's --------------------------------------------------------------------------------
@@ -273,13 +284,14 @@ def test_power_one_is_the_product_of_prior_and_densities(table, y, density):
 
     def log_density(value, column, labels, k):
         if density == "normal":
-            return reference.normal_log_density(value, column, labels, k, added)
-        edges = edges_of(np.array(column), 3)
-        return reference.histogram_log_density(value, column, labels, k, edges, alpha=1.0)
+            return reference.compute_normal_log_density(value, column, labels, k, added)
+        edges = compute_bin_edges(np.array(column), 3)
+        return reference.compute_histogram_log_density(value, column, labels, k, edges, alpha=1.0)
 
     n_classes = len(model.classes_)
     expected = [
-        reference.product_posterior(row, table, codes, n_classes, log_density) for row in table
+        reference.compute_product_posterior(row, table, codes, n_classes, log_density)
+        for row in table
     ]
     np.testing.assert_allclose(model.predict_proba(table), expected, rtol=1e-6, atol=1e-9)
 
@@ -417,22 +429,22 @@ def test_the_number_of_rows_that_have_a_weight_is_known():
     weight = np.random.default_rng(0).choice([0.0, 100.0, 3000.0], len(Y))
     model = NaiveBayesClassifier().fit(X, Y, weight)
     assert model.__stored__()["n_rows"] == (weight > 0).sum()
-    assert model._judged.rows == (weight > 0).sum()
+    assert model._power_losses.rows == (weight > 0).sum()
     model.partial_fit(X, Y).partial_fit(X[:7], Y[:7], sample_weight=np.full(7, 1e9))
     assert model.__stored__()["n_rows"] == (weight > 0).sum() + 157
-    assert model._judged.rows == (weight > 0).sum() + 157
+    assert model._power_losses.rows == (weight > 0).sum() + 157
 
 
 def test_old_losses_are_forgotten_by_the_number_of_rows():
     # 100 rows, then 20 more: below 128, what the first ones lose counts as well.
     for weight in (1.0, 1000.0):
         model = NaiveBayesClassifier("normal").fit(X[::2], Y[::2], np.full(75, weight))
-        before = model._judged.recent.copy()
+        before = model._power_losses.recent.copy()
         model.partial_fit(X[1:80:2], Y[1:80:2], sample_weight=np.full(40, weight))
-        assert (model._judged.recent > before).all()
-        assert (model._judged.older == 0).all()
+        assert (model._power_losses.recent > before).all()
+        assert (model._power_losses.older == 0).all()
         model.partial_fit(X[80::2], Y[80::2], sample_weight=np.full(35, weight))
-        assert (model._judged.older > before).all()
+        assert (model._power_losses.older > before).all()
 
 
 @pytest.mark.parametrize("densities", ["normal", "histogram", "categorical", "auto"])
@@ -476,7 +488,9 @@ def test_the_power_makes_copies_of_a_feature_count_once():
 
 
 def judged(log_prior, log_density, y, weight):
-    return JudgedPowers.none().plus(losses_of(log_prior, log_density, y, weight), weight.sum())
+    return PowerLosses.empty().add_batch(
+        compute_power_losses(log_prior, log_density, y, weight), weight.sum()
+    )
 
 
 def loss_at(power, log_prior, log_density, y, weight):
@@ -492,7 +506,7 @@ def test_the_power_with_the_smallest_log_loss_is_chosen(log_density, number):
     found = judged(*rows)
     expected = [loss_at(power, *rows) for power in POWERS]
     np.testing.assert_allclose(found.recent, expected, rtol=1e-9)
-    best = loss_at(found.best, *rows)
+    best = loss_at(found.best_power, *rows)
     assert all(best <= loss_at(power, *rows) * 1.05 for power in np.linspace(0, 1, 21))
 
 
@@ -500,7 +514,7 @@ def test_one_row_cannot_outweigh_all_others():
     log_density, y = np.tile([0.0, -5.0], (200, 1)), np.zeros(200, dtype=np.int32)
     log_density[0] = [-1e9, 0.0]
     rows = np.log([0.5, 0.5]), log_density, y, np.ones(200)
-    assert judged(*rows).best > 0.5
+    assert judged(*rows).best_power > 0.5
 
 
 def test_the_power_is_that_of_left_out_rows():
@@ -509,12 +523,12 @@ def test_the_power_is_that_of_left_out_rows():
     x = rng.normal(0.5 * y[:, None], 1.0, (40, 8))
     model = NaiveBayesClassifier("normal", var_smoothing=1e-3).fit(x, y)
     log_density, index = np.zeros((40, 2)), np.arange(40)
-    floor = model._floor()
+    floor = model._compute_floor()
     for feature, density in zip(x.T, model.densities_, strict=True):
         log_density += density.log_density(feature)
-        own = reference.left_out(
+        own = reference.compute_leave_one_out(
             *(feature, y, np.ones(40, int)),
-            lambda *row: reference.normal_log_density(*row, added=floor**2),
+            lambda *row: reference.compute_normal_log_density(*row, added=floor**2),
         )
         log_density[index, y] += own - density.log_density(feature)[index, y]
     rows = np.log([0.5, 0.5]), log_density, y, np.ones(40)
@@ -619,13 +633,13 @@ def test_a_power_that_is_given_between_batches_holds_from_then_on():
 
 def test_losses_are_forgotten_when_rows_have_become_many():
     step = np.ones(len(POWERS))
-    judged = JudgedPowers.none().plus(step, 100.0).plus(step, 120.0)
+    judged = PowerLosses.empty().add_batch(step, 100.0).add_batch(step, 120.0)
     assert (judged.older[0], judged.recent[0]) == (0, 2)
-    judged = judged.plus(step, 200.0)
+    judged = judged.add_batch(step, 200.0)
     assert (judged.older[0], judged.recent[0]) == (2, 1)
-    judged = judged.plus(step, 300.0)
+    judged = judged.add_batch(step, 300.0)
     assert (judged.older[0], judged.recent[0]) == (1, 1)
-    judged = judged.plus(step, 2000.0)
+    judged = judged.add_batch(step, 2000.0)
     assert (judged.older[0], judged.recent[0]) == (0, 1)
 
 
@@ -663,7 +677,7 @@ def test_batches_learn_the_categories_that_come_up_later(kind, weighted):
         alone = batched.predict_proba(X.iloc[[i]] if kind == "pandas" else X[i : i + 1])
         np.testing.assert_array_equal(alone[0], batched.predict_proba(X)[i])
     # Rows of all batches are known by the codes that their categories have kept.
-    known = np.isin(sample_hashes(batched._new_rows(X)), batched.sample_hashes_)
+    known = np.isin(hash_samples(batched._encode_new_rows(X)), batched.sample_hashes_)
     assert known[weight > 0 if weighted else slice(None)].all()
 
 
@@ -820,5 +834,5 @@ def test_copies_and_searches():
 def test_the_best_power_is_judged_by_older_and_recent_rows():
     older, recent = np.ones(len(POWERS)), np.ones(len(POWERS))
     older[3], recent[5] = 0.0, 0.5
-    assert JudgedPowers(10.0, older, recent).best == POWERS[3]
-    assert JudgedPowers(10.0, np.ones_like(older), np.ones_like(older)).best == 1.0
+    assert PowerLosses(10.0, older, recent).best_power == POWERS[3]
+    assert PowerLosses(10.0, np.ones_like(older), np.ones_like(older)).best_power == 1.0

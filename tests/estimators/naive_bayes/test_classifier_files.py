@@ -16,18 +16,18 @@ from estimators.naive_bayes.test_classifier import mixed
 from model_files import (
     SHAPES_AND_TYPES,
     Touch,
-    arrays_of,
-    as_header,
-    changed,
-    form_of,
-    header_of,
+    encode_header,
+    expect_refusal,
+    expect_same_bits,
+    list_wrong_shapes,
+    make_comparable,
     make_earlier,
-    misshapen,
-    plain,
-    refuses,
+    read_arrays,
+    read_header,
+    read_parameter,
+    replace_value,
     rewrite,
-    same_bits,
-    through_file,
+    save_and_load,
 )
 
 FRAME, Y = mixed(200)
@@ -41,15 +41,15 @@ TEST = pd.concat(
 
 def assert_same_model(loaded, model, rows=TEST):
     assert type(loaded) is NaiveBayesClassifier
-    same_bits(loaded.predict_proba(rows), model.predict_proba(rows))
-    same_bits(loaded.predict_joint_log_proba(rows), model.predict_joint_log_proba(rows))
+    expect_same_bits(loaded.predict_proba(rows), model.predict_proba(rows))
+    expect_same_bits(loaded.predict_joint_log_proba(rows), model.predict_joint_log_proba(rows))
     np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
     assert loaded.classes_.dtype == model.classes_.dtype
-    same_bits(loaded.explain(rows).contributions, model.explain(rows).contributions)
-    assert plain(loaded) == plain(model)
+    expect_same_bits(loaded.explain(rows).contributions, model.explain(rows).contributions)
+    assert make_comparable(loaded) == make_comparable(model)
     assert loaded.power_ == model.power_
     for name in ("class_count_", "class_prior_"):
-        same_bits(getattr(loaded, name), getattr(model, name))
+        expect_same_bits(getattr(loaded, name), getattr(model, name))
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +85,10 @@ def saved(small, tmp_path):
 )
 def test_a_loaded_model_is_the_saved_one(parameters, tmp_path):
     model = NaiveBayesClassifier(**parameters).fit(FRAME, LABELS)
-    loaded = through_file(model, tmp_path / "model.npz")
+    loaded = save_and_load(model, tmp_path / "model.npz")
     assert_same_model(loaded, model)
     np.testing.assert_array_equal(loaded.feature_names_in_, FRAME.columns)
-    assert_same_model(through_file(loaded, tmp_path / "again.npz"), model)
+    assert_same_model(save_and_load(loaded, tmp_path / "again.npz"), model)
 
 
 @pytest.mark.parametrize("densities", ["auto", "normal", "histogram", "categorical"])
@@ -99,7 +99,7 @@ def test_a_loaded_model_is_the_saved_one(parameters, tmp_path):
 )
 def test_numbers_without_names_come_back(densities, classes, tmp_path):
     model = NaiveBayesClassifier(densities).fit(IRIS, classes[KINDS_OF_IRIS])
-    loaded = through_file(model, tmp_path / "model.npz")
+    loaded = save_and_load(model, tmp_path / "model.npz")
     assert_same_model(loaded, model, np.vstack([IRIS, -IRIS, np.full((1, 4), np.nan)]))
     assert not hasattr(loaded, "feature_names_in_")
 
@@ -109,7 +109,7 @@ def test_columns_without_information_come_back(densities, tmp_path):
     table = np.column_stack([np.full(6, np.nan), np.full(6, 0.1), np.arange(6.0)])
     for y in ([0, 1, 1, 0, 1, 1], [0] * 6):
         model = NaiveBayesClassifier(densities).fit(table, y)
-        assert_same_model(through_file(model, tmp_path / "model.npz"), model, table)
+        assert_same_model(save_and_load(model, tmp_path / "model.npz"), model, table)
 
 
 @pytest.mark.parametrize("power", [1.0, "auto"])
@@ -117,7 +117,7 @@ def test_columns_without_information_come_back(densities, tmp_path):
 def test_batches_go_on_after_loading(densities, power, tmp_path):
     model = NaiveBayesClassifier(densities, power=power)
     model.partial_fit(FRAME[:90], LABELS[:90], classes=["no", "perhaps", "yes"])
-    loaded = through_file(model, tmp_path / "model.npz")
+    loaded = save_and_load(model, tmp_path / "model.npz")
     for part in (slice(90, 120), slice(120, 200)):
         model.partial_fit(FRAME[part], LABELS[part])
         loaded.partial_fit(FRAME[part], LABELS[part])
@@ -127,7 +127,7 @@ def test_batches_go_on_after_loading(densities, power, tmp_path):
 def test_parameters_that_were_changed_after_the_fit_change_no_prediction(tmp_path):
     fitted, model = (NaiveBayesClassifier(KINDS).fit(FRAME, LABELS) for _ in range(2))
     model.set_params(alpha=7.0, var_smoothing=1.0, power=0.0, priors=[0.5, 0.5])
-    assert_same_model(through_file(model, tmp_path / "model.npz"), fitted)
+    assert_same_model(save_and_load(model, tmp_path / "model.npz"), fitted)
 
 
 def test_an_unfitted_model_is_not_saved(tmp_path):
@@ -146,7 +146,7 @@ def test_moments_that_no_float_holds_are_refused_at_fit(densities):
     before = model.predict_proba(IRIS)
     with pytest.raises(ValueError, match="is too large for a float64"):
         model.partial_fit(table, KINDS_OF_IRIS)
-    same_bits(model.predict_proba(IRIS), before)
+    expect_same_bits(model.predict_proba(IRIS), before)
 
 
 # -- damaged files ---------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_a_file_cut_off_anywhere_is_refused(saved):
     whole = saved.read_bytes()
     for length in range(0, len(whole), 11):
         saved.write_bytes(whole[:length])
-        refuses(saved)
+        expect_refusal(saved)
 
 
 def test_flipped_bits_are_refused_or_harmless(saved, small):
@@ -198,23 +198,23 @@ ARRAYS = [
 
 
 def test_these_are_all_arrays_of_a_model_file(saved):
-    assert sorted(arrays_of(saved)) == sorted(ARRAYS)
+    assert sorted(read_arrays(saved)) == sorted(ARRAYS)
 
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_a_missing_array_is_named(saved, name):
     rewrite(saved, without=[name])
-    refuses(saved, name)
+    expect_refusal(saved, name)
 
 
-@pytest.mark.parametrize(("name", "change"), misshapen(ARRAYS))
+@pytest.mark.parametrize(("name", "change"), list_wrong_shapes(ARRAYS))
 def test_arrays_of_wrong_shape_or_type_are_refused(saved, name, change):
-    rewrite(saved, {name: SHAPES_AND_TYPES[change](arrays_of(saved)[name])})
-    refuses(saved)
+    rewrite(saved, {name: SHAPES_AND_TYPES[change](read_arrays(saved)[name])})
+    expect_refusal(saved)
 
 
 def at(place, value):
-    return lambda values: changed(values, place, value)
+    return lambda values: replace_value(values, place, value)
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,8 @@ def at(place, value):
     ],
 )
 def test_arrays_with_wrong_content_are_refused(saved, name, change):
-    rewrite(saved, {name: change(arrays_of(saved)[name])})
-    refuses(saved)
+    rewrite(saved, {name: change(read_arrays(saved)[name])})
+    expect_refusal(saved)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_arrays_with_wrong_content_are_refused(saved, name, change):
 )
 def test_headers_with_wrong_entries_are_refused(saved, entries):
     rewrite(saved, **entries)
-    refuses(saved)
+    expect_refusal(saved)
 
 
 def test_objects_of_trees_have_no_place_here(saved, tmp_path):
@@ -310,32 +310,32 @@ def test_objects_of_trees_have_no_place_here(saved, tmp_path):
     other = tmp_path / "tree.npz"
     certree.save(PACBayesTreeClassifier(Cart(max_leaf_nodes=4)).fit(IRIS, KINDS_OF_IRIS), other)
     for name in ("densities", "power", "bins"):
-        rewrite(saved, parameters={name: form_of(other, "grower")})
-        refuses(saved)
+        rewrite(saved, parameters={name: read_parameter(other, "grower")})
+        expect_refusal(saved)
 
 
 def test_files_of_the_first_version_are_said_to_be_old(saved):
     rewrite(saved, version=1)
-    refuses(saved, "version . of an unreleased certree")
+    expect_refusal(saved, "version . of an unreleased certree")
 
 
 @pytest.mark.parametrize("entry", ["densities", "power", "judged.rows", "categories", "n_features"])
 def test_headers_without_an_entry_are_refused(saved, entry):
-    header = header_of(saved)
+    header = read_header(saved)
     del header[entry]
-    rewrite(saved, {"header": as_header(header)})
-    refuses(saved)
+    rewrite(saved, {"header": encode_header(header)})
+    expect_refusal(saved)
 
 
 def test_a_file_that_tells_no_number_of_rows_predicts_and_learns_no_more(saved, small):
     """As those of earlier versions do."""
     make_earlier(saved)
     loaded = certree.load(saved)
-    same_bits(loaded.predict_proba(TEST), small.predict_proba(TEST))
+    expect_same_bits(loaded.predict_proba(TEST), small.predict_proba(TEST))
     with pytest.raises(ValueError, match="partial_fit must know the number of rows of the fit"):
         loaded.partial_fit(FRAME, LABELS)
     certree.save(loaded, saved)
-    assert "n_rows" not in header_of(saved)
+    assert "n_rows" not in read_header(saved)
     assert_same_model(certree.load(saved), loaded)
     loaded.fit(FRAME, LABELS).partial_fit(FRAME, LABELS)
 
@@ -353,5 +353,5 @@ def test_pickles_in_a_file_are_never_executed(saved, tmp_path, name):
     harmful[:] = [Touch(witness)] * 3
     np.save(tmp_path / "harmful.npy", harmful, allow_pickle=True)
     rewrite(saved, {name: (tmp_path / "harmful.npy").read_bytes()})
-    refuses(saved)
+    expect_refusal(saved)
     assert not witness.exists()

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from certree import NaiveBayesClassifier
-from model_files import through_file
+from model_files import save_and_load
 
 
 def test_means_and_priors_are_those_of_scikit_learn(tmp_path):
@@ -18,7 +18,7 @@ def test_means_and_priors_are_those_of_scikit_learn(tmp_path):
     model = NaiveBayesClassifier("normal").fit(X, y, weight)
     means = GaussianNB().fit(X, y, weight).theta_
     codes = CategoricalNB().fit(X.astype(int), y, weight)
-    for one in (model, through_file(model, tmp_path / "model")):
+    for one in (model, save_and_load(model, tmp_path / "model")):
         np.testing.assert_allclose(one.theta_, means, rtol=1e-12)
         np.testing.assert_allclose(one.class_log_prior_, codes.class_log_prior_, rtol=1e-12)
 

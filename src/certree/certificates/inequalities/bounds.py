@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincc, betainccinv, betaln, gammaincc
 
-from certree.certificates.inequalities.order_statistics import lowest_share
-from certree.certificates.inequalities.weighted_errors import weighted_upper
+from certree.certificates.inequalities.order_statistics import compute_cdf_bound
+from certree.certificates.inequalities.weighted_errors import bound_weighted_errors
 
 # Below, the incomplete beta function of doubles comes near its underflow.
 _SMALLEST_TAIL = 1e-280
@@ -30,7 +30,9 @@ _OF_PREVALENCE = 0.1
 _MOST_JOINT_ROWS, _LEAST_JOINT_LEVEL = 3000, -25.0
 
 
-def _boundary(holds: Callable[[float], bool], inside: float, outside: float, guess: float) -> float:
+def _find_boundary(
+    holds: Callable[[float], bool], inside: float, outside: float, guess: float
+) -> float:
     """The number next to where a condition stops to hold, on the side of `outside`.
 
     A good guess saves most of the search.
@@ -113,14 +115,14 @@ def binomial_upper(errors: float, n: float, log_delta: float) -> float:
     """
     if not 0 <= errors <= n:
         raise ValueError(f"errors must lie in 0 .. {n}, got {errors!r}")
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     if errors == n:
         return 1.0
     guess = float(betainccinv(errors + 1, n - errors, math.exp(log_delta)))
-    return _boundary(lambda p: log_binomial_tail(errors, n, p) >= log_delta, 0.0, 1.0, guess)
+    return _find_boundary(lambda p: log_binomial_tail(errors, n, p) >= log_delta, 0.0, 1.0, guess)
 
 
-def _cost(share: float, expected: float, excess: float) -> float:
+def _compute_divergence_term(share: float, expected: float, excess: float) -> float:
     """``share log(share / expected)``, where ``excess = expected - share`` is known better."""
     if share == 0:
         return 0.0
@@ -133,7 +135,9 @@ def kl(q: float, p: float) -> float:
     """Divergence of a coin of probability q from one of probability p, nats."""
     if p in (0, 1) and p != q:
         return math.inf
-    return max(_cost(q, p, p - q) + _cost(1 - q, 1 - p, q - p), 0.0)
+    return max(
+        _compute_divergence_term(q, p, p - q) + _compute_divergence_term(1 - q, 1 - p, q - p), 0.0
+    )
 
 
 def kl_upper(q: float, nats: float) -> float:
@@ -141,7 +145,7 @@ def kl_upper(q: float, nats: float) -> float:
     q = min(max(q, 0.0), 1.0)
     if q == 0:
         return -math.expm1(-nats)
-    return _boundary(lambda p: kl(q, p) <= nats, q, 1.0, _kl_inverse(q, nats, 1))
+    return _find_boundary(lambda p: kl(q, p) <= nats, q, 1.0, _kl_inverse(q, nats, 1))
 
 
 def kl_lower(q: float, nats: float) -> float:
@@ -149,7 +153,7 @@ def kl_lower(q: float, nats: float) -> float:
     q = min(max(q, 0.0), 1.0)
     if q == 1:
         return math.exp(-nats)
-    return _boundary(lambda p: kl(q, p) <= nats, q, 0.0, _kl_inverse(q, nats, -1))
+    return _find_boundary(lambda p: kl(q, p) <= nats, q, 0.0, _kl_inverse(q, nats, -1))
 
 
 def _kl_inverse(q: float, nats: float, side: int) -> float:
@@ -197,13 +201,13 @@ def occam(risk: float, n: float, complexity: float, log_delta: float) -> float:
     ----------
     Langford, "Tutorial on practical prediction theory for classification", JMLR 2005.
     """
-    _expect_log_delta(log_delta)
-    return binomial_upper(_errors(risk, n), n, log_delta - complexity)
+    _check_log_delta(log_delta)
+    return binomial_upper(_count_errors(risk, n), n, log_delta - complexity)
 
 
 def occam_holds(bound: float, risk: float, n: float, complexity: float, log_delta: float) -> bool:
     """Whether `occam` is at most `bound`, without the search for its value."""
-    errors = _errors(risk, n)
+    errors = _count_errors(risk, n)
     return bound == 1 or (
         errors < n and log_binomial_tail(errors, n, bound) < log_delta - complexity
     )
@@ -234,7 +238,7 @@ def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     log_level = log_delta - complexity
     if log_level < _TINY:  # Bernoulli's inequality, which is as good as equal there
         return occam(risk, n, 0.0, log_level + math.log(share))
@@ -263,7 +267,7 @@ def occam_gap(
     ----------
     Clopper and Pearson, Biometrika 1934, for each limit.
     """
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     half, first = log_delta - math.log(2), round(share * n)
     lowest = 1 - occam(1 - other, n - first, complexity, half)
     return max(occam(risk, first, complexity, half) - lowest, 0.0)
@@ -285,12 +289,12 @@ def occam_mix(*numbers: float) -> float:
     *observed, n, complexity, log_delta = numbers
     total = sum(
         new * occam(risk, round(old * n), complexity, log_delta)
-        for new, risk, old in _by_three(observed)
+        for new, risk, old in _split_triples(observed)
     )
     return min(total, 1.0)
 
 
-def _by_three(numbers: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+def _split_triples(numbers: Sequence[float]) -> Iterator[tuple[float, float, float]]:
     if len(numbers) % 3:
         raise ValueError(f"expected three numbers for each part, got {len(numbers)}")
     return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
@@ -302,7 +306,7 @@ def prevalence_limits(positives: int, n: int, log_level: float) -> tuple[float, 
     return 1 - binomial_upper(n - positives, n, half), binomial_upper(positives, n, half)
 
 
-def level_of_rates(log_level: float) -> float:
+def compute_rate_level(log_level: float) -> float:
     """The part of a level that the rows of either class have for their band."""
     return log_level + math.log((1 - _OF_PREVALENCE) / 2)
 
@@ -330,18 +334,18 @@ def threshold_cost(*numbers: float) -> float:
 
     References
     ----------
-    Those of `order_statistics.lowest_shares`; Clopper and Pearson, Biometrika 1934, for the prevalence.
+    Those of `order_statistics.compute_cdf_bounds`; Clopper and Pearson, Biometrika 1934, for the prevalence.
     """
     missed, alarms, positive, of_miss, of_alarm, n, complexity, log_delta = numbers
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     rows, log_level = int(n), log_delta - complexity
     positives = round(positive * rows)
     negatives = rows - positives
     found = min(max(positives - round(missed * rows), 0), positives)
     rejected = min(max(negatives - round(alarms * rows), 0), negatives)
-    of_rates = level_of_rates(log_level)
-    misses = of_miss * (1 - lowest_share(found, positives, of_rates))
-    false_alarms = of_alarm * (1 - lowest_share(rejected, negatives, of_rates))
+    of_rates = compute_rate_level(log_level)
+    misses = of_miss * (1 - compute_cdf_bound(found, positives, of_rates))
+    false_alarms = of_alarm * (1 - compute_cdf_bound(rejected, negatives, of_rates))
     limits = prevalence_limits(positives, rows, log_level)
     return float(highest_cost(misses, false_alarms, limits))
 
@@ -361,27 +365,27 @@ def named_cost(*numbers: float) -> float:
     3,000 rows; of more, Clopper and Pearson, Biometrika 1934, for either kind at half of the level.
     """
     missed, alarms, of_miss, of_alarm, n, complexity, log_delta = numbers
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     rows, log_level = int(n), log_delta - complexity
     errors, weights = (round(missed * rows), round(alarms * rows)), (of_miss, of_alarm)
     most, kinds = max(weights), sum(weight > 0 for weight in weights)
     if kinds == 2 and of_miss == of_alarm:
         return most * binomial_upper(sum(errors), rows, log_level)
     if kinds == 2 and rows <= _MOST_JOINT_ROWS and log_level >= _LEAST_JOINT_LEVEL:
-        return weighted_upper(errors, rows, weights, log_level)
+        return bound_weighted_errors(errors, rows, weights, log_level)
     each = log_level - math.log(kinds)
     ends = (w * binomial_upper(k, rows, each) for k, w in zip(errors, weights, strict=True) if w)
     return min(sum(ends), most)
 
 
-def _errors(risk: float, n: float) -> float:
+def _count_errors(risk: float, n: float) -> float:
     """Errors among n rows; a share of whole ones may miss the whole number by rounding."""
     errors = risk * n
     whole = round(errors)
     return whole if abs(errors - whole) <= 1e-9 * max(n, 1) else errors
 
 
-def order_place(n: int, coverage: float, log_delta: float) -> int:
+def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     """Which of n independent numbers, in ascending order, no more than a share of new ones exceeds.
 
     Parameters
@@ -404,7 +408,7 @@ def order_place(n: int, coverage: float, log_delta: float) -> int:
     Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical
     Statistics 1941. Ties make it hold all the more.
     """
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
 
     def serves(place: int) -> bool:
         return log_binomial_tail(float(n - place), float(n), 1 - coverage) <= log_delta
@@ -416,11 +420,11 @@ def order_place(n: int, coverage: float, log_delta: float) -> int:
     return place
 
 
-def rows_to_cover(coverage: float, log_delta: float) -> int:
-    """The fewest numbers of which the largest serves `order_place`: ``coverage**n <= delta``."""
-    _expect_log_delta(log_delta)
+def count_rows_to_cover(coverage: float, log_delta: float) -> int:
+    """The fewest numbers of which the largest serves `find_order_statistic`: ``coverage**n <= delta``."""
+    _check_log_delta(log_delta)
     n = max(math.ceil(log_delta / math.log(coverage)), 1)
-    while order_place(n, coverage, log_delta) > n:  # rounding
+    while find_order_statistic(n, coverage, log_delta) > n:  # rounding
         n += 1 + n // 2**40
     return n
 
@@ -432,7 +436,7 @@ def occam_mean(risk: float, n: float, complexity: float, log_delta: float) -> fl
     ----------
     Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
     """
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     return kl_upper(risk, max(complexity - log_delta, 0.0) / n)
 
 
@@ -451,7 +455,7 @@ def pac_bayes_kl(risk: float, n: float, complexity: float, log_delta: float) -> 
     Langford and Seeger, "Bounds for averaging classifiers", 2001; Maurer, "A note on the PAC Bayesian
     theorem", arXiv:cs/0411099, 2004.
     """
-    return kl_upper(risk, _radius(n, complexity, log_delta))
+    return kl_upper(risk, _compute_pac_bayes_radius(n, complexity, log_delta))
 
 
 def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float) -> float:
@@ -462,14 +466,16 @@ def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float)
     Thiemann, Igel, Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017,
     with the constant of Maurer.
     """
-    nats = n * _radius(n, complexity, log_delta)
+    nats = n * _compute_pac_bayes_radius(n, complexity, log_delta)
     if nats == 0:
         return risk
     lam = 2 / (math.sqrt(2 * n * risk / nats + 1) + 1)
     return min((risk + nats / (lam * n)) / (1 - lam / 2), 1.0)
 
 
-def pac_bayes_at(risk: float, n: float, complexity: float, log_delta: float, lam: float) -> float:
+def pac_bayes_fixed_lambda(
+    risk: float, n: float, complexity: float, log_delta: float, lam: float
+) -> float:
     """Bound on the risk of a posterior at one parameter, for all posteriors and all parameters at once.
 
     Excess losses may take the place of the risk, with what they are known to lie too low by. Not cut
@@ -491,15 +497,15 @@ def pac_bayes_at(risk: float, n: float, complexity: float, log_delta: float, lam
     Thiemann, Igel, Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017, as
     in Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 1.
     """
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     if not n >= 8:
         raise ValueError(f"n must be at least 8, got {n!r}")
-    lam = expect_temperature(lam)
+    lam = check_lambda_error(lam)
     nats = complexity + math.log(2) + math.log(n) / 2 - log_delta
     return (risk + nats / (lam * n)) / (1 - lam / 2)
 
 
-def expect_temperature(lam: float) -> float:
+def check_lambda_error(lam: float) -> float:
     """Check the parameter of these bounds, and return it."""
     if not 0 < lam < 2:
         raise ValueError(f"lambda_error must lie between 0 and 2, got {lam!r}")
@@ -586,7 +592,7 @@ def tuples(
     n_draws, n_wrong : int
         The kind of tuple.
     n_kinds : int
-        Kinds of tuples that are tried; each has its part of delta.
+        CodedLabels of tuples that are tried; each has its part of delta.
     n, complexity, log_delta : float
         As above.
 
@@ -631,7 +637,7 @@ def c_bound(risk: float, one_wrong: float, n: float, complexity: float, log_delt
     """
     half = log_delta - math.log(2)
     highest = pac_bayes_kl(risk, n, complexity, half)
-    lowest = kl_lower(one_wrong, _radius(n, 2 * complexity, half))
+    lowest = kl_lower(one_wrong, _compute_pac_bayes_radius(n, 2 * complexity, half))
     return chebyshev_cantelli(highest, lowest)
 
 
@@ -665,7 +671,7 @@ def disagreement(
         raise ValueError(f"the disagreement bound takes 2 classes, got {n_classes}")
     half = log_delta - math.log(2)
     highest = pac_bayes_kl(risk, n, complexity, half)
-    lowest = kl_lower(differing, _radius(n, 2 * complexity, half))
+    lowest = kl_lower(differing, _compute_pac_bayes_radius(n, 2 * complexity, half))
     return min(max(4 * highest - 2 * lowest, 0.0), 1.0)
 
 
@@ -717,7 +723,7 @@ def root_fragment(
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, Lemma 1, with its last term for each leaf of the fragment.
     """
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     nats = complexity + math.log(3) - log_delta
     of_size = math.sqrt(48 * math.log(2 * n) / n) * sizes
     of_cells = math.sqrt(24 * nats / n) * roots + 2 * leaves * nats / n
@@ -748,20 +754,20 @@ def empirical_bernstein(
     ----------
     Maurer and Pontil, "Empirical Bernstein bounds and sample-variance penalization", 2009, Theorem 4.
     """
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     if not n >= 2:
         raise ValueError(f"n must be at least 2, got {n}")
     nats = math.log(2) - log_delta
     return mean + math.sqrt(2 * variance * nats / n) + 7 * width * nats / (3 * (n - 1))
 
 
-def _radius(n: float, complexity: float, log_delta: float) -> float:
+def _compute_pac_bayes_radius(n: float, complexity: float, log_delta: float) -> float:
     """How far the observed risk may be from the true one, nats per row."""
-    _expect_log_delta(log_delta)
+    _check_log_delta(log_delta)
     return max(complexity + log_xi(n) - log_delta, 0.0) / n
 
 
-def _expect_log_delta(log_delta: float) -> None:
+def _check_log_delta(log_delta: float) -> None:
     if not log_delta < 0:
         raise ValueError(f"log_delta must be negative, got {log_delta!r}")
 
@@ -797,7 +803,7 @@ INEQUALITIES: dict[str, Inequality] = {
     ),
     "occam_mix": Inequality(
         occam_mix,
-        lambda *observed: sum(new * risk for new, risk, _ in _by_three(observed)),
+        lambda *observed: sum(new * risk for new, risk, _ in _split_triples(observed)),
         whole_errors=True,
     ),
     "single_draw": Inequality(single_draw, lambda risk: risk),

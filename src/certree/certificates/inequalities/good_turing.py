@@ -4,11 +4,11 @@ import math
 
 from scipy.special import betainccinv
 
-# Probability with which new rows of the same source match more rows of the fit than `most_matches`.
+# Probability with which new rows of the same source match more rows of the fit than `bound_matches`.
 _LEVEL = 1e-6
 
 
-def expected_matches(n: int, n_once: int, n_new: int) -> float:
+def estimate_matches(n: int, n_once: int, n_new: int) -> float:
     """Number of new rows whose features are expected to occur in a fit.
 
     Parameters
@@ -29,7 +29,7 @@ def expected_matches(n: int, n_once: int, n_new: int) -> float:
     return n_new * (1 - n_once / n)
 
 
-def most_matches(n: int, n_once: int, n_twice: int, n_new: int, *, level: float = _LEVEL) -> int:
+def bound_matches(n: int, n_once: int, n_twice: int, n_new: int, *, level: float = _LEVEL) -> int:
     """Largest plausible number of new rows whose features occur in a fit.
 
     The probability that a new row matches has a beta distribution with the mean of Good and Turing and

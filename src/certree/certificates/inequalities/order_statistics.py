@@ -22,7 +22,7 @@ _NEAR, _MOST_STEPS = 2e-3, 50
 
 
 @lru_cache(maxsize=64)
-def lowest_shares(n: int, log_delta: float) -> Float64:
+def compute_cdf_bounds(n: int, log_delta: float) -> Float64:
     """Bound the distribution function of n independent draws from below, at all points at once.
 
     Parameters
@@ -51,17 +51,17 @@ def lowest_shares(n: int, log_delta: float) -> Float64:
     """
     k = np.arange(n + 1.0)
     if _is_exact(n, log_delta):
-        shares = _at_level(k, n, local_level(n, math.exp(log_delta)))
+        shares = _compute_lower_ends(k, n, local_level(n, math.exp(log_delta)))
     else:
-        shares = _in_closed_form(k, n, log_delta)
+        shares = _compute_closed_form(k, n, log_delta)
     return freeze(np.clip(shares, 0.0, 1.0))
 
 
-def lowest_share(k: int, n: int, log_delta: float) -> float:
-    """One entry of `lowest_shares`, of however many draws."""
+def compute_cdf_bound(k: int, n: int, log_delta: float) -> float:
+    """One entry of `compute_cdf_bounds`, of however many draws."""
     if _is_exact(n, log_delta):
-        return float(lowest_shares(n, log_delta)[k])
-    share = float(_in_closed_form(np.array([k + 0.0]), n, log_delta)[0])
+        return float(compute_cdf_bounds(n, log_delta)[k])
+    share = float(_compute_closed_form(np.array([k + 0.0]), n, log_delta)[0])
     return min(max(share, 0.0), 1.0)
 
 
@@ -69,10 +69,10 @@ def _is_exact(n: int, log_delta: float) -> bool:
     return n <= _MOST_DRAWS and log_delta >= math.log(_LEAST_DELTA)
 
 
-def _in_closed_form(k: Float64, n: int, log_delta: float) -> Float64:
+def _compute_closed_form(k: Float64, n: int, log_delta: float) -> Float64:
     half, rows = log_delta - math.log(2), max(n, 1)
     shift = math.sqrt((math.log(2) - half) / (2 * rows))
-    return np.maximum(k / rows - shift, _at_level(k, n, math.exp(half) / rows))
+    return np.maximum(k / rows - shift, _compute_lower_ends(k, n, math.exp(half) / rows))
 
 
 @lru_cache(maxsize=65536)
@@ -85,20 +85,22 @@ def local_level(n: int, delta: float) -> float:
     log_level = math.log(delta) - math.log(4 * math.log(n + 1))
     # Misses are nearly in proportion to the level.
     for _ in range(_MOST_STEPS):
-        step = wanted - math.log(max(-math.log(_chance(n, math.exp(log_level))), 1e-300))
+        step = wanted - math.log(
+            max(-math.log(_compute_band_coverage(n, math.exp(log_level))), 1e-300)
+        )
         if 0 <= step <= _NEAR:
             return math.exp(log_level)
         log_level += step - _NEAR / 2
     return math.exp(safe)
 
 
-def _at_level(k: Float64, n: int, level: float) -> Float64:
+def _compute_lower_ends(k: Float64, n: int, level: float) -> Float64:
     """Lower ends of the intervals of order statistics of n uniform draws; 0 of the one before all."""
     return np.where(k > 0, betaincinv(np.maximum(k, 1), n + 1 - k, level / 2), 0.0)
 
 
-def _chance(n: int, level: float) -> float:
+def _compute_band_coverage(n: int, level: float) -> float:
     """The probability that none of n uniform draws in order is outside of its interval."""
     # Neighbours of the same share in floating point must not seem to fall.
-    lower = np.maximum.accumulate(_at_level(np.arange(1.0, n + 1), n, level))
+    lower = np.maximum.accumulate(_compute_lower_ends(np.arange(1.0, n + 1), n, level))
     return float(compute_order_probability(lower, np.ascontiguousarray(1 - lower[::-1])))

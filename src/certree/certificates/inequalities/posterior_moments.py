@@ -180,7 +180,7 @@ def wrong_mass(ballot: Vote) -> Float64:
         return np.minimum(before + after, 1.0)
 
 
-def _shares(tree: Tree, ballot: Vote) -> Float64:
+def _check_votes(tree: Tree, ballot: Vote) -> Float64:
     """Check that the votes are shares of classes in the nodes of a tree, and return them."""
     score = ballot.check_tree(tree).score
     if not ((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)).all():
@@ -203,13 +203,13 @@ class LeafVotes:
     right: Float64
 
     @classmethod
-    def of(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> LeafVotes:
+    def from_counts(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> LeafVotes:
         """Judge the counted rows by the majority vote of a distribution."""
         held = np.where(tree.is_leaf[:, None], stats.check_tree(tree).counts, 0) > 0
         if not held.any():
             raise ValueError("stats must count at least one row")
         # Nothing votes for classes beyond those of the vote.
-        score = _shares(tree, ballot)
+        score = _check_votes(tree, ballot)
         beyond = (0, 0), (0, held.shape[1] - score.shape[1])
         wrong = np.pad(wrong_mass(ballot), beyond, constant_values=1.0)
         return cls(stats.counts[held], wrong[held], np.pad(score, beyond)[held])
@@ -259,13 +259,13 @@ def tuple_risk(
     Lacasse, Laviolette, Marchand and Turgeon-Boutin, "Learning with randomized majority votes", ECML
     2010.
     """
-    return LeafVotes.of(tree, stats, ballot).tuple_risk(n_draws, n_wrong)
+    return LeafVotes.from_counts(tree, stats, ballot).tuple_risk(n_draws, n_wrong)
 
 
 @validate_arguments
 def one_wrong(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Share of rows that exactly one of two drawn prunings gets wrong, expected, O(m K)."""
-    return LeafVotes.of(tree, stats, ballot).one_wrong()
+    return LeafVotes.from_counts(tree, stats, ballot).one_wrong()
 
 
 @validate_arguments
@@ -274,7 +274,7 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
 
     Their classes are not read. With two classes this is `one_wrong`.
     """
-    differing = (_shares(tree, ballot) * wrong_mass(ballot)).sum(axis=1)
+    differing = (_check_votes(tree, ballot) * wrong_mass(ballot)).sum(axis=1)
     rows = np.where(tree.is_leaf, stats.check_tree(tree).n, 0.0)
     if not rows.any():
         raise ValueError("stats must count at least one row")
@@ -310,7 +310,7 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
 @validate_arguments
 def leaf_mean(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """Expected sum of a value over the leaves of a drawn pruning, O(m)."""
-    return float(weights.check_tree(tree).weight @ _finite(tree, value))
+    return float(weights.check_tree(tree).weight @ _check_values(tree, value))
 
 
 @validate_arguments
@@ -331,7 +331,7 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     float
         The sum over nodes of the variance that their decision adds, by the law of total variance.
     """
-    values = _finite(tree, value)
+    values = _check_values(tree, value)
     log_odds = weights.check_tree(tree).log_odds
     below = sum_below_nodes(tree.left, log_odds, values)
     inner = np.flatnonzero(~tree.is_leaf)
@@ -341,7 +341,7 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     return float(reached(tree, weights)[inner] @ spread)
 
 
-def _finite(tree: Tree, value: ArrayLike) -> Float64:
+def _check_values(tree: Tree, value: ArrayLike) -> Float64:
     values: Float64 = check_column("value", value, "float64", (tree.n_nodes,))
     if not (np.abs(values) <= MAX_SETTING).all():
         raise ValueError(f"value must be finite, and at most {MAX_SETTING:g} in size")

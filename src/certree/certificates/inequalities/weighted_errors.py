@@ -27,7 +27,7 @@ _STEP, _LEFT_OUT = 1e-5, 1e-7
 
 
 @lru_cache(maxsize=65536)
-def weighted_upper(
+def bound_weighted_errors(
     errors: tuple[int, int], n: int, weights: tuple[float, float], log_delta: float
 ) -> float:
     """Bound ``weights[0] p + weights[1] q`` for errors of probabilities p and q, by their numbers.
@@ -53,11 +53,11 @@ def weighted_upper(
     Buehler, "Confidence intervals for the product of two binomial parameters", JASA 1957: the lowest
     bound that keeps an order of the outcomes.
     """
-    return _Likely.of(errors, n, weights, log_delta).highest_cost(errors)
+    return _ConfidenceSet.from_counts(errors, n, weights, log_delta).compute_highest_cost(errors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Likely:
+class _ConfidenceSet:
     """Which probabilities make outcomes no less likely than a level that are so low in the order.
 
     With (p, q) all that are at most p and q are likely enough, too, as the order rises with both
@@ -81,29 +81,29 @@ class _Likely:
     most: Float64
 
     @classmethod
-    def of(
+    def from_counts(
         cls, errors: tuple[int, int], n: int, weights: tuple[float, float], log_delta: float
     ) -> Self:
         level = math.exp(log_delta)
         spread = max(-float(ndtri(level)), 0.0)
         one, other = weights
 
-        def place(first: Float64, second: Float64) -> Float64:
+        def compute_rank(first: Float64, second: Float64) -> Float64:
             open_to_chance = np.sqrt(one**2 * (first + 1) + other**2 * (second + 1))
-            placed: Float64 = one * first + other * second + spread * open_to_chance
-            return placed
+            rank: Float64 = one * first + other * second + spread * open_to_chance
+            return rank
 
-        own = place(np.array([errors[0] + 0.0]), np.array([errors[1] + 0.0]))
+        observed_rank = compute_rank(np.array([errors[0] + 0.0]), np.array([errors[1] + 0.0]))
         first = np.arange(n + 1.0)
-        first = first[place(first, np.zeros(n + 1)) <= own]
+        first = first[compute_rank(first, np.zeros(n + 1)) <= observed_rank]
         below, above = np.zeros(len(first)), n - first + 1
         while (above - below > 1).any():
             middle = np.floor((below + above) / 2)
-            holds = place(first, middle) <= own
+            holds = compute_rank(first, middle) <= observed_rank
             below, above = np.where(holds, middle, below), np.where(holds, above, middle)
         return cls(n, weights, level, below)
 
-    def chance(self, p: Float64, q: Float64) -> Float64:
+    def compute_probability(self, p: Float64, q: Float64) -> Float64:
         """Probability of the outcomes, less what is left out, for pairs of probabilities."""
         nats = math.log(2 / (_LEFT_OUT * self.level))
         lowest, highest = self.n * float(p.min()), self.n * float(p.max())
@@ -120,9 +120,9 @@ class _Likely:
         return total
 
     def is_likely(self, p: Float64, q: Float64) -> NDArray[np.bool_]:
-        return self.chance(p, q) >= self.level * (1 - 2 * _LEFT_OUT)
+        return self.compute_probability(p, q) >= self.level * (1 - 2 * _LEFT_OUT)
 
-    def edge(self, p: Float64, low: Float64, high: Float64) -> tuple[Float64, Float64]:
+    def find_largest_q(self, p: Float64, low: Float64, high: Float64) -> tuple[Float64, Float64]:
         """Bring the two ends of an interval with the highest q of each p close to each other."""
         while (high - low > _STEP).any():
             middle = (low + high) / 2
@@ -130,19 +130,19 @@ class _Likely:
             low, high = np.where(likely, middle, low), np.where(likely, high, middle)
         return low, high
 
-    def end(self, k: float) -> float:
+    def find_limit(self, k: float) -> float:
         """What makes fewer than k errors of one kind likely enough, without any of the other."""
         if k > self.n:
             return 1.0
         return min(float(betainccinv(k, self.n - k + 1, self.level)) + _STEP, 1.0)
 
-    def highest_cost(self, errors: tuple[int, int]) -> float:
+    def compute_highest_cost(self, errors: tuple[int, int]) -> float:
         one, other = self.weights
         observed = (one * errors[0] + other * errors[1]) / self.n
-        ends = np.linspace(0, self.end(len(self.most)), _CELLS + 1)
+        ends = np.linspace(0, self.find_limit(len(self.most)), _CELLS + 1)
         left, right = ends[:-1], ends[1:]
-        highest = np.minimum(1 - left, self.end(self.most[0] + 1))
-        low, high = self.edge(left, np.zeros(_CELLS), highest)
+        highest = np.minimum(1 - left, self.find_limit(self.most[0] + 1))
+        low, high = self.find_largest_q(left, np.zeros(_CELLS), highest)
         reached = 0.0
         while True:
             reached = max(reached, float((one * left + other * low).max()))
@@ -154,4 +154,4 @@ class _Likely:
             below = np.append(low[1:], 0.0)[again]  # of the next cell that is left
             bracket = (np.tile(each, (_PARTS, 1)) for each in (below, high[again]))
             left, right, low, high = (each.T.ravel() for each in (parts[:-1], parts[1:], *bracket))
-            low, high = self.edge(left, low, high)
+            low, high = self.find_largest_q(left, low, high)

@@ -22,15 +22,20 @@ from certree.estimators.naive_bayes.densities import (
     Histogram,
     Moments,
     Normal,
-    edges_of,
+    compute_bin_edges,
     prefers_histogram,
-    restored_densities,
-    restored_moments,
-    stored_columns,
-    stored_densities,
+    restore_densities,
+    restore_moments,
+    store_columns,
+    store_densities,
 )
-from certree.estimators.naive_bayes.divergences import divergences
-from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of, relative
+from certree.estimators.naive_bayes.divergences import compute_divergences
+from certree.estimators.naive_bayes.powers import (
+    POWERS,
+    PowerLosses,
+    compute_power_losses,
+    subtract_marginal,
+)
 from certree.explain.explanation import Explanation, build_explanation_fields
 from certree.interface.arrays import (
     MAX_TOTAL_WEIGHT,
@@ -42,10 +47,10 @@ from certree.interface.arrays import (
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE, POSITIVE
 from certree.interface.stored_state import StoredState
-from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
-from certree.rows.columns import frame_of
+from certree.rows.categories import CategoricalFeatures, Categories, CategoryNames, learn_categories
+from certree.rows.columns import as_data_frame
 from certree.rows.training import (
-    TakesRows,
+    RowInputMixin,
 )
 
 # More bins than any table has rows that tell them apart.
@@ -54,7 +59,9 @@ _MOST_BINS = 10**6
 _CHOICES = ("auto", *KINDS)
 
 
-def choices_of(densities: Any, n_features: int, names: Sequence[str] | None = None) -> list[str]:
+def resolve_densities(
+    densities: Any, n_features: int, names: Sequence[str] | None = None
+) -> list[str]:
     """Say for each feature which density a string, a list or a dictionary asks for.
 
     Parameters
@@ -98,13 +105,13 @@ def choices_of(densities: Any, n_features: int, names: Sequence[str] | None = No
     return [str(choice) for choice in choices]
 
 
-def _table_of(density: Any) -> Float64:
+def _get_counts(density: Any) -> Float64:
     """Rows of each class and category, or bin, (K, B)."""
     counts: Float64 = (density.table if isinstance(density, Histogram) else density).counts
     return counts
 
 
-class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
+class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     """Naive Bayes for tables of numbers and categories, with missing values.
 
     The posterior of a class is its prior times the densities of the features in it. A feature has a
@@ -210,7 +217,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         priors: ArrayLike | None = None,
         class_weight: Any = None,
     ) -> None:
-        self._store(locals())
+        self._set_parameters(locals())
 
     # -- training ----------------------------------------------------------------------------------
 
@@ -232,7 +239,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         self : object
             The fitted estimator.
         """
-        return self._learn(X, y, sample_weight, first=True, classes=None)
+        return self._fit_batch(X, y, sample_weight, first=True, classes=None)
 
     @fit_method
     def partial_fit(
@@ -291,36 +298,38 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
                 raise ValueError(
                     f"classes must be those of the first call, {self.classes_}, got {classes}"
                 )
-        return self._learn(X, y, sample_weight, first, classes)
+        return self._fit_batch(X, y, sample_weight, first, classes)
 
-    def _learn(
+    def _fit_batch(
         self, X: ArrayLike, y: ArrayLike, sample_weight: Any, first: bool, classes: Any
     ) -> Self:
         if self.priors is not None and self.class_weight is not None:
             raise ValueError("priors and class_weight contradict each other: give one of them")
-        training = self._take(X, y, sample_weight, classes=classes, again=not first)
+        training = self._prepare_training(
+            X, y, sample_weight, classes=classes, reuse_encoding=not first
+        )
         rows, codes = training.X.astype(np.float64), training.y
         weight = np.ones(len(codes)) if training.weight is None else training.weight
         self._n_rows = len(codes) + (0 if first or self._n_rows is None else self._n_rows)
         if first:
-            self._begin(rows, codes, weight)
+            self._fit_first_batch(rows, codes, weight)
         else:
-            self._go_on(rows, codes, weight)
-        self.class_prior_ = self._priors()
+            self._add_batch(rows, codes, weight)
+        self.class_prior_ = self._compute_priors()
         self._set_power(rows, codes, weight)
         return self
 
-    def _categories_of(self, X: Any, again: bool) -> Categories | None:
+    def _find_categories(self, X: Any, reuse_encoding: bool) -> Categories | None:
         """The categories of the features that hold some, or are to; later rows may have more."""
-        if again:
-            return None if self.categories_ is None else self.categories_.with_those_of(X)
-        categories = categories_of(X, self.categorical_features)
+        if reuse_encoding:
+            return None if self.categories_ is None else self.categories_.add_categories(X)
+        categories = learn_categories(X, self.categorical_features)
         if isinstance(self.densities, str) and self.densities == "auto":
             return categories
-        frame = frame_of(X)
+        frame = as_data_frame(X)
         names = None if frame is None else frame.columns
         given = check_array(X, dtype=None, ensure_all_finite=False) if frame is None else frame
-        choices = choices_of(self.densities, given.shape[1], names)
+        choices = resolve_densities(self.densities, given.shape[1], names)
         asked = np.array([choice == "categorical" for choice in choices])
         held = np.zeros_like(asked) if categories is None else categories.mask
         for j in np.flatnonzero(held):
@@ -329,78 +338,80 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
                     f"feature {j if names is None else names[j]!r} holds categories: its density "
                     f"must be 'auto' or 'categorical', got {choices[j]!r}"
                 )
-        return Categories.of(X, asked | held) if (asked & ~held).any() else categories
+        return Categories.learn(X, asked | held) if (asked & ~held).any() else categories
 
-    def _numbers_categories(self) -> bool:
+    def _orders_categories_by_rows(self) -> bool:
         return False  # later rows may have more of them, and sums go by no order
 
-    def _begin(self, rows: Float64, y: Int32, weight: Float64) -> None:
+    def _fit_first_batch(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Choose the densities, and learn them from the first rows."""
-        self._judged = JudgedPowers.none()
+        self._power_losses = PowerLosses.empty()
         self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
         self._moments = {
-            j: Moments.of(x, y, weight, len(self.classes_))
+            j: Moments.from_rows(x, y, weight, len(self.classes_))
             for j, x in enumerate(rows.T)
-            if self._category_names(j) is None
+            if self._get_category_names(j) is None
         }
-        self._expect_finite()
-        floor = self._floor()
+        self._check_finite()
+        floor = self._compute_floor()
         names = getattr(self, "feature_names_in_", None)
-        choices = choices_of(self.densities, self.n_features_in_, names)
+        choices = resolve_densities(self.densities, self.n_features_in_, names)
         self.densities_ = [
-            self._chosen(j, choice, floor, rows[:, j], y, weight)
+            self._choose_density(j, choice, floor, rows[:, j], y, weight)
             for j, choice in enumerate(choices)
         ]
 
-    def _chosen(
+    def _choose_density(
         self, j: int, choice: str, floor: float, x: Float64, y: Int32, weight: Float64
     ) -> Density:
         """The density of feature j, learned from the first rows."""
-        n_classes, names = len(self.classes_), self._category_names(j)
+        n_classes, names = len(self.classes_), self._get_category_names(j)
         if names is not None:
             # Where no category is known, the table has a place that no row will ask for.
-            table = CategoricalTable.empty(n_classes, max(1, len(names)), self._added())
-            return table.plus(x, y, weight)
+            table = CategoricalTable.empty(n_classes, max(1, len(names)), self._compute_smoothing())
+            return table.add_rows(x, y, weight)
         if choice == "normal":
-            return self._normal(j, floor)
-        empty = Histogram.empty(edges_of(x, self.bins), n_classes, self._added())
-        histogram = empty.plus(x, y, weight)
+            return self._make_normal(j, floor)
+        empty = Histogram.empty(
+            compute_bin_edges(x, self.bins), n_classes, self._compute_smoothing()
+        )
+        histogram = empty.add_rows(x, y, weight)
         moments = self._moments[j]
         if choice == "histogram" or prefers_histogram(x, y, weight, moments, floor, histogram):
             return histogram
-        return self._normal(j, floor)
+        return self._make_normal(j, floor)
 
-    def _go_on(self, rows: Float64, y: Int32, weight: Float64) -> None:
+    def _add_batch(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Add rows to the densities that were chosen."""
         n_classes = len(self.classes_)
         self.class_count_ = self.class_count_ + np.bincount(y, weight, n_classes)
         self._moments = {
-            j: moments.plus(Moments.of(rows[:, j], y, weight, n_classes))
+            j: moments.merge(Moments.from_rows(rows[:, j], y, weight, n_classes))
             for j, moments in self._moments.items()
         }
-        self._expect_finite()
-        floor = self._floor()
+        self._check_finite()
+        floor = self._compute_floor()
         self.densities_ = [
-            self._grown(j, density, floor, rows[:, j], y, weight)
+            self._update_density(j, density, floor, rows[:, j], y, weight)
             for j, density in enumerate(self.densities_)
         ]
 
-    def _grown(
+    def _update_density(
         self, j: int, density: Density, floor: float, x: Float64, y: Int32, weight: Float64
     ) -> Density:
         """The density of feature j with more rows."""
         if isinstance(density, Normal):
-            return self._normal(j, floor)
+            return self._make_normal(j, floor)
         if isinstance(density, CategoricalTable):
-            density = density.with_room(len(self._category_names(j) or ()))
-        return density.smoothed(self._added()).plus(x, y, weight)
+            density = density.pad(len(self._get_category_names(j) or ()))
+        return density.with_alpha(self._compute_smoothing()).add_rows(x, y, weight)
 
-    def _added(self) -> float:
+    def _compute_smoothing(self) -> float:
         """Weight that every category and every bin of a class is given besides its rows."""
         assert self._n_rows is not None
         return float(self.alpha) * float(self.class_count_.sum()) / self._n_rows
 
-    def _expect_finite(self) -> None:
+    def _check_finite(self) -> None:
         """Refuse sums that float64 does not hold; predictions by them would be NaN."""
         if not has_finite_total(self.class_count_):
             raise ValueError(f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}")
@@ -412,15 +423,15 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
                     "float64: multiply it by a small constant"
                 )
 
-    def _floor(self) -> float:
+    def _compute_floor(self) -> float:
         """Root of what is added to the variances of normal densities."""
-        spreads = [moments.pooled()[1] for moments in self._moments.values()]
+        spreads = [moments.pool_classes()[1] for moments in self._moments.values()]
         largest = max(spreads, default=0.0)
         # Where no feature varies any width will do: the classes have the same density.
         return sqrt(self.var_smoothing) * (largest or 1.0)
 
-    def _normal(self, j: int, floor: float) -> Normal:
-        normal = self._moments[j].normal(floor)
+    def _make_normal(self, j: int, floor: float) -> Normal:
+        normal = self._moments[j].make_normal(floor)
         if not normal.deviation.all():
             name, label = self._feature_names()[j], self.classes_[normal.deviation.argmin()]
             raise ValueError(
@@ -429,7 +440,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             )
         return normal
 
-    def _priors(self) -> Float64:
+    def _compute_priors(self) -> Float64:
         shares: Float64 = self.class_count_ / self.class_count_.sum()
         if self.priors is None:
             return shares
@@ -451,21 +462,21 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         if not isinstance(self.power, str):
             self.power_ = float(self.power)
             return
-        product = self._log_product(rows)
-        product[np.arange(len(y)), y] = self._left_out(rows, y, weight)
-        losses = losses_of(self._log_prior, product, y, weight)
-        self._judged = self._judged.plus(losses, float(self._n_rows or 0))
-        self.power_ = self._judged.best
+        product = self._compute_log_product(rows)
+        product[np.arange(len(y)), y] = self._compute_left_out(rows, y, weight)
+        losses = compute_power_losses(self._log_prior, product, y, weight)
+        self._power_losses = self._power_losses.add_batch(losses, float(self._n_rows or 0))
+        self.power_ = self._power_losses.best_power
 
-    def _left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
+    def _compute_left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
         """Log of all densities multiplied, of each row in its class after it was left out, (n,)."""
-        floor, total = self._floor(), np.zeros(len(rows))
+        floor, total = self._compute_floor(), np.zeros(len(rows))
         for j, density in enumerate(self.densities_):
             row = rows[:, j], y, weight
             if isinstance(density, Normal):
-                total += self._moments[j].left_out(*row, floor)
+                total += self._moments[j].compute_left_out(*row, floor)
             else:
-                total += density.left_out(*row)
+                total += density.compute_left_out(*row)
         return total
 
     # -- files -------------------------------------------------------------------------------------
@@ -480,10 +491,10 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             **({} if self._n_rows is None else {"n_rows": self._n_rows}),
             "class_prior": self.class_prior_,
             "power": float(self.power_),
-            "judged": self._judged,
+            "judged": self._power_losses,
             "densities": [density.kind for density in self.densities_],
-            **stored_columns("moments", moments, n_classes),
-            **stored_densities(self.densities_, n_classes),
+            **store_columns("moments", moments, n_classes),
+            **store_densities(self.densities_, n_classes),
         }
 
     def __restore__(self, stored: StoredState) -> None:
@@ -503,36 +514,36 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         self.power_ = stored.get_number("power", 0, 1)
         judged = stored.get_section("judged")
         losses = (judged.get_numbers(name, POWERS.shape) for name in ("older", "recent"))
-        self._judged = JudgedPowers(judged.get_number("rows", 0, np.inf), *losses)
-        kinds = self._stored_kinds(stored["densities"])
+        self._power_losses = PowerLosses(judged.get_number("rows", 0, np.inf), *losses)
+        kinds = self._check_kinds(stored["densities"])
         of_numbers = [j for j, kind in enumerate(kinds) if kind != "categorical"]
-        moments = restored_moments(stored, (len(of_numbers), n_classes))
+        moments = restore_moments(stored, (len(of_numbers), n_classes))
         self._moments = dict(zip(of_numbers, moments, strict=True))
-        self.densities_ = restored_densities(stored, kinds, n_classes)
-        self._expect_known()
+        self.densities_ = restore_densities(stored, kinds, n_classes)
+        self._check_counts()
 
-    def _stored_kinds(self, kinds: Any) -> list[str]:
+    def _check_kinds(self, kinds: Any) -> list[str]:
         """The kinds of the densities, which go with what features hold."""
         if not isinstance(kinds, list) or len(kinds) != self.n_features_in_:
             raise ValueError(f"expected densities of {self.n_features_in_} features, got {kinds!r}")
         for j, kind in enumerate(kinds):
-            held = self._category_names(j) is not None
+            held = self._get_category_names(j) is not None
             possible = ("categorical",) if held else ("normal", "histogram")
             if kind not in possible:
                 raise ValueError(f"the density of feature {j} must be {' or '.join(possible)}")
         return kinds
 
-    def _expect_known(self) -> None:
+    def _check_counts(self) -> None:
         """No feature is known of more rows than a class has, or has other categories than named."""
         # But for what rounding adds.
         most = self.class_count_ * (1 + 1e-6)
         for j, density in enumerate(self.densities_):
-            names = self._category_names(j)
+            names = self._get_category_names(j)
             if j in self._moments and (self._moments[j].rows > most).any():
                 raise ValueError("moments.rows counts more rows than class_count")
             if isinstance(density, Normal):
                 continue
-            counts = _table_of(density)
+            counts = _get_counts(density)
             if names is not None and counts.shape[1] != max(1, len(names)):
                 raise ValueError(f"the table of feature {j} has {counts.shape[1]} categories")
             if (counts.sum(axis=1) > most).any():
@@ -540,16 +551,16 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
 
     # -- prediction --------------------------------------------------------------------------------
 
-    def _log_product(self, rows: NDArray[Any]) -> Float64:
+    def _compute_log_product(self, rows: NDArray[Any]) -> Float64:
         """Log of the densities of all features multiplied, (n, K)."""
         total = np.zeros((len(rows), len(self.classes_)))
         for x, density in zip(rows.T.astype(np.float64), self.densities_, strict=True):
             total += density.log_density(x)
         return total
 
-    def _log_density(self, rows: NDArray[Any]) -> Float64:
+    def _compute_log_density(self, rows: NDArray[Any]) -> Float64:
         """That product to the power."""
-        return self.power_ * self._log_product(rows)
+        return self.power_ * self._compute_log_product(rows)
 
     @property
     def _log_prior(self) -> Float64:
@@ -571,7 +582,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         ndarray of shape (n, K)
             In the order of `classes_`.
         """
-        log_density = self._log_density(self._new_rows(X))
+        log_density = self._compute_log_density(self._encode_new_rows(X))
         return self._log_prior + log_density
 
     @snapshot_method
@@ -588,8 +599,8 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         ndarray of shape (n, K)
             In the order of `classes_`.
         """
-        log_density = self._log_density(self._new_rows(X))
-        return self._log_prior + relative(self._log_prior, log_density)
+        log_density = self._compute_log_density(self._encode_new_rows(X))
+        return self._log_prior + subtract_marginal(self._log_prior, log_density)
 
     @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
@@ -639,9 +650,11 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         prior, rows = self.class_prior_, np.maximum(self.class_count_, 1e-300)
         said = np.zeros(self.n_features_in_)
         for j, density in enumerate(self.densities_):
-            known = self._moments[j].rows if j in self._moments else _table_of(density).sum(axis=1)
+            known = (
+                self._moments[j].rows if j in self._moments else _get_counts(density).sum(axis=1)
+            )
             share = np.minimum(known / rows, 1.0)
-            said[j] = (prior * share * divergences(density, self._log_prior)).sum()
+            said[j] = (prior * share * compute_divergences(density, self._log_prior)).sum()
         total = said.sum()
         return said / (total if total > 0 else 1.0)
 
@@ -662,7 +675,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             means[:, j] = moments.mean
         return means
 
-    def _category_names(self, j: int) -> Names | None:
+    def _get_category_names(self, j: int) -> CategoryNames | None:
         return None if self.categories_ is None else self.categories_.names[j]
 
     @snapshot_method
@@ -684,12 +697,12 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             Contributions to the log odds of the second of two classes, or to K scores whose softmax
             are the probabilities.
         """
-        rows, values = self._rows_and_values(X)
+        rows, values = self._encode_with_raw_values(X)
         prior = self._log_prior
         added = np.zeros((len(rows), len(prior), self.n_features_in_))
         for j, density in enumerate(self.densities_):
             log_density = self.power_ * density.log_density(rows[:, j].astype(np.float64))
-            added[:, :, j] = relative(prior, log_density)
+            added[:, :, j] = subtract_marginal(prior, log_density)
         if len(prior) == 2:
             prior, added = prior[1:] - prior[:1], added[:, 1:] - added[:, :1]
         parts = build_explanation_fields(prior, added, self.classes_, "softmax")

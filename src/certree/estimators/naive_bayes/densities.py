@@ -34,7 +34,7 @@ _NARROWEST = float(np.finfo(np.float64).smallest_subnormal)
 _FARTHEST = 1e150
 
 
-def known(x: Float64, y: Int32, weight: Float64) -> tuple[Float64, Int32, Float64]:
+def drop_missing(x: Float64, y: Int32, weight: Float64) -> tuple[Float64, Int32, Float64]:
     """Leave out the rows that miss a feature."""
     there = ~np.isnan(x)
     return x[there], y[there], weight[there]
@@ -67,7 +67,7 @@ class Moments(ArrayRecord):
     @classmethod
     def of(cls, x: Float64, y: Int32, weight: Float64, n_classes: int) -> Self:
         """Summarise values (n,) of rows of classes y with positive weights."""
-        x, y, weight = known(x, y, weight)
+        x, y, weight = drop_missing(x, y, weight)
         rows = np.bincount(y, weight, n_classes).astype(np.float64)
         share = weight / rows[y]
         # Differences to a value of the class are exactly 0 where the class does not vary.
@@ -92,7 +92,7 @@ class Moments(ArrayRecord):
             self, rows=rows, mean=self.mean + share * apart, deviation=np.hypot(within, between)
         )
 
-    def pooled(self) -> tuple[float, float]:
+    def pool_classes(self) -> tuple[float, float]:
         """Mean and standard deviation over all classes; 0 and 0 without rows."""
         present = self.rows > 0
         if not present.any():
@@ -104,21 +104,21 @@ class Moments(ArrayRecord):
         deviation = np.hypot.reduce(np.sqrt(np.tile(share, 2)) * parts)
         return float(mean), float(deviation)
 
-    def normal(self, floor: float) -> "Normal":
+    def make_normal(self, floor: float) -> "Normal":
         """The normal densities, their variances raised by floor ** 2.
 
         A class without rows has the density of all classes together.
         """
         if not self.rows.any():
             return Normal(self.mean, np.ones_like(self.mean))
-        mean, deviation = self.pooled()
+        mean, deviation = self.pool_classes()
         present = self.rows > 0
         return Normal(
             np.where(present, self.mean, mean),
             np.hypot(np.where(present, self.deviation, deviation), floor),
         )
 
-    def left_out(self, x: Float64, y: Int32, weight: Float64, floor: float) -> Float64:
+    def compute_left_out(self, x: Float64, y: Int32, weight: Float64, floor: float) -> Float64:
         """Log normal density of each of these rows in its class after it was left out, (n,).
 
         It is 0 where a value is missing. Where no row is left, it is that of a single row at the mean
@@ -127,7 +127,7 @@ class Moments(ArrayRecord):
         there = ~np.isnan(x)
         stay = self.rows[y] - weight
         residual, deviation = x - self.mean[y], self.deviation[y]
-        mean, _ = self.pooled()
+        mean, _ = self.pool_classes()
         with np.errstate(all="ignore"):
             moved = residual * (self.rows[y] / stay)
             # Share of the class's sum of squares that stays when the row goes.
@@ -136,7 +136,7 @@ class Moments(ArrayRecord):
         moved, rest = np.where(stay > 0, moved, x - mean), np.where(stay > 0, rest, 0.0)
         # With no floor, what is left of two rows is a point.
         narrow = np.maximum(np.hypot(rest, floor), np.finfo(np.float64).tiny)
-        return _filled(there, _log_normal(moved[there], narrow[there]))
+        return _fill_missing(there, _compute_log_normal(moved[there], narrow[there]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,17 +159,17 @@ class Normal(ArrayRecord):
     def log_density(self, x: Float64) -> Float64:
         """Log density of values (n,) in each class, (n, K); 0 where a value is missing."""
         there = ~np.isnan(x)[:, None]
-        return np.where(there, _log_normal(x[:, None] - self.mean, self.deviation), 0.0)
+        return np.where(there, _compute_log_normal(x[:, None] - self.mean, self.deviation), 0.0)
 
 
-def _filled(there: NDArray[np.bool_], values: Float64) -> Float64:
+def _fill_missing(there: NDArray[np.bool_], values: Float64) -> Float64:
     """Log densities of the rows with a value, 0 for the others."""
     result = np.zeros(len(there))
     result[there] = values
     return result
 
 
-def _log_normal(residual: Float64, deviation: Float64) -> Float64:
+def _compute_log_normal(residual: Float64, deviation: Float64) -> Float64:
     with np.errstate(over="ignore"):
         z = np.clip(residual / deviation, -_FARTHEST, _FARTHEST)
     return -0.5 * z**2 - np.log(deviation) - 0.5 * np.log(2 * np.pi)
@@ -202,18 +202,18 @@ class CategoricalTable(ArrayRecord):
         """A table that has seen no rows."""
         return cls(np.zeros((n_classes, n_categories)), alpha)
 
-    def smoothed(self, alpha: float) -> Self:
+    def with_alpha(self, alpha: float) -> Self:
         """Return the table with another weight that every category is given besides."""
         return replace(self, alpha=alpha)
 
-    def with_room(self, n_categories: int) -> Self:
+    def pad(self, n_categories: int) -> Self:
         """The table with places for categories that no row has had yet behind the others."""
         more = max(0, n_categories - self.counts.shape[1])
         return replace(self, counts=np.pad(self.counts, ((0, 0), (0, more))))
 
     def plus(self, x: Float64, y: Int32, weight: Float64) -> Self:
         """The table with rows added; x holds codes, or NaN."""
-        x, y, weight = known(x, y, weight)
+        x, y, weight = drop_missing(x, y, weight)
         cell = y * self.counts.shape[1] + x.astype(np.intp)
         added = np.bincount(cell, weight, self.counts.size).reshape(self.counts.shape)
         return replace(self, counts=self.counts + added)
@@ -232,13 +232,13 @@ class CategoricalTable(ArrayRecord):
         result[there] = self.log_probability.T[x[there].astype(np.intp)]
         return result
 
-    def left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
+    def compute_left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
         """Log probability of each of these rows in its class after it was left out, (n,)."""
         there = ~np.isnan(x)
         code, y, out = x[there].astype(np.intp), y[there], weight[there]
         rest = np.maximum(self.counts[y, code] - out, 0) + self.alpha
         total = np.maximum(self.counts.sum(axis=1)[y] - out, 0) + self.alpha * self.counts.shape[1]
-        return _filled(there, np.log(rest / total))
+        return _fill_missing(there, np.log(rest / total))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,13 +266,13 @@ class Histogram(ArrayRecord):
         """A histogram that has seen no rows."""
         return cls(edges, CategoricalTable.empty(n_classes, len(edges) - 1, alpha))
 
-    def smoothed(self, alpha: float) -> Self:
+    def with_alpha(self, alpha: float) -> Self:
         """Return the histogram with another weight that every bin is given besides."""
-        return replace(self, table=self.table.smoothed(alpha))
+        return replace(self, table=self.table.with_alpha(alpha))
 
     def plus(self, x: Float64, y: Int32, weight: Float64) -> Self:
         """The histogram with rows added; its edges stay."""
-        return replace(self, table=self.table.plus(self._bins(x), y, weight))
+        return replace(self, table=self.table.add_rows(self._bins(x), y, weight))
 
     def log_density(self, x: Float64) -> Float64:
         """Log density of values (n,) in each class, (n, K); 0 where a value is missing."""
@@ -282,12 +282,12 @@ class Histogram(ArrayRecord):
         result[there] -= self.log_width[bins[there].astype(np.intp)][:, None]
         return result
 
-    def left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
+    def compute_left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
         """Log density of each of these rows in its class after it was left out, (n,)."""
         bins = self._bins(x)
         there = ~np.isnan(x)
-        log_width = _filled(there, self.log_width[bins[there].astype(np.intp)])
-        return self.table.left_out(bins, y, weight) - log_width
+        log_width = _fill_missing(there, self.log_width[bins[there].astype(np.intp)])
+        return self.table.compute_left_out(bins, y, weight) - log_width
 
     def _bins(self, x: Float64) -> Float64:
         bins = np.searchsorted(self.edges[1:-1], x, side="right").astype(np.float64)
@@ -307,7 +307,7 @@ Density = Normal | Histogram | CategoricalTable
 # -- files -----------------------------------------------------------------------------------------
 
 
-def stored_columns(name: str, columns: Sequence[Moments | Normal], n_classes: int) -> Columns:
+def store_columns(name: str, columns: Sequence[Moments | Normal], n_classes: int) -> Columns:
     """What a file holds of the same of several features: a row for each."""
     kind = Moments if name == "moments" else Normal
     stored: list[dict[str, Float64]] = [one.to_stored() for one in columns]
@@ -317,7 +317,7 @@ def stored_columns(name: str, columns: Sequence[Moments | Normal], n_classes: in
     }
 
 
-def stored_densities(densities: Sequence[Density], n_classes: int) -> Columns:
+def store_densities(densities: Sequence[Density], n_classes: int) -> Columns:
     """What a file holds of densities: those of a kind, one after the other as their features are."""
     histograms = [one for one in densities if isinstance(one, Histogram)]
     tables = [
@@ -327,7 +327,7 @@ def stored_densities(densities: Sequence[Density], n_classes: int) -> Columns:
     ]
     normals = [one for one in densities if isinstance(one, Normal)]
     return {
-        **stored_columns("normal", normals, n_classes),
+        **store_columns("normal", normals, n_classes),
         "histogram.edges": np.concatenate([np.zeros(0), *(one.edges for one in histograms)]),
         "table.size": np.array([one.counts.shape[1] for one in tables], dtype=np.int64),
         "table.alpha": np.array([one.alpha for one in tables], dtype=np.float64),
@@ -335,20 +335,20 @@ def stored_densities(densities: Sequence[Density], n_classes: int) -> Columns:
     }
 
 
-def restored_moments(stored: StoredState, shape: tuple[int, int]) -> list[Moments]:
+def restore_moments(stored: StoredState, shape: tuple[int, int]) -> list[Moments]:
     """The moments that a file holds, of so many features and classes."""
     least = {"rows": 0.0, "mean": -np.inf, "deviation": 0.0}
     columns = [stored.get_numbers(f"moments.{name}", shape, low) for name, low in least.items()]
     return [Moments(*one) for one in zip(*columns, strict=True)]
 
 
-def restored_densities(stored: StoredState, kinds: Sequence[str], n_classes: int) -> list[Density]:
+def restore_densities(stored: StoredState, kinds: Sequence[str], n_classes: int) -> list[Density]:
     """The densities that a file holds, of these kinds."""
     shape = kinds.count("normal"), n_classes
     mean = stored.get_numbers("normal.mean", shape)
     deviation = stored.get_numbers("normal.deviation", shape, _NARROWEST)
     normals = (Normal(*one) for one in zip(mean, deviation, strict=True))
-    tables = iter(_restored_tables(stored, (n_classes, len(kinds) - shape[0])))
+    tables = iter(_restore_tables(stored, (n_classes, len(kinds) - shape[0])))
     edges = stored.get_numbers("histogram.edges", (None,))
     densities: list[Density] = []
     for kind in kinds:
@@ -361,12 +361,12 @@ def restored_densities(stored: StoredState, kinds: Sequence[str], n_classes: int
             continue
         n_bins = table.counts.shape[1]
         own, edges = edges[: n_bins + 1], edges[n_bins + 1 :]
-        _expect_ascending(own, n_bins)
+        _check_ascending(own, n_bins)
         densities.append(Histogram(own, table))
     return densities
 
 
-def _expect_ascending(edges: Float64, n_bins: int) -> None:
+def _check_ascending(edges: Float64, n_bins: int) -> None:
     if len(edges) != n_bins + 1:
         raise ValueError(f"histogram.edges lacks numbers for {n_bins} bins")
     # A single value has one bin of no width.
@@ -374,7 +374,7 @@ def _expect_ascending(edges: Float64, n_bins: int) -> None:
         raise ValueError("histogram.edges must ascend")
 
 
-def _restored_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
+def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
     n_classes, n_tables = shape
     sizes: Int64 = check_column("table.size", stored["table.size"], "int64", (n_tables,))
     counts = stored.get_numbers("table.counts", (n_classes, None), 0, MAX_TOTAL_WEIGHT)
@@ -416,7 +416,7 @@ _RULES: dict[str, Callable[[float, float], float]] = {
 RULES = frozenset(_RULES)
 
 
-def edges_of(x: Float64, bins: int | str) -> Float64:
+def compute_bin_edges(x: Float64, bins: int | str) -> Float64:
     """Choose the edges of a histogram with bins of equal width.
 
     Parameters
@@ -444,15 +444,15 @@ def edges_of(x: Float64, bins: int | str) -> Float64:
     low, high = x.min(), x.max()
     if low == high:
         return np.array([low, high])
-    number = bins if isinstance(bins, (int, np.integer)) else _number_of_bins(x, bins)
+    number = bins if isinstance(bins, (int, np.integer)) else _choose_n_bins(x, bins)
     part = np.linspace(0, 1, int(number) + 1)
     # Between neighbouring floats there is no room for more edges.
     return np.unique(low * (1 - part) + high * part)
 
 
-def _number_of_bins(x: Float64, rule: str) -> int:
+def _choose_n_bins(x: Float64, rule: str) -> int:
     n = float(len(x))
-    lower, upper = _quartiles(x)
+    lower, upper = _compute_quartiles(x)
     within = upper / 2 - lower / 2
     with np.errstate(over="ignore"):  # rows may lie farther apart than a number can say
         spread = float((x.max() / 2 - x.min() / 2) / within) if within > 0 else np.inf
@@ -461,7 +461,7 @@ def _number_of_bins(x: Float64, rule: str) -> int:
     return max(1, int(np.ceil(min(_RULES[rule](n, spread), most))))
 
 
-def _quartiles(x: Float64) -> Float64:
+def _compute_quartiles(x: Float64) -> Float64:
     """The quartiles of rows, between neighbours along a line."""
     place = np.array([0.25, 0.75]) * (len(x) - 1)
     ordered, below = np.sort(x), np.floor(place)
@@ -503,13 +503,13 @@ def prefers_histogram(
     ----------
     Stone, "Cross-validatory choice and assessment of statistical predictions", 1974.
     """
-    if moments.pooled()[1] == 0:
+    if moments.pool_classes()[1] == 0:
         return True
-    x, y, weight = known(x, y, weight)
+    x, y, weight = drop_missing(x, y, weight)
     several = moments.rows[y] > weight
     x, y, weight = x[several], y[several], weight[several]
     bin_deviation = np.exp(histogram.log_width.max()) / np.sqrt(12)
     with np.errstate(all="ignore"):
-        normal = moments.left_out(x, y, weight, np.hypot(floor, bin_deviation))
-        gain = normal - histogram.left_out(x, y, weight)
+        normal = moments.compute_left_out(x, y, weight, np.hypot(floor, bin_deviation))
+        gain = normal - histogram.compute_left_out(x, y, weight)
         return not (weight * gain).sum() >= 0

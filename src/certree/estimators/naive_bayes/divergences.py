@@ -3,7 +3,7 @@
 import numpy as np
 
 from certree.estimators.naive_bayes.densities import CategoricalTable, Density, Histogram, Normal
-from certree.estimators.naive_bayes.powers import relative
+from certree.estimators.naive_bayes.powers import subtract_marginal
 from certree.interface.arrays import Float64
 
 # Beyond so many standard deviations lies nothing that counts.
@@ -12,7 +12,7 @@ _FARTHEST = 9.0
 _POINTS, _ALL_POINTS = 257, 2**15
 
 
-def divergences(density: Density, log_prior: Float64) -> Float64:
+def compute_divergences(density: Density, log_prior: Float64) -> Float64:
     """Divergence of the density in each class from that over all classes (nats), (K,).
 
     Weighed by the prior they sum up to the mutual information of the class and a value that the
@@ -36,17 +36,17 @@ def divergences(density: Density, log_prior: Float64) -> Float64:
     Cover and Thomas, "Elements of information theory", 2006, Section 2.3.
     """
     if isinstance(density, Normal):
-        found = _of_normals(density, log_prior)
+        found = _integrate_normals(density, log_prior)
     else:
         table: CategoricalTable = density.table if isinstance(density, Histogram) else density
         log_share = table.log_probability
-        found = (np.exp(log_share) * relative(log_prior, log_share.T).T).sum(axis=1)
+        found = (np.exp(log_share) * subtract_marginal(log_prior, log_share.T).T).sum(axis=1)
     most = np.where(np.isfinite(log_prior), -log_prior, 0.0)
     clipped: Float64 = np.clip(np.nan_to_num(found, nan=0.0), 0.0, most)
     return clipped
 
 
-def _of_normals(density: Normal, log_prior: Float64) -> Float64:
+def _integrate_normals(density: Normal, log_prior: Float64) -> Float64:
     """The same of normal densities, in a unit in which no difference overflows."""
     unit = max(np.abs(density.mean).max(), density.deviation.max())
     tiny = float(np.finfo(np.float64).tiny)
@@ -59,6 +59,6 @@ def _of_normals(density: Normal, log_prior: Float64) -> Float64:
         height = np.exp(log_density)
         # Shares of the density around each point; they sum to 1 whatever is rounded.
         share = height * np.gradient(points)[:, None] if len(points) > 1 else height
-        said: Float64 = share * relative(log_prior, log_density)
+        said: Float64 = share * subtract_marginal(log_prior, log_density)
         total: Float64 = said.sum(axis=0) / share.sum(axis=0)
     return total

@@ -20,7 +20,7 @@ _ROUNDING = 1e-12
 _LARGEST = -np.log(np.finfo(np.float64).eps)
 
 
-def relative(log_prior: Float64, log_density: Float64) -> Float64:
+def subtract_marginal(log_prior: Float64, log_density: Float64) -> Float64:
     """Log density in each class less that over all classes; (n, K), as is log_density.
 
     With the logarithm of the prior it adds up to the log posterior.
@@ -30,7 +30,9 @@ def relative(log_prior: Float64, log_density: Float64) -> Float64:
     return apart - np.log(np.exp(log_prior + apart).sum(axis=1, keepdims=True))
 
 
-def losses_of(log_prior: Float64, log_density: Float64, y: Int32, weight: Float64) -> Float64:
+def compute_power_losses(
+    log_prior: Float64, log_density: Float64, y: Int32, weight: Float64
+) -> Float64:
     """Log loss of rows for each of `POWERS`.
 
     Parameters
@@ -63,7 +65,7 @@ def losses_of(log_prior: Float64, log_density: Float64, y: Int32, weight: Float6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedPowers(ArrayRecord):
+class PowerLosses(ArrayRecord):
     """The log loss of rows that were left out, for each power.
 
     Sums over rows are all that is kept, so batches can be added for ever. A model of few rows is a
@@ -87,7 +89,7 @@ class JudgedPowers(ArrayRecord):
         self._check("float64", POWERS.shape, "older", "recent")
 
     @classmethod
-    def none(cls) -> Self:
+    def empty(cls) -> Self:
         """No row has been judged."""
         return cls(0.0, np.zeros(len(POWERS)), np.zeros(len(POWERS)))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from certree.certificates import Certificate
-from certree.certificates.parts.families import CertificateFamily
+from certree.certificates.subsets.families import CertificateFamily
 from certree.estimators import CertifiedTreeClassifier
 from certree.interface.formatting import format_bound
 from certree.show.certificate_picture import draw_bound_by_rows
@@ -58,7 +58,7 @@ def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
         return _build_bound_by_rows(certificate)
     reason: str | None = "its model file does not hold the calibration set"
     if model.guarantees_ is not None:
-        reason = model.guarantees_.why_no_guarantees()
+        reason = model.guarantees_.explain_missing_guarantees()
     if reason is not None:
         return tag("p", f"There are no further guarantees: {reason}.")
     families = model.conditional_guarantees(["recall", "precision"])
@@ -90,13 +90,13 @@ def _certify_rules(model: Any) -> CertificateFamily:
 
     Leaves with the most calibration rows come first.
     """
-    family: CertificateFamily = model._certified_cells()
+    family: CertificateFamily = model._certify_nodes()
     certificates = {
-        rule.node: replace(family.parts[rule.node], name=f"{rule.condition}: {rule.prediction}")
+        rule.node: replace(family.subsets[rule.node], name=f"{rule.condition}: {rule.prediction}")
         for rule in model.rules(_MAX_RULES)
     }
     order = sorted(certificates, key=lambda node: -certificates[node].n)
-    return replace(family, parts={node: certificates[node] for node in order})
+    return replace(family, subsets={node: certificates[node] for node in order})
 
 
 def _build_family_table(summary: str, family: CertificateFamily) -> Html:

@@ -13,8 +13,8 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.parts.answers import Kinds
-from certree.certificates.parts.families import groups_among
+from certree.certificates.subsets.families import encode_groups
+from certree.certificates.subsets.row_subsets import CodedLabels
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -23,9 +23,9 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target
 from certree.interface.formatting import format_four_digits, format_percent
-from certree.rows.columns import rows_at
-from certree.rows.hashes import known_rows
-from certree.show.ranking import expect_costs
+from certree.rows.columns import take_rows
+from certree.rows.hashes import find_known_rows
+from certree.show.ranking import check_costs
 
 # Quantiles of the loss at which example rows are selected, from the best predicted row to the worst.
 _EXAMPLE_QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0)
@@ -58,7 +58,7 @@ class EvaluatedModel:
         Predicted classes or numbers.
     probabilities : ndarray of shape (n, K), or None
         Predicted class probabilities; None for a regressor.
-    groups : Kinds or None
+    groups : CodedLabels or None
         Group of each row, such as a branch; None: no groups.
     user_costs : pair of float, or None
         Cost of a missed row of the second of two classes, and of a false alarm, if the user gave them.
@@ -70,7 +70,7 @@ class EvaluatedModel:
     y: NDArray[Any]
     predicted: NDArray[Any]
     probabilities: Float64 | None
-    groups: Kinds | None = None
+    groups: CodedLabels | None = None
     user_costs: tuple[float, float] | None = None
 
     @classmethod
@@ -104,10 +104,10 @@ class EvaluatedModel:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         if is_regressor(model):
             target = target.astype(np.float64)
-        row_groups = None if groups is None else groups_among(groups, len(target))
+        row_groups = None if groups is None else encode_groups(groups, len(target))
         if costs is not None:
-            expect_costs(*costs)
-        encoded, (predicted, probabilities) = model._new_rows(X), _predict(model, X)
+            check_costs(*costs)
+        encoded, (predicted, probabilities) = model._encode_new_rows(X), _predict(model, X)
         return cls(model, X, encoded, target, predicted, probabilities, row_groups, costs)
 
     @property
@@ -131,7 +131,7 @@ class EvaluatedModel:
         hashes = getattr(self.model, "sample_hashes_", None)
         if hashes is None:
             return None
-        return int(np.sum(np.logical_or(*known_rows(self.encoded, hashes))))
+        return int(np.sum(np.logical_or(*find_known_rows(self.encoded, hashes))))
 
     @property
     def has_additive_trees(self) -> bool:
@@ -140,7 +140,7 @@ class EvaluatedModel:
 
     def take_rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
         """Return the rows with these indices, in the type of X."""
-        return rows_at(self.X, np.asarray(indices))
+        return take_rows(self.X, np.asarray(indices))
 
     def sample_indices(self, n_max: int) -> NDArray[np.intp]:
         """Return the indices of at most `n_max` random rows, in increasing order."""
@@ -185,6 +185,6 @@ def _predict(model: Any, X: ArrayLike) -> tuple[NDArray[Any], Float64 | None]:
     """Return the predictions (n,), and the class probabilities (n, K) of a classifier, else None."""
     if isinstance(model, BoostedTreesClassifier):
         # Predictions and probabilities come from the same scores, computed once.
-        scores = model._scores(X)
-        return model._answers(scores), model._shares(scores)
+        scores = model._compute_scores(X)
+        return model._predict_from_scores(scores), model._compute_probabilities(scores)
     return np.asarray(model.predict(X)), model.predict_proba(X) if is_classifier(model) else None

@@ -101,7 +101,7 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     position = {node: i for i, node in enumerate(nodes.tolist())}
     tree, n_leaves_below = summary.tree, summary.n_leaves_below
     is_inner = [bool(branch.children) for branch in branches]
-    outputs = np.array([summary.main_output(int(node)) for node in nodes])
+    outputs = np.array([summary.get_main_output(int(node)) for node in nodes])
     open_branches = _list_by_level(summary.select_branches(_N_OPEN_LEAVES))
     return {
         "title": title,

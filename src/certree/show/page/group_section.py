@@ -5,7 +5,10 @@ from numpy.typing import NDArray
 
 from certree.certificates import Guarantees
 from certree.interface.formatting import format_four_digits, format_percent
-from certree.show.calibration import classifier_reliability, clopper_pearson_interval
+from certree.show.calibration import (
+    compute_classifier_reliability,
+    compute_clopper_pearson_interval,
+)
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, collapse, concatenate, table, tag
 from certree.show.page.section import Section
@@ -22,9 +25,9 @@ def build_group_section(evaluated: EvaluatedModel) -> Section | None:
     groups = evaluated.groups
     if groups is None:
         return None
-    n_rows = np.bincount(groups.place, minlength=len(groups.names))
+    n_rows = np.bincount(groups.codes, minlength=len(groups.names))
     largest = np.argsort(-n_rows, kind="stable")[:_MAX_GROUPS].tolist()
-    named_rows = [(str(groups.names[k]), np.flatnonzero(groups.place == k)) for k in largest]
+    named_rows = [(str(groups.names[k]), np.flatnonzero(groups.codes == k)) for k in largest]
     n_hidden = len(groups.names) - len(named_rows)
     note = tag("p", f"{n_hidden:,} smaller groups are not shown.") if n_hidden else Html("")
     compare = _compare_errors if evaluated.probabilities is None else _compare_classification
@@ -42,12 +45,12 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
         n, n_wrong = len(rows), float(is_wrong[rows].sum())
         interval = _format_interval(n_wrong, n)
         errors.append((name, f"{n:,}", f"{100 * n_wrong / n:.1f} %", interval))
-        subject, curve = classifier_reliability(
+        subject, curve = compute_classifier_reliability(
             classes, evaluated.probabilities[rows], evaluated.y[rows]
         )
         hits = round(float(curve.observed @ curve.n_rows))
         predicted = float(np.average(curve.predicted, weights=curve.n_rows))
-        low, high = clopper_pearson_interval(hits, n)
+        low, high = compute_clopper_pearson_interval(hits, n)
         if low <= predicted <= high:
             verdict = "inside the interval"
         else:
@@ -73,7 +76,7 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
 
 def _format_interval(hits: float, n: int) -> str:
     """Return the exact 95 % interval of a frequency in percent."""
-    low, high = clopper_pearson_interval(hits, n)
+    low, high = compute_clopper_pearson_interval(hits, n)
     return f"{100 * low:.1f} % to {100 * high:.1f} %"
 
 
@@ -107,7 +110,7 @@ def _build_guarantees(evaluated: EvaluatedModel) -> Html:
         guarantees = Guarantees.by_rows(evaluated.model, evaluated.X, evaluated.y)
         names = np.array(evaluated.groups.names, dtype=object)
         families = guarantees.conditional_guarantees(
-            ["groups", "gaps"], groups=names[evaluated.groups.place]
+            ["groups", "gaps"], groups=names[evaluated.groups.codes]
         )
     except ValueError as error:  # Rows are duplicates or too few, or there is a single group.
         return tag("p", f"There are no guarantees for groups: {error}.")

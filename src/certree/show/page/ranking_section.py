@@ -6,7 +6,7 @@ from certree.interface.formatting import format_percent
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, collapse, embed_figures, table, tag
 from certree.show.page.section import Section
-from certree.show.ranking import Ranking, rank_rows, ranking_panels
+from certree.show.ranking import Ranking, create_ranking_panels, rank_rows
 from certree.show.style import PANEL, draw_separately
 
 # Number of groups into which the rows are divided by score.
@@ -50,7 +50,7 @@ def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
         "little worse on new rows."
     )
     content = tag("p", text) + table(("", "value", ""), lines)
-    panels = ranking_panels(ranking, str(positive), evaluated.costs)
+    panels = create_ranking_panels(ranking, str(positive), evaluated.costs)
     figures = draw_separately(panels, [PANEL] * len(panels))
     content += embed_figures(figures, "ROC curve, precision, Kolmogorov-Smirnov or cost")
     summary = f"Tenths of the rows, by decreasing probability of {positive}"

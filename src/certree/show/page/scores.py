@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64
 from certree.interface.formatting import format_four_digits
-from certree.show.calibration import clopper_pearson_interval
+from certree.show.calibration import compute_clopper_pearson_interval
 from certree.show.page.evaluated_model import EvaluatedModel
 
 # Half the width of a 95 % interval, in standard errors.
@@ -107,12 +107,12 @@ class RowErrors:
         R2 is left out if all numbers are equal.
         """
         if self.y is not None:
-            return _regression_scores(self.y, self.losses)
+            return _compute_regression_scores(self.y, self.losses)
         assert self.is_wrong is not None
         n_wrong, n = float(self.is_wrong.sum()), len(self.losses)
-        low, high = clopper_pearson_interval(n_wrong, n)
+        low, high = compute_clopper_pearson_interval(n_wrong, n)
         error = Score("Error", n_wrong / n, low, high, True, "exact, Clopper and Pearson")
-        return [error, _mean_score("Log loss (nats)", self.losses)]
+        return [error, _compute_mean_score("Log loss (nats)", self.losses)]
 
 
 def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
@@ -120,29 +120,29 @@ def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
     return RowErrors.from_evaluation(evaluated).scores()
 
 
-def _mean_score(name: str, losses: Float64) -> Score:
+def _compute_mean_score(name: str, losses: Float64) -> Score:
     """Return the mean of losses, with the interval of 1.96 standard errors to either side."""
-    mean, error = float(losses.mean()), _standard_error(losses)
+    mean, error = float(losses.mean()), _compute_standard_error(losses)
     low, high = max(mean - _STANDARD_ERRORS * error, 0.0), mean + _STANDARD_ERRORS * error
     return Score(name, mean, low, high, False, "1.96 standard errors")
 
 
-def _standard_error(values: Float64) -> float:
+def _compute_standard_error(values: Float64) -> float:
     """Return the standard error of a mean; 0 for a single value."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def _regression_scores(y: Float64, squared_errors: Float64) -> list[Score]:
+def _compute_regression_scores(y: Float64, squared_errors: Float64) -> list[Score]:
     """Return root mean squared error and R2; R2 is left out if all numbers are equal."""
-    mean = _mean_score("", squared_errors)
+    mean = _compute_mean_score("", squared_errors)
     value, low, high = np.sqrt([mean.value, mean.low, mean.high]).tolist()
     scores = [Score("Root mean squared error", value, low, high, False, mean.method)]
     if y.std() > 0:
-        scores.append(_r2_score(y, squared_errors))
+        scores.append(_compute_r2_score(y, squared_errors))
     return scores
 
 
-def _r2_score(y: NDArray[np.float64], squared_errors: Float64) -> Score:
+def _compute_r2_score(y: NDArray[np.float64], squared_errors: Float64) -> Score:
     """Return R2 with an interval between quantiles of a bootstrap."""
     centred = y - y.mean()
     columns = np.column_stack([np.ones(len(y)), centred, centred**2, squared_errors])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from certree.certificates import Guarantees
-from certree.certificates.parts.families import FEWEST_ROWS
+from certree.certificates.subsets.families import FEWEST_ROWS
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -18,9 +18,9 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
 from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import format_four_digits, format_percent, format_quantity
-from certree.show.calibration import classifier_reliability, draw_reliability
+from certree.show.calibration import compute_classifier_reliability, draw_reliability
 from certree.show.importance import plot_importance
-from certree.show.interactions_picture import interaction_panels, interaction_sizes
+from certree.show.interactions_picture import compute_interaction_sizes, create_interaction_panels
 from certree.show.loss import plot_loss
 from certree.show.page.certificate_section import build_certificate_section
 from certree.show.page.evaluated_model import EvaluatedModel
@@ -32,7 +32,7 @@ from certree.show.page.ranking_section import build_ranking_section
 from certree.show.page.scores import compute_scores
 from certree.show.page.section import Section
 from certree.show.style import PANEL, draw_separately
-from certree.show.threshold_picture import threshold_panels
+from certree.show.threshold_picture import create_threshold_panels
 from certree.show.training_error import plot_adaboost
 
 # Most classes of a confusion matrix; with more classes, the most frequent errors are listed.
@@ -145,7 +145,7 @@ def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the section on calibration; None for a regressor or a single class."""
     if evaluated.probabilities is None or len(evaluated.classes) < 2:
         return None
-    subject, curve = classifier_reliability(
+    subject, curve = compute_classifier_reliability(
         evaluated.model.classes_, evaluated.probabilities, evaluated.y
     )
     figure = draw_reliability(subject, curve)
@@ -189,7 +189,7 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
     )
     headings, rows = thresholds.table()
     content = tag("p", text) + tag("p", str(point), class_="guarantee")
-    panels = threshold_panels(thresholds, point, evaluated.costs)
+    panels = create_threshold_panels(thresholds, point, evaluated.costs)
     content += embed_figures(draw_separately(panels, [PANEL] * len(panels)), str(point))
     content += collapse("Table", table(headings, rows, "Thresholds"))
     return Section("thresholds", "Choice of a threshold", content)
@@ -283,7 +283,9 @@ def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
         f"{format_percent(fractions.share(fractions.higher))} to interactions of three or more. "
         "Features are treated as independent of each other."
     )
-    figures = draw_separately(interaction_panels(fractions), interaction_sizes(fractions))
+    figures = draw_separately(
+        create_interaction_panels(fractions), compute_interaction_sizes(fractions)
+    )
     content = tag("p", text) + embed_figures(figures, text)
     return Section("interactions", "Interactions of features", content)
 

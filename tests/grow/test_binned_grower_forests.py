@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 import reference
 from certree import _core
 from certree.grow import BinnedGrower, Bins
-from certree.grow.binned import grow_on_samples
-from certree.rows.draw_order import sums_of_codes
-from certree.rows.hashes import content_keys
+from certree.grow.binned_grower import grow_on_samples
+from certree.rows.draw_order import sum_encoded_table
+from certree.rows.hashes import compute_content_keys
 from certree.rows.relative_weights import (
     NO_WEIGHTS,
     WeightUnit,
-    integer_weights,
-    relative_weights,
+    compute_integer_weights,
+    compute_relative_weights,
 )
 from certree.tree import Trees
 
@@ -58,7 +58,9 @@ def expect_twin(forest, number, nodes, numbers):
             assert tree.threshold[v] == node["threshold"]
             assert tree.missing_left[v] == node["missing_left"]
         entries = slice(forest.begin[first + v], forest.begin[first + v + 1])
-        lanes = forest.lane[entries] if len(forest.lane) else range(len(forest.total[entries]))
+        lanes = (
+            forest.channel[entries] if len(forest.channel) else range(len(forest.total[entries]))
+        )
         said = dict(zip(lanes, forest.total[entries], strict=True))
         assert said == numbers(node["rows"])
 
@@ -90,17 +92,17 @@ def grown_and_twins(seed, X, target_of, grow, **others):
     n = len(X)
     bootstrap, n_draws = [(True, n), (False, n), (False, 25), (True, 30)][seed % 4]
     grower = forest_grower(
-        Bins.of(X, categorical),
+        Bins.from_table(X, categorical),
         bootstrap=bootstrap,
         n_draws=n_draws,
         seed=seed + 2**63,
-        keys=content_keys(np.column_stack([X, np.arange(n)])) if seed % 2 else None,
+        keys=compute_content_keys(np.column_stack([X, np.arange(n)])) if seed % 2 else None,
         **given,
     )
     forest = grow(grower, weight)
     twin = {SWITCHES.get(name, name): value for name, value in given.items() if name != "order"}
     for number in range(2):
-        count = grower.draws(number)
+        count = grower.count_draws(number)
         target = target_of(count if weight is None else count * weight)
         nodes = reference.grow_forest_tree(
             X, target, seed + 2**63, number, categorical=categorical, **twin
@@ -182,7 +184,7 @@ def test_trees_on_columns_are_those_of_the_twin(kind, seed):
 
 def test_columns_are_checked():
     X, y = drawn(0)
-    grower, columns = forest_grower(Bins.of(X)), np.column_stack([y, y > 1])
+    grower, columns = forest_grower(Bins.from_table(X)), np.column_stack([y, y > 1])
     for spoilt, error, message in (
         ({"y": columns[:-1]}, ValueError, r"y must have shape \(40, any\), got \(39, 2\)"),
         ({"y": y}, ValueError, r"y must have shape \(40, any\), got \(40,\)"),
@@ -191,15 +193,15 @@ def test_columns_are_checked():
         ({"y": columns.astype(str)}, TypeError, "y must hold numbers"),
         ({"shares": [1.0]}, ValueError, r"shares must have shape \(2,\)"),
         ({"shares": [1.0, -1.0]}, ValueError, "share must be finite and not negative"),
-        ({"n_classes": [9]}, ValueError, "n_classes must be those of 2 columns, got 1"),
+        ({"n_classes": [9]}, ValueError, "n_classes must have one number for each of 2 columns"),
         ({"n_classes": [9, 1]}, ValueError, "y must"),
         ({"y": columns / 2, "n_classes": [9, 2]}, ValueError, "y must hold classes"),
         ({"criterion": "nothing"}, ValueError, "criterion must be"),
-        ({"sample_weight": np.full(40, 0.5)}, ValueError, "must hold whole numbers"),
+        ({"sample_weight": np.full(40, 0.5)}, ValueError, "must hold integers"),
     ):
         with pytest.raises(error, match=message):
             grower.grow_columns(**{"y": columns, "n_trees": 1, **spoilt})
-    slopes = forest_grower(Bins.of(X), monotonic_cst=[1, 0, 0, 0])
+    slopes = forest_grower(Bins.from_table(X), monotonic_cst=[1, 0, 0, 0])
     with pytest.raises(ValueError, match="monotonic_cst takes one target"):
         slopes.grow_columns(columns, 1)
 
@@ -208,9 +210,9 @@ def test_columns_are_checked():
 def test_cuts_of_columns_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     X, y = drawn(seed, n=60)
     columns, n_classes = np.column_stack([y % 3, y > 2]).astype(int), [3, 2]
-    grower = forest_grower(Bins.of(X), max_features=2, seed=seed)
+    grower = forest_grower(Bins.from_table(X), max_features=2, seed=seed)
     forest = grower.grow_columns(columns, 1, n_classes=n_classes, criterion="entropy")
-    target = reference.ForestColumns(columns, grower.draws(0), n_classes, criterion="entropy")
+    target = reference.ForestColumns(columns, grower.count_draws(0), n_classes, criterion="entropy")
     expect_best_cuts(X, forest.trees.tree(0), target, seed)
 
 
@@ -239,21 +241,23 @@ def test_the_leaf_whose_cut_gains_most_is_divided_first(criterion, seed):
 def test_cuts_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     X, y = drawn(seed, n=60)
     y = np.clip(y.astype(int), 0, 2)
-    grower = forest_grower(Bins.of(X), max_features=2, seed=seed)
+    grower = forest_grower(Bins.from_table(X), max_features=2, seed=seed)
     forest = grower.grow_classes(y, 3, 1, criterion="entropy")
-    target = reference.ForestSums(y, grower.draws(0), 3, "entropy")
+    target = reference.ForestSums(y, grower.count_draws(0), 3, "entropy")
     expect_best_cuts(X, forest.trees.tree(0), target, seed)
 
 
 def expect_best_cuts(X, tree, target, seed):
-    keys = reference.cell_keys(tree, reference.key_of(reference.key_of(seed, 0), 2))
+    keys = reference.compute_node_keys(tree, reference.derive_key(reference.derive_key(seed, 0), 2))
     inside = [[] for _ in range(tree.n_nodes)]
     for i, leaf in enumerate(tree.apply(X)):
-        for v in reference.path(tree, leaf) if target.w[i] else ():
+        for v in reference.find_path(tree, leaf) if target.w[i] else ():
             inside[v].append(i)
     options = {"max_features": 2, "categorical": [], "random_cuts": False, "min_leaf": 1}
     for v, rows in enumerate(inside):
-        cuts = list(reference.forest_cuts(X, rows, keys[v], target, [0, 1, 2, 3], options))
+        cuts = list(
+            reference.iterate_forest_splits(X, rows, keys[v], target, [0, 1, 2, 3], options)
+        )
         gains = [target.decrease(rows, cut[3]) for cut in cuts]
         if tree.left[v] < 0:
             assert not gains or target.is_pure(rows)
@@ -263,19 +267,21 @@ def expect_best_cuts(X, tree, target, seed):
 
 @pytest.mark.parametrize(("bootstrap", "n_draws"), [(True, 9), (True, 30), (False, 9), (False, 17)])
 def test_rows_are_drawn_as_by_the_twin(bootstrap, n_draws):
-    bins = Bins.of(np.arange(17.0)[:, None])
+    bins = Bins.from_table(np.arange(17.0)[:, None])
     grower = forest_grower(bins, bootstrap=bootstrap, n_draws=n_draws, seed=3)
     for number in range(3):
-        count = grower.draws(number)
+        count = grower.count_draws(number)
         assert count.sum() == n_draws
-        assert count.tolist() == reference.drawn_rows(17, bootstrap, n_draws, 3, number)
+        assert count.tolist() == reference.draw_rows(17, bootstrap, n_draws, 3, number)
 
 
 @pytest.mark.parametrize(("n", "n_draws"), [(1, 1), (2, 2), (3, 3), (10, 10), (100, 100), (50, 20)])
 def test_a_bootstrap_misses_the_share_of_rows_that_it_must(n, n_draws):
-    bins, n_bags = Bins.of(np.arange(n)[:, None]), 2000
+    bins, n_bags = Bins.from_table(np.arange(n)[:, None]), 2000
     growers = [forest_grower(bins, n_draws=n_draws, seed=seed) for seed in range(20)]
-    missed = np.array([grower.draws(t) == 0 for grower in growers for t in range(n_bags // 20)])
+    missed = np.array(
+        [grower.count_draws(t) == 0 for grower in growers for t in range(n_bags // 20)]
+    )
     share = (1 - 1 / n) ** n_draws
     # Every row by itself, in bags that are independent; the worst of n rows.
     deviation = np.sqrt(share * (1 - share) / n_bags)
@@ -318,7 +324,7 @@ def test_trees_on_samples_are_those_of_the_twin(seed):
 @pytest.mark.parametrize("n_edge_rows", [2**17, 300])
 def test_trees_on_samples_are_those_of_growers_on_their_bins(monkeypatch, n_edge_rows, criterion):
     monkeypatch.setattr("certree.grow.bins.EDGE_ROWS", n_edge_rows)
-    monkeypatch.setattr("certree.grow.binned.EDGE_ROWS", n_edge_rows)
+    monkeypatch.setattr("certree.grow.binned_grower.EDGE_ROWS", n_edge_rows)
     rng = np.random.default_rng(n_edge_rows)
     X = rng.normal(size=(2000, 4)).astype(np.float32)
     X[:, 3] = rng.integers(0, 400, size=2000)
@@ -336,13 +342,13 @@ def test_trees_on_samples_are_those_of_growers_on_their_bins(monkeypatch, n_edge
     assert np.array_equal(one.trees.root[1:] - one.trees.root[:-1] > 100, [True] * 2)
     for number, (sample, seed) in enumerate(zip(samples, seeds, strict=True)):
         rows = X[sample].astype(float)
-        sums = sums_of_codes(rows, y[sample], np.arange(4) == 3)
-        numbers = sums.numbers_of(3)
+        sums = sum_encoded_table(rows, y[sample], np.arange(4) == 3)
+        numbers = sums.number_categories(3)
         rows[:, 3] = np.append(numbers, np.nan)[np.nan_to_num(rows[:, 3], nan=-1).astype(int)]
-        bins = Bins.of(rows, [3], fine_ends=True, feature_order=sums.order())
-        whole = integer_weights(weight[sample])
+        bins = Bins.from_table(rows, [3], fine_ends=True, feature_order=sums.order_columns())
+        whole = compute_integer_weights(weight[sample])
         alone = BinnedGrower(
-            bins, seed=int(seed), feature_order=sums.order(), **options
+            bins, seed=int(seed), feature_order=sums.order_columns(), **options
         ).grow_classes(y[sample], 4, 1, criterion=criterion, sample_weight=whole)
         tree, names = one.trees.tree(number), np.argsort(numbers)
         for column in fields(Trees):
@@ -362,30 +368,34 @@ WEIGHTS = st.floats(1e-300, 1e300) | st.integers(1, 2**18).map(float)
 
 @given(st.lists(WEIGHTS, min_size=1) | st.lists(st.integers(1, 40).map(float), min_size=1))
 def test_weights_are_made_integers_as_by_the_twin(weight):
-    assert _core.find_weight_unit(np.array(weight))[1] == reference.unit_of_weights(weight)
-    assert integer_weights(np.array(weight)).tolist() == reference.whole_weights(weight)
+    assert _core.find_weight_unit(np.array(weight))[1] == reference.find_weight_unit(weight)
+    assert compute_integer_weights(
+        np.array(weight)
+    ).tolist() == reference.convert_weights_to_integers(weight)
 
 
 @given(st.lists(st.integers(1, 2**16 - 1), min_size=1), st.floats(1e-9, 1e9))
 def test_multiples_of_a_unit_are_integers_in_any_unit(multiples, unit):
     expected = np.array(multiples) // np.gcd.reduce(multiples)
-    assert integer_weights(np.array(multiples) * unit).tolist() == expected.tolist()
+    assert compute_integer_weights(np.array(multiples) * unit).tolist() == expected.tolist()
 
 
 @given(st.lists(st.floats(1e-6, 1), min_size=2), st.integers(-60, 60))
 def test_weights_times_a_power_of_two_become_the_same_numbers(weight, power):
     weight = np.array(weight)
-    for made in (integer_weights, relative_weights):
+    for made in (compute_integer_weights, compute_relative_weights):
         assert made(weight).tolist() == made(np.ldexp(weight, power)).tolist()
     assert np.allclose(
-        relative_weights(weight) / relative_weights(weight)[0], weight / weight[0], 1e-8
+        compute_relative_weights(weight) / compute_relative_weights(weight)[0],
+        weight / weight[0],
+        1e-8,
     )
 
 
 @given(st.lists(st.lists(WEIGHTS, max_size=4), min_size=1, max_size=4))
 def test_units_of_parts_add_up_to_that_of_all(parts):
-    total = sum((WeightUnit.of(np.array(part)) for part in parts), NO_WEIGHTS)
-    whole = WeightUnit.of(np.concatenate([*map(np.array, parts)]))
+    total = sum((WeightUnit.find(np.array(part)) for part in parts), NO_WEIGHTS)
+    whole = WeightUnit.find(np.concatenate([*map(np.array, parts)]))
     assert total.largest == whole.largest
     if total.common > 0 and whole.common > 0:
         assert total.common == pytest.approx(whole.common, rel=1e-6)
@@ -418,11 +428,13 @@ def tasks(draw):
 @given(tasks(), st.sampled_from(["gini", "entropy", "squared"]))
 def test_trees_depend_neither_on_the_order_of_rows_nor_on_threads(task, criterion):
     X, y, n_classes, weight, categorical, given, order = task
-    keys = content_keys(np.column_stack([X, y, np.zeros(len(y)) if weight is None else weight]))
+    keys = compute_content_keys(
+        np.column_stack([X, y, np.zeros(len(y)) if weight is None else weight])
+    )
     forests = []
     for rows, n_jobs in ((np.arange(len(X)), 1), (order, 2)):
         grower = forest_grower(
-            Bins.of(X[rows], categorical), keys=keys[rows], n_jobs=n_jobs, **given
+            Bins.from_table(X[rows], categorical), keys=keys[rows], n_jobs=n_jobs, **given
         )
         weights = None if weight is None else weight[rows]
         if criterion == "squared":
@@ -437,7 +449,7 @@ def test_trees_depend_neither_on_the_order_of_rows_nor_on_threads(task, criterio
 @given(tasks(), st.sampled_from(["gini", "entropy"]))
 def test_sums_add_up_and_leaves_of_full_trees_cannot_be_divided(task, criterion):
     X, y, n_classes, weight, categorical, given, _ = task
-    grower = forest_grower(Bins.of(X, categorical), **given)
+    grower = forest_grower(Bins.from_table(X, categorical), **given)
     options = {"criterion": criterion, "sample_weight": weight}
     forest = grower.grow_classes(y, n_classes, 2, **options)
     table = forest.class_weights(n_classes)
@@ -445,10 +457,10 @@ def test_sums_add_up_and_leaves_of_full_trees_cannot_be_divided(task, criterion)
     child = forest.trees.left[inner]
     assert np.array_equal(table[inner], table[child] + table[child + 1])
     for number in range(2):
-        tree, count = forest.trees.tree(number), grower.draws(number)
+        tree, count = forest.trees.tree(number), grower.count_draws(number)
         count = count if weight is None else count * weight
         own = table[forest.trees.root[number] :][: tree.n_nodes]
-        assert np.array_equal(own, reference.counts(tree, X, y, n_classes, count))
+        assert np.array_equal(own, reference.count_classes(tree, X, y, n_classes, count))
         leaf = tree.apply(X)
         for v in np.flatnonzero(tree.is_leaf):
             rows = np.flatnonzero((leaf == v) & (count > 0))
@@ -461,13 +473,15 @@ def test_sums_add_up_and_leaves_of_full_trees_cannot_be_divided(task, criterion)
 @given(tasks())
 def test_sums_of_numbers_are_those_of_the_rows(task):
     X, y, _, weight, _, given, _ = task
-    grower = forest_grower(Bins.of(X), **given)
+    grower = forest_grower(Bins.from_table(X), **given)
     forest = grower.grow_numbers(y / 8.0, 2, sample_weight=weight)
     for number in range(2):
-        tree, count = forest.trees.tree(number), grower.draws(number)
+        tree, count = forest.trees.tree(number), grower.count_draws(number)
         count = count if weight is None else count * weight
-        inside = reference.counts(tree, X, np.zeros(len(X), dtype=int), 1, count)[:, 0]
-        total = reference.counts(tree, X, np.zeros(len(X), dtype=int), 1, count * y / 8.0)[:, 0]
+        inside = reference.count_classes(tree, X, np.zeros(len(X), dtype=int), 1, count)[:, 0]
+        total = reference.count_classes(tree, X, np.zeros(len(X), dtype=int), 1, count * y / 8.0)[
+            :, 0
+        ]
         own = forest.total.reshape(-1, 2)[forest.trees.root[number] :][: tree.n_nodes]
         assert np.array_equal(own, np.column_stack([inside, total]))
         means = forest.means()[forest.trees.root[number] :][: tree.n_nodes]
@@ -477,7 +491,7 @@ def test_sums_of_numbers_are_those_of_the_rows(task):
 @pytest.mark.threads
 def test_trees_are_the_same_whichever_are_grown_along():
     X, y = drawn(0, n=300)
-    grower = forest_grower(Bins.of(X), max_features=2, n_jobs=2)
+    grower = forest_grower(Bins.from_table(X), max_features=2, n_jobs=2)
     both = grower.grow_numbers(y, 5)
     later = grower.grow_numbers(y, 2, first=3)
     for number in range(2):
@@ -494,7 +508,7 @@ def test_wide_sums_give_the_trees_of_narrow_ones(criterion, n_classes):
     X = rng.normal(size=(4000, 5))
     X[rng.random(X.shape) < 0.05] = np.nan
     y = np.clip(np.nan_to_num(X[:, 0] + X[:, 1] * X[:, 2]) + 2, 0, n_classes - 1).astype(int)
-    grower = forest_grower(Bins.of(X), max_features=2)
+    grower = forest_grower(Bins.from_table(X), max_features=2)
     plain = grower.grow_classes(y, n_classes, 2, criterion=criterion)
     # Logs are rounded.
     for scale in (1, 1024) if criterion == "gini" else (1,):
@@ -512,10 +526,12 @@ def test_rows_of_large_cells_go_where_the_tree_says(random_cuts):
     X[:, 1] = rng.integers(0, 300, size=len(X))
     X[rng.random(X.shape) < 0.05] = np.nan
     y = np.nan_to_num(X[:, 0] * X[:, 2]) + (X[:, 1] % 7 == 3)
-    grower = forest_grower(Bins.of(X, [1], fine_ends=True), max_features=3, random_cuts=random_cuts)
+    grower = forest_grower(
+        Bins.from_table(X, [1], fine_ends=True), max_features=3, random_cuts=random_cuts
+    )
     forest = grower.grow_numbers(y, 2)
     for number in range(2):
-        tree, count = forest.trees.tree(number), grower.draws(number)
+        tree, count = forest.trees.tree(number), grower.count_draws(number)
         inside = np.bincount(tree.apply(X), weights=count, minlength=tree.n_nodes)
         own = forest.total.reshape(-1, 2)[forest.trees.root[number] :][: tree.n_nodes, 0]
         assert np.array_equal(own[tree.is_leaf], inside[tree.is_leaf])
@@ -523,7 +539,7 @@ def test_rows_of_large_cells_go_where_the_tree_says(random_cuts):
 
 def test_columns_are_those_of_trees():
     X, y = drawn(1, n=200)
-    forest = forest_grower(Bins.of(X, [0]), max_features=2).grow_numbers(y, 4)
+    forest = forest_grower(Bins.from_table(X, [0]), max_features=2).grow_numbers(y, 4)
     trees = forest.trees.with_value(forest.means()[:, None])
     scores = trees.add(np.zeros((1, len(X))), X, 1)[0]
     means = [forest.means()[start:] for start in forest.trees.root]
@@ -535,7 +551,7 @@ def test_a_forest_generalises():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 6))
     y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
-    grower = forest_grower(Bins.of(X[:3000], fine_ends=True), max_features=2)
+    grower = forest_grower(Bins.from_table(X[:3000], fine_ends=True), max_features=2)
     forest = grower.grow_classes(y[:3000], 2, 30)
     table = forest.class_weights(2)
     trees = forest.trees.with_value(table / table.sum(axis=1, keepdims=True))
@@ -549,7 +565,7 @@ def test_a_forest_generalises():
 @pytest.mark.parametrize("random_cuts", [False, True])
 def test_what_cannot_be_divided_is_a_leaf(random_cuts):
     def leaves(X, y, n_classes=2):
-        grower = forest_grower(Bins.of(X), bootstrap=False, random_cuts=random_cuts)
+        grower = forest_grower(Bins.from_table(X), bootstrap=False, random_cuts=random_cuts)
         forest = grower.grow_classes(y, n_classes, 1)
         assert np.array_equal(
             forest.trees.left, grower.grow_numbers(np.asarray(y) * 0.1, 1).trees.left
@@ -565,26 +581,26 @@ def test_what_cannot_be_divided_is_a_leaf(random_cuts):
 
 def test_cuts_that_gain_nothing_are_made():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    forest = forest_grower(Bins.of(X), bootstrap=False).grow_classes([0, 1, 1, 0], 2, 3)
+    forest = forest_grower(Bins.from_table(X), bootstrap=False).grow_classes([0, 1, 1, 0], 2, 3)
     assert np.sum(forest.trees.left < 0) == 12
-    grower = forest_grower(Bins.of(X), bootstrap=False, min_gain=1e-9)
+    grower = forest_grower(Bins.from_table(X), bootstrap=False, min_gain=1e-9)
     assert np.sum(grower.grow_classes([0, 1, 1, 0], 2, 3).trees.left < 0) == 3
 
 
 def test_features_that_are_constant_in_a_cell_do_not_count():
     X = np.zeros((50, 40))
     X[:, 17] = np.arange(50)
-    forest = forest_grower(Bins.of(X), max_features=1).grow_numbers(np.arange(50.0), 2)
+    forest = forest_grower(Bins.from_table(X), max_features=1).grow_numbers(np.arange(50.0), 2)
     assert (forest.trees.feature[forest.trees.left >= 0] == 17).all()
     assert np.sum(forest.trees.left < 0) > 40
 
 
 def test_a_tree_without_rows_of_weight_is_a_leaf():
-    bins = Bins.of([[0.0], [1.0]])
+    bins = Bins.from_table([[0.0], [1.0]])
     for draws in ({"bootstrap": False, "n_draws": 1}, {"n_draws": 1}):
         grower = forest_grower(bins, **draws)
         forest = grower.grow_classes([0, 1], 2, 8, sample_weight=[0, 1])
-        empty = [grower.draws(t)[1] == 0 for t in range(8)]
+        empty = [grower.count_draws(t)[1] == 0 for t in range(8)]
         assert any(empty)
         assert np.array_equal(forest.class_weights(2).sum(axis=1) == 0, empty)
         assert (grower.grow_numbers([0.5, 0.5], 8, sample_weight=[0, 1]).means()[empty] == 0).all()
@@ -593,14 +609,14 @@ def test_a_tree_without_rows_of_weight_is_a_leaf():
 def test_large_numbers_are_rounded_little():
     rng = np.random.default_rng(0)
     y = rng.normal(size=500) * 1e300
-    grower = forest_grower(Bins.of(rng.normal(size=(500, 2))))
+    grower = forest_grower(Bins.from_table(rng.normal(size=(500, 2))))
     forest = grower.grow_numbers(y, 1)
-    assert forest.total[1] == pytest.approx(np.sum(grower.draws(0) * y), rel=1e-9)
+    assert forest.total[1] == pytest.approx(np.sum(grower.count_draws(0) * y), rel=1e-9)
 
 
 def test_features_of_a_tree_are_few():
     X, y = drawn(0, n=400, p=8)
-    forest = forest_grower(Bins.of(X), max_features_per_tree=3).grow_numbers(y, 6)
+    forest = forest_grower(Bins.from_table(X), max_features_per_tree=3).grow_numbers(y, 6)
     used = [set(tree.feature[~tree.is_leaf]) for tree in forest.trees]
     assert all(len(one) == 3 for one in used)
     assert len(set.union(*used)) > 3
@@ -608,7 +624,7 @@ def test_features_of_a_tree_are_few():
 
 def test_fine_ends_have_bins_of_few_rows():
     rng = np.random.default_rng(0)
-    bins = Bins.of(rng.normal(size=(50_000, 2)), fine_ends=True)
+    bins = Bins.from_table(rng.normal(size=(50_000, 2)), fine_ends=True)
     for codes in bins.codes:
         size = np.bincount(codes)
         assert len(size) == 255
@@ -618,7 +634,9 @@ def test_fine_ends_have_bins_of_few_rows():
         above = len(codes) - below - size
         assert (size <= np.maximum(1, 0.21 * np.minimum(below, above) + 1)).all()
         assert size.max() < 800
-    mixed = Bins.of(np.append(np.zeros(5000), rng.normal(size=5000))[:, None], fine_ends=True)
+    mixed = Bins.from_table(
+        np.append(np.zeros(5000), rng.normal(size=5000))[:, None], fine_ends=True
+    )
     assert mixed.n_bins[0] > 240
     assert np.bincount(mixed.codes[0]).max() < 5100
 
@@ -630,26 +648,26 @@ def test_fine_ends_have_bins_of_few_rows():
     ("given", "what"),
     [
         ({"max_features": 3}, "max_features must be at most 2, the number of features, got 3"),
-        ({"max_features": 0}, "max_features must be a whole number >= 1, got 0"),
+        ({"max_features": 0}, "max_features must be an integer >= 1, got 0"),
         ({"max_features_per_tree": 3}, "max_features_per_tree must be at most 2"),
-        ({"n_draws": 0}, "n_draws must be a whole number >= 1"),
-        ({"n_draws": 5, "bootstrap": False}, "n_draws must be at most 4 without a bootstrap"),
-        ({"max_depth": -1}, "max_depth must be a whole number >= 0"),
-        ({"min_samples_split": 1}, "min_samples_split must be a whole number >= 2"),
-        ({"min_samples_leaf": 0.5}, "min_samples_leaf must be a whole number >= 1"),
+        ({"n_draws": 0}, "n_draws must be an integer >= 1"),
+        ({"n_draws": 5, "bootstrap": False}, "n_draws must be at most 4 if bootstrap is False"),
+        ({"max_depth": -1}, "max_depth must be an integer >= 0"),
+        ({"min_samples_split": 1}, "min_samples_split must be an integer >= 2"),
+        ({"min_samples_leaf": 0.5}, "min_samples_leaf must be an integer >= 1"),
         ({"min_gain": -1.0}, "min_gain must be a finite number >= 0"),
-        ({"seed": -1}, "seed must be a whole number >= 0"),
-        ({"seed": 2**64}, "seed must be a whole number >= 0"),
+        ({"seed": -1}, "seed must be an integer in 0"),
+        ({"seed": 2**64}, "seed must be an integer in 0"),
         ({"keys": np.zeros(3, dtype=np.uint64)}, r"keys must have shape \(4,\)"),
     ],
 )
 def test_bad_options_are_refused(given, what):
     with pytest.raises(ValueError, match=what):
-        forest_grower(Bins.of(np.arange(8.0).reshape(4, 2)), **given)
+        forest_grower(Bins.from_table(np.arange(8.0).reshape(4, 2)), **given)
 
 
 def test_bad_rows_are_refused():
-    grower = forest_grower(Bins.of([[0.0], [1.0]]))
+    grower = forest_grower(Bins.from_table([[0.0], [1.0]]))
     with pytest.raises(ValueError, match=r"y must lie in 0 \.\. 1"):
         grower.grow_classes([0, 2], 2, 1)
     with pytest.raises(ValueError, match="criterion must be"):
@@ -660,11 +678,11 @@ def test_bad_rows_are_refused():
         grower.grow_numbers([0.0], 1)
     with pytest.raises(TypeError, match="y must hold numbers"):
         grower.grow_numbers(["a", "b"], 1)
-    with pytest.raises(ValueError, match="sample_weight must hold whole numbers"):
+    with pytest.raises(ValueError, match="sample_weight must hold integers"):
         grower.grow_numbers([0.0, 1.0], 1, sample_weight=[0.5, 1.0])
     with pytest.raises(ValueError, match="sample_weight must be at most"):
         grower.grow_numbers([0.0, 1.0], 1, sample_weight=[2.0**50, 1.0])
-    with pytest.raises(ValueError, match="n_trees must be a whole number >= 0"):
+    with pytest.raises(ValueError, match="n_trees must be an integer >= 0"):
         grower.grow_numbers([0.0, 1.0], -1)
     with pytest.raises(TypeError, match="keys must be uint64"):
         forest_grower(grower.bins, keys=[0, 1])

@@ -22,7 +22,7 @@ from certree import (
 )
 from certree.ensembles import CustomLoss
 from certree.ensembles.losses import SquaredLoss
-from certree.ensembles.several_losses import SeveralLosses
+from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.explain import shapley_values
 from certree.export import check_export
 from weight_units import expect_no_unit
@@ -127,12 +127,14 @@ def test_the_loss_of_a_row_is_in_units_of_the_start():
 def test_the_order_of_outputs_is_that_of_their_targets():
     random = np.random.default_rng(0)
     rows, y = random.integers(0, 2**63, 50).astype(np.uint64), random.normal(size=(4, 50))
-    known = SeveralLosses.each([SquaredLoss()] * 4).known_by(y, None, rows)
+    known = MultiOutputLoss.combine([SquaredLoss()] * 4).with_training_rows(y, None, rows)
     for order in ([3, 1, 0, 2], [1, 0, 3, 2]):
-        other = SeveralLosses.each([SquaredLoss()] * 4).known_by(4 * y[order], None, rows)
+        other = MultiOutputLoss.combine([SquaredLoss()] * 4).with_training_rows(
+            4 * y[order], None, rows
+        )
         assert [order[k] for k in other.order] == list(known.order)
     shuffled = random.permutation(50)
-    turned = known.known_by(y[:, shuffled], None, rows[shuffled])
+    turned = known.with_training_rows(y[:, shuffled], None, rows[shuffled])
     assert turned.order == known.order
 
 

@@ -36,8 +36,10 @@ def test_each_side_is_counted_and_the_growing_rows_label(data, tree, table):
     assert held.n == len(weigh)
     assert held.n_classes == 3
     for stats, side in ((held.grown, grow), (held.stats, weigh)):
-        np.testing.assert_array_equal(stats.counts, reference.counts(tree, x[side], y[side], 3))
-        np.testing.assert_array_equal(stats.label, reference.majority(tree, held.grown.counts))
+        np.testing.assert_array_equal(
+            stats.counts, reference.count_classes(tree, x[side], y[side], 3)
+        )
+        np.testing.assert_array_equal(stats.label, reference.label_nodes(tree, held.grown.counts))
 
 
 def test_groups_weigh_the_same_whatever_their_size():
@@ -46,7 +48,7 @@ def test_groups_weigh_the_same_whatever_their_size():
     assert held.n == 3
     assert held.grouped
     weight = 1 / np.repeat([1, 4, 20], [1, 4, 20])
-    expected = reference.counts(TREE, X[WEIGH], Y[WEIGH], 3, weight)
+    expected = reference.count_classes(TREE, X[WEIGH], Y[WEIGH], 3, weight)
     np.testing.assert_allclose(held.stats.counts, expected)
 
 

@@ -18,7 +18,7 @@ from certree.weights.node_weights import make_pruning
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowSubset:
     """A part of the rows: its name, what enters the bound, its rows, and the price of it (nats)."""
 
     name: str
@@ -28,7 +28,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kinds:
+class CodedLabels:
     """The kind of each row, such as its class.
 
     Parameters
@@ -40,14 +40,14 @@ class Kinds:
     """
 
     names: Sequence[Any]
-    place: NDArray[np.integer]
+    codes: NDArray[np.integer]
 
-    def at(self, kept: NDArray[np.integer]) -> Kinds:
+    def take(self, kept: NDArray[np.integer]) -> CodedLabels:
         """Those of some of the rows."""
-        return replace(self, place=self.place[kept])
+        return replace(self, codes=self.codes[kept])
 
 
-def kinds_of(name: str, values: ArrayLike) -> Kinds:
+def encode_labels(name: str, values: ArrayLike) -> CodedLabels:
     """The kinds that occur.
 
     Raises
@@ -64,46 +64,48 @@ def kinds_of(name: str, values: ArrayLike) -> Kinds:
         ) from None
     if (names != names).any():  # NaN is not what it is
         raise ValueError(f"{name} must not be missing for any row")
-    return Kinds(names.tolist(), place)
+    return CodedLabels(names.tolist(), place)
 
 
-def _counts(rows: NDArray[Any], errors: NDArray[Any]) -> list[tuple[float, int]]:
+def _compute_risks(rows: NDArray[Any], errors: NDArray[Any]) -> list[tuple[float, int]]:
     risk = errors / np.maximum(rows, 1)
     return list(zip(risk.tolist(), rows.astype(np.int64).tolist(), strict=True))
 
 
-def parts_of_kinds(kinds: Kinds, wrong: NDArray[np.bool_], nats: float) -> dict[Any, Part]:
+def make_label_subsets(
+    kinds: CodedLabels, wrong: NDArray[np.bool_], nats: float
+) -> dict[Any, RowSubset]:
     """One part for each kind of rows that are right or wrong, with the same share of delta."""
     size, alpha = len(kinds.names) + 1, nats + math.log(len(kinds.names))
-    rows = np.bincount(kinds.place, minlength=size)[:-1]
-    counts = _counts(rows, np.bincount(kinds.place, wrong, minlength=size)[:-1])
+    rows = np.bincount(kinds.codes, minlength=size)[:-1]
+    counts = _compute_risks(rows, np.bincount(kinds.codes, wrong, minlength=size)[:-1])
     return {
-        key: Part(str(key), (risk,), n, alpha)
+        key: RowSubset(str(key), (risk,), n, alpha)
         for key, (risk, n) in zip(kinds.names, counts, strict=True)
     }
 
 
-def parts_of_pairs(
-    kinds: Kinds, wrong: NDArray[np.bool_], surely_wrong: NDArray[np.bool_], nats: float
-) -> dict[tuple[Any, Any], Part]:
+def make_pair_subsets(
+    kinds: CodedLabels, wrong: NDArray[np.bool_], surely_wrong: NDArray[np.bool_], nats: float
+) -> dict[tuple[Any, Any], RowSubset]:
     """All pairs of kinds; upper and lower limits of each kind have the same share of delta.
 
     The inequality halves it between the two limits, and all pairs are of the same limits. The error of
     the second kind is that of rows which are surely wrong.
     """
-    parts, most = {}, parts_of_kinds(kinds, wrong, nats)
-    least = parts_of_kinds(kinds, surely_wrong, nats)
+    parts, most = {}, make_label_subsets(kinds, wrong, nats)
+    least = make_label_subsets(kinds, surely_wrong, nats)
     for key, other in permutations(most, 2):
         one, its = most[key], least[other]
         both = one.n + its.n
         observed = (*one.observed, *its.observed, one.n / max(both, 1))
-        parts[key, other] = Part(f"{key} and {other}", observed, both, one.complexity)
+        parts[key, other] = RowSubset(f"{key} and {other}", observed, both, one.complexity)
     return parts
 
 
-def leaf_parts(
+def make_leaf_subsets(
     tree: Tree, grown: Float64, label: Int32, leaf: Int32, wrong: NDArray[np.bool_], nats: float
-) -> dict[int, Part]:
+) -> dict[int, RowSubset]:
     """The largest cells with one label each: the leaves of the smallest pruning that predicts the same.
 
     They depend on the tree and the labelling, (m,), alone, and a leaf's share of the level of the
@@ -118,14 +120,16 @@ def leaf_parts(
     leaves = np.flatnonzero(make_pruning(tree, ~alike).weight)
     shares = (shares[leaves] / shares[leaves].sum()).tolist()
     return {
-        node: Part(str(node), (risk, share), n, nats)
-        for (node, risk, n), share in zip(_in_nodes(tree, leaf, wrong, leaves), shares, strict=True)
+        node: RowSubset(str(node), (risk, share), n, nats)
+        for (node, risk, n), share in zip(
+            _count_in_nodes(tree, leaf, wrong, leaves), shares, strict=True
+        )
     }
 
 
-def cell_parts(
+def make_node_subsets(
     tree: Tree, grown: Float64, leaf: Int32, wrong: NDArray[np.bool_], nats: float
-) -> dict[int, Part]:
+) -> dict[int, RowSubset]:
     """Every node of the tree, so that one may look before one chooses some.
 
     A node below d splits has the level 2^-(d + 1) times its share of the training samples at its depth.
@@ -134,17 +138,17 @@ def cell_parts(
     """
     rows, depth = grown + 1, tree.splits_above
     alpha = (depth + 1) * math.log(2) - np.log(rows / np.bincount(depth, rows)[depth])
-    every = _in_nodes(tree, leaf, wrong, np.arange(tree.n_nodes))
+    every = _count_in_nodes(tree, leaf, wrong, np.arange(tree.n_nodes))
     return {
-        node: Part(str(node), (risk,), n, nats + own)
+        node: RowSubset(str(node), (risk,), n, nats + own)
         for (node, risk, n), own in zip(every, alpha.tolist(), strict=True)
     }
 
 
-def _in_nodes(
+def _count_in_nodes(
     tree: Tree, leaf: Int32, wrong: NDArray[np.bool_], nodes: NDArray[np.intp]
 ) -> Iterable[tuple[int, float, int]]:
     """Number, share of errors and rows of some nodes."""
     outcomes = count_by_leaf(tree, leaf, wrong.astype(np.int32), None, 2).counts[nodes]
-    of_each = _counts(outcomes.sum(axis=1), outcomes[:, 1])
+    of_each = _compute_risks(outcomes.sum(axis=1), outcomes[:, 1])
     return ((node, *of) for node, of in zip(nodes.tolist(), of_each, strict=True))

@@ -14,7 +14,7 @@ from certree import Tree, grow_cart
 from certree._core import grow_class_trees
 from certree.grow import BinnedGrower, Bins
 from certree.grow import bins as bins_module
-from certree.rows.hashes import sample_hashes
+from certree.rows.hashes import hash_samples
 
 COLUMNS = [name for name in Tree.__dataclass_fields__ if name != "optimal_splits"]
 
@@ -74,7 +74,7 @@ def tasks(draw, max_rows=60):
 
 def codes_of(x, bins, j=0):
     """Codes by the values that bins span."""
-    low, high = bins.ends(j)
+    low, high = bins.bin_ranges(j)
     inside = (low <= x[:, None]) & (x[:, None] <= high)
     assert (inside.sum(axis=1) == ~np.isnan(x)).all()
     return np.where(np.isnan(x), 255, inside.argmax(axis=1))
@@ -84,12 +84,12 @@ def codes_of(x, bins, j=0):
 def test_bins_ascend_and_hold_what_they_span(n_values):
     rng = np.random.default_rng(n_values)
     X = rng.choice(np.append(rng.normal(size=n_values), np.nan), size=(4000, 2))
-    bins = Bins.of(X)
+    bins = Bins.from_table(X)
     for j in range(2):
         k = bins.n_bins[j]
         n_distinct = len(np.unique(X[~np.isnan(X[:, j]), j]))
         assert min(n_distinct, 200) <= k <= min(n_distinct, 255)
-        low, high = bins.ends(j)
+        low, high = bins.bin_ranges(j)
         assert (low <= high).all()
         assert (high[:-1] < low[1:]).all()
         assert np.array_equal(codes_of(X[:, j], bins, j), bins.codes[j])
@@ -104,13 +104,13 @@ def test_bins_ascend_and_hold_what_they_span(n_values):
 def test_bins_are_those_of_the_twin(n, n_values, fine_ends):
     for seed in range(3):
         x = np.random.default_rng(seed).integers(0, n_values, n) ** 2.0
-        codes = Bins.of(x[:, None], fine_ends=fine_ends).codes[0]
-        assert codes.tolist() == reference.bins_of(x.tolist(), fine_ends)
+        codes = Bins.from_table(x[:, None], fine_ends=fine_ends).codes[0]
+        assert codes.tolist() == reference.assign_bins(x.tolist(), fine_ends)
 
 
 def test_a_frequent_value_has_a_bin_of_its_own():
     x = np.append(np.zeros(5000), np.random.default_rng(0).normal(size=5000))[:, None]
-    bins = Bins.of(x)
+    bins = Bins.from_table(x)
     zero = bins.codes[0, 0]
     assert bins.n_bins[0] > 200
     assert np.bincount(bins.codes[0])[zero] < 5000 + 100
@@ -121,24 +121,24 @@ def test_bins_of_many_rows_depend_on_no_order():
     X = rng.normal(size=(140_000, 2))
     X[rng.random(X.shape) < 0.05] = np.nan
     order = rng.permutation(len(X))
-    whole, permuted = Bins.of(X), Bins.of(X[order], n_jobs=2)
+    whole, permuted = Bins.from_table(X), Bins.from_table(X[order], n_jobs=2)
     assert np.array_equal(whole.codes[:, order], permuted.codes)
     assert np.array_equal(whole.low, permuted.low)
     assert np.array_equal(whole.high, permuted.high)
-    sample = np.argsort(sample_hashes(X))[: 2**17]
-    assert np.array_equal(Bins.of(X[sample]).codes, whole.codes[:, sample])
+    sample = np.argsort(hash_samples(X))[: 2**17]
+    assert np.array_equal(Bins.from_table(X[sample]).codes, whole.codes[:, sample])
     counts = np.bincount(whole.codes[0], minlength=256)[:255]
     assert counts.min() > 0.5 * len(X) / 255
 
 
 def test_features_without_values_have_no_bins():
-    bins = Bins.of([[np.nan, 1.0], [np.nan, 2.0]])
+    bins = Bins.from_table([[np.nan, 1.0], [np.nan, 2.0]])
     assert bins.n_bins.tolist() == [0, 2]
     assert bins.codes.tolist() == [[255, 255], [0, 1]]
 
 
 def test_zeros_have_no_sign():
-    assert not np.signbit(Bins.of([[-0.0], [0.0], [1.0]]).low).any()
+    assert not np.signbit(Bins.from_table([[-0.0], [0.0], [1.0]]).low).any()
 
 
 @pytest.mark.parametrize("n_values", [20, 33, 200, 3000])
@@ -148,10 +148,10 @@ def test_coarser_bins_join_neighbours(n_values, n_edges):
     X = rng.choice(np.append(rng.normal(size=n_values), np.nan), size=(4000, 3))
     X[:, 2] = rng.integers(0, 50, size=4000)
     key = int(rng.integers(2**64, dtype=np.uint64))
-    bins = Bins.of(X, [2])
-    coarser = bins.coarser(n_edges, key)
+    bins = Bins.from_table(X, [2])
+    coarser = bins.coarsen(n_edges, key)
     for j in range(2):
-        into = reference.coarser_bins(bins.n_bins[j], n_edges, key, j)
+        into = reference.merge_bins(bins.n_bins[j], n_edges, key, j)
         assert coarser.n_bins[j] == into[-1] + 1 == len(set(into))
         expected = np.where(bins.codes[j] == 255, 255, np.append(into, [255] * 256)[bins.codes[j]])
         np.testing.assert_array_equal(coarser.codes[j], expected)
@@ -164,10 +164,10 @@ def test_coarser_bins_join_neighbours(n_values, n_edges):
 
 
 def test_edges_of_coarser_bins_are_drawn_evenly():
-    bins = Bins.of(np.arange(200.0)[:, None])
+    bins = Bins.from_table(np.arange(200.0)[:, None])
     drawn = np.zeros(199)
     for key in range(4000):
-        drawn[np.flatnonzero(np.diff(bins.coarser(5, key).codes[0]))] += 1
+        drawn[np.flatnonzero(np.diff(bins.coarsen(5, key).codes[0]))] += 1
     assert drawn.sum() == 5 * 4000
     # 199 edges, each drawn with probability 5 / 199: five deviations.
     share = 5 / 199
@@ -178,8 +178,8 @@ def test_trees_cut_coarser_bins_at_their_edges():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
     g = rng.normal(size=3000) - X[:, 0] * X[:, 1]
-    grower = BinnedGrower(Bins.of(X), max_leaves=40)
-    coarser = grower.bins.coarser(4, 1)
+    grower = BinnedGrower(Bins.from_table(X), max_leaves=40)
+    coarser = grower.bins.coarsen(4, 1)
     one = grower.grow_gradients(g, np.ones(3000), bins=coarser)
     expect_same(one, BinnedGrower(coarser, max_leaves=40).grow_gradients(g, np.ones(3000)))
     inner = ~one.tree.is_leaf
@@ -190,10 +190,10 @@ def test_trees_cut_coarser_bins_at_their_edges():
         assert set(between) <= {1, 2, 3, 4}
         assert (high[between - 1] <= thresholds).all()
     assert np.array_equal(one.tree.apply(X), one.leaf)
-    with pytest.raises(ValueError, match=r"bins must have shape \(2, 3000\), got \(2, 5\)"):
-        grower.grow_gradients(g, np.ones(3000), bins=Bins.of(X[:5]))
+    with pytest.raises(ValueError, match=r"bins must have \(2, 3000\) features and rows"):
+        grower.grow_gradients(g, np.ones(3000), bins=Bins.from_table(X[:5]))
     with pytest.raises(ValueError, match="n_edges must be at least 1"):
-        grower.bins.coarser(0, 1)
+        grower.bins.coarsen(0, 1)
 
 
 # -- against the twin
@@ -213,7 +213,7 @@ def test_trees_are_those_of_the_twin(seed):
     least = rng.choice([0.0, 0.3])
     rows = np.sort(rng.permutation(len(X))[:30]) if seed % 5 else np.arange(len(X))
     features = [0, 2] if seed % 7 == 0 else [0, 1, 2]
-    grower = BinnedGrower(Bins.of(X), order=order, min_gain=least, **switches)
+    grower = BinnedGrower(Bins.from_table(X), order=order, min_gain=least, **switches)
     grown = grower.grow_gradients(g, h, rows=rows, features=features, **limits)
     target = reference.GradientSums(g, h, rows.tolist(), min_gain=least, **limits)
     switches["min_rows"] = switches.pop("min_samples_leaf")
@@ -237,7 +237,7 @@ def test_constrained_trees_are_those_of_the_twin(seed):
     limits = {"l2": [0.0, 0.7][seed % 2], "min_hessian": 0.2}
     rows = np.sort(rng.permutation(len(X))[:50])
     grower = BinnedGrower(
-        Bins.of(X, categorical), max_leaves=9, monotonic_cst=slopes, interaction_cst=groups
+        Bins.from_table(X, categorical), max_leaves=9, monotonic_cst=slopes, interaction_cst=groups
     )
     grown = grower.grow_gradients(g, h, rows=rows, **limits)
     target = reference.GradientSums(g, h, rows.tolist(), **limits)
@@ -262,7 +262,7 @@ def test_trees_on_classes_are_those_of_the_twin(seed):
     groups = [[0, 1], [1, 2]] if seed % 5 == 2 else None
     least = 2.0**-46  # what gains nothing is not made
     grower = BinnedGrower(
-        Bins.of(X, categorical),
+        Bins.from_table(X, categorical),
         max_leaves=7,
         min_gain=least,
         monotonic_cst=slopes,
@@ -284,18 +284,20 @@ def test_cuts_by_entropy_are_the_best(seed):
     X, g, h = drawn(seed, n=50)
     y = np.clip((g + 1).astype(int), 0, 2)
     weight = h + 0.5 if seed % 2 else None
-    grower = BinnedGrower(Bins.of(X))
+    grower = BinnedGrower(Bins.from_table(X))
     forest = grower.grow_classes(y, 3, 1, criterion="entropy", sample_weight=weight)
     tree, said = forest.trees.tree(0), forest.class_weights(3)
     target = reference.ClassSums(y, 3, weight, range(50), "entropy")
     inside = [[] for _ in range(tree.n_nodes)]
     for i, leaf in enumerate(tree.apply(X)):
-        for v in reference.path(tree, leaf):
+        for v in reference.find_path(tree, leaf):
             inside[v].append(i)
     options = {"features": range(3), "groups": [], "categorical": [], "min_rows": 1}
     options |= {"slopes": [0] * 3, "constrained": False}
     for v, rows in enumerate(inside):
-        values = [cut[0] for cut in reference.binned_cuts(X, {"rows": rows}, target, options)]
+        values = [
+            cut[0] for cut in reference.iterate_binned_splits(X, {"rows": rows}, target, options)
+        ]
         most = max(values, default=0.0)
         left = tree.left[v]
         made = inside[left : left + 2] if left >= 0 else [rows]
@@ -309,7 +311,7 @@ def test_the_first_cut_on_classes_is_that_of_the_exact_grower(seed, criterion):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 250, size=(400, 3)).astype(float)
     y = np.clip((X[:, 0] / 90 + rng.normal(size=400)).astype(int), 0, 1 + seed % 2)
-    grower = BinnedGrower(Bins.of(X), max_leaves=31)
+    grower = BinnedGrower(Bins.from_table(X), max_leaves=31)
     tree = grower.grow_classes(y, 2 + seed % 2, 1, criterion=criterion).trees.tree(0)
     exact = grow_cart(X, y, criterion=criterion)
     assert tree.feature[0] == exact.feature[0]
@@ -326,7 +328,7 @@ def test_weights_are_copies_of_rows(criterion, unit):
     X[:, 3] %= 12
     copies = np.arange(5000).repeat(weight)
     grown, again = (
-        BinnedGrower(Bins.of(X[rows], [3]), max_leaves=20).grow_classes(
+        BinnedGrower(Bins.from_table(X[rows], [3]), max_leaves=20).grow_classes(
             y[rows], 3, 1, criterion=criterion, sample_weight=own
         )
         for rows, own in ((np.arange(5000), weight * unit), (copies, None))
@@ -341,7 +343,7 @@ def test_sets_for_many_classes_part_them():
     level = rng.integers(0, 20, size=3000)
     y = (level * 7) % 5
     X = level[:, None].astype(float)
-    tree = BinnedGrower(Bins.of(X, [0])).grow_classes(y, 5, 1).trees.tree(0)
+    tree = BinnedGrower(Bins.from_table(X, [0])).grow_classes(y, 5, 1).trees.tree(0)
     leaf = tree.apply(X)
     for v in np.flatnonzero(tree.is_leaf):
         assert len(set(y[leaf == v])) == 1
@@ -351,7 +353,7 @@ def test_sets_for_many_classes_part_them():
 def test_trees_on_classes_know_the_weights_of_their_rows(task, n_classes, criterion):
     X, _, h, _ = task
     y = np.random.default_rng(len(X)).integers(0, n_classes, size=len(X))
-    grower = BinnedGrower(Bins.of(X), max_leaves=12)
+    grower = BinnedGrower(Bins.from_table(X), max_leaves=12)
     forest = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=h)
     tree, said = forest.trees.tree(0), forest.class_weights(n_classes)
     leaf = tree.apply(X)
@@ -369,7 +371,8 @@ def test_the_order_of_growth_tells_where_nodes_stand_alone(order):
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, size=300)
     X[rng.random(X.shape) < 0.1] = np.nan
     grown, depth_first = (
-        BinnedGrower(Bins.of(X), order=one).grow_classes(y, 3, 1) for one in (order, "depth")
+        BinnedGrower(Bins.from_table(X), order=one).grow_classes(y, 3, 1)
+        for one in (order, "depth")
     )
     tables = []
     for forest in (grown, depth_first):
@@ -380,7 +383,7 @@ def test_the_order_of_growth_tells_where_nodes_stand_alone(order):
 
 
 def test_bad_classes_are_refused():
-    grower = BinnedGrower(Bins.of([[0.0], [1.0]]), monotonic_cst=[1])
+    grower = BinnedGrower(Bins.from_table([[0.0], [1.0]]), monotonic_cst=[1])
     with pytest.raises(ValueError, match="at most two classes, got 3"):
         grower.grow_classes([0, 1], 3, 1)
     with pytest.raises(ValueError, match=r"y must lie in 0 \.\. 1"):
@@ -395,7 +398,7 @@ def test_steps_of_a_monotonic_tree_are_in_order():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 3))
     g = np.sin(9 * X[:, 0]) - X[:, 1] + rng.normal(size=2000)
-    grower = BinnedGrower(Bins.of(X), max_leaves=60, monotonic_cst=[1, 0, 0])
+    grower = BinnedGrower(Bins.from_table(X), max_leaves=60, monotonic_cst=[1, 0, 0])
     tree, _, sums = grower.grow_gradients(g, np.ones(2000))
     step = -sums[:, 0] / sums[:, 1]
     grid = np.linspace(0, 1, 50)
@@ -409,10 +412,10 @@ def test_features_of_different_groups_never_meet():
     rng = np.random.default_rng(1)
     X = rng.random((500, 4))
     g = X[:, 0] * X[:, 2] + X[:, 1] * X[:, 3] + rng.normal(size=500) / 9
-    grower = BinnedGrower(Bins.of(X), max_leaves=40, interaction_cst=[{0, 1}, {1, 2}])
+    grower = BinnedGrower(Bins.from_table(X), max_leaves=40, interaction_cst=[{0, 1}, {1, 2}])
     tree = grower.grow_gradients(g - g.mean(), np.ones(500)).tree
     for leaf in np.flatnonzero(tree.is_leaf):
-        above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+        above = {int(tree.feature[v]) for v in reference.find_path(tree, leaf)[:-1]}
         assert any(above <= group for group in ({0, 1}, {1, 2}, {3}))
 
 
@@ -421,15 +424,15 @@ def test_features_of_different_groups_never_meet():
 
 def test_rare_levels_share_a_bin():
     x = np.repeat(np.arange(400.0), 1 + np.arange(400) % 3)
-    bins = Bins.of(x[:, None], [0])
+    bins = Bins.from_table(x[:, None], [0])
     assert bins.n_bins[0] == 255
     n_rows = np.bincount(x.astype(int))
     own = sorted(range(400), key=lambda level: (-n_rows[level], level))[:254]
     expected = np.full(400, 254)
     expected[sorted(own)] = np.arange(254)
     assert np.array_equal(bins.codes[0], expected[x.astype(int)])
-    assert bins.levels.tolist() == list(range(400))
-    assert np.array_equal(bins.level_bin, expected)
+    assert bins.category_codes.tolist() == list(range(400))
+    assert np.array_equal(bins.category_bin, expected)
 
 
 @pytest.mark.parametrize("n_levels", [5, 254, 255, 600])
@@ -439,7 +442,7 @@ def test_sets_send_rows_of_any_level_where_they_belong(n_levels):
     X = np.column_stack([level, rng.normal(size=6000)]).astype(float)
     X[rng.random(6000) < 0.05, 0] = np.nan
     g = np.where(level % 3 == 0, 1.0, -1.0) + rng.normal(size=6000)
-    grower = BinnedGrower(Bins.of(X, [0]), max_leaves=20)
+    grower = BinnedGrower(Bins.from_table(X, [0]), max_leaves=20)
     grown = grower.grow_gradients(g, np.ones(6000), rows=rng.permutation(6000)[:4000])
     assert np.array_equal(grown.tree.apply(X), grown.leaf)
     assert len(grown.tree.categories) > 0
@@ -448,7 +451,7 @@ def test_sets_send_rows_of_any_level_where_they_belong(n_levels):
 def test_levels_of_chance_are_passed_over():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 200, size=(2000, 1)).astype(float)
-    grower = BinnedGrower(Bins.of(X, [0]))
+    grower = BinnedGrower(Bins.from_table(X, [0]))
     assert grower.grow_gradients(rng.normal(size=2000), rng.random(2000)).tree.n_leaves == 1
 
 
@@ -458,7 +461,7 @@ def test_the_first_set_is_that_of_the_exact_grower(seed):
     X = rng.integers(0, 30, size=(400, 1)).astype(float)
     X[rng.random(400) < 0.1 * (seed % 2)] = np.nan
     y = rng.normal(size=30)[np.nan_to_num(X[:, 0]).astype(int)] + rng.normal(size=400)
-    grown = BinnedGrower(Bins.of(X, [0])).grow_gradients(y.mean() - y, np.ones(400))
+    grown = BinnedGrower(Bins.from_table(X, [0])).grow_gradients(y.mean() - y, np.ones(400))
     exact = grow_cart(X, y, categorical_features=[0])
     sides = [np.array([reference.goes_left(tree, 0, x) for x in X]) for tree in (grown.tree, exact)]
     assert np.array_equal(*sides) or np.array_equal(sides[0], ~sides[1])
@@ -466,7 +469,7 @@ def test_the_first_set_is_that_of_the_exact_grower(seed):
 
 def test_levels_must_be_whole_numbers():
     with pytest.raises(ValueError, match=r"whole numbers 0, 1, \.\.\., got 0\.5"):
-        Bins.of([[0.5], [1.0]], [0])
+        Bins.from_table([[0.5], [1.0]], [0])
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -475,7 +478,9 @@ def test_the_first_cut_is_that_of_the_exact_grower(seed):
     X = rng.integers(0, 250, size=(300, 3)).astype(float)
     X[rng.random(X.shape) < 0.1 * (seed % 2)] = np.nan
     y = np.nan_to_num(X[:, 0]) * 0.01 + rng.normal(size=300)
-    grown = BinnedGrower(Bins.of(X), max_leaves=None).grow_gradients(y.mean() - y, np.ones(300))
+    grown = BinnedGrower(Bins.from_table(X), max_leaves=None).grow_gradients(
+        y.mean() - y, np.ones(300)
+    )
     exact = grow_cart(X, y)
     for name in ("feature", "threshold", "missing_left"):
         assert getattr(grown.tree, name)[0] == getattr(exact, name)[0]
@@ -488,7 +493,7 @@ def test_the_first_cut_is_that_of_the_exact_grower(seed):
 def test_the_leaf_of_every_row_is_where_the_tree_sends_it(task, max_leaves, best_first, l2):
     X, g, h, rows = task
     order = "best" if best_first else "level"
-    grower = BinnedGrower(Bins.of(X), max_leaves=max_leaves, order=order)
+    grower = BinnedGrower(Bins.from_table(X), max_leaves=max_leaves, order=order)
     tree, leaf, sums = grower.grow_gradients(g, h, rows=rows, l2=l2)
     assert np.array_equal(tree.apply(X), leaf)
     assert tree.n_leaves <= max_leaves
@@ -509,10 +514,10 @@ def test_trees_depend_on_no_order_of_rows(task, random):
     order = list(range(len(X)))
     random.shuffle(order)
     place = np.argsort(order)
-    grown = BinnedGrower(Bins.of(X), max_leaves=8).grow_gradients(g, h, rows=rows)
+    grown = BinnedGrower(Bins.from_table(X), max_leaves=8).grow_gradients(g, h, rows=rows)
     mixed = place[rows]
     random.shuffle(mixed)
-    other = BinnedGrower(Bins.of(X[order]), max_leaves=8, n_jobs=2)
+    other = BinnedGrower(Bins.from_table(X[order]), max_leaves=8, n_jobs=2)
     again = other.grow_gradients(g[order], h[order], rows=mixed)
     expect_same(grown, again)
     assert np.array_equal(grown.leaf[order], again.leaf)
@@ -525,10 +530,10 @@ def test_trees_depend_on_no_number_of_threads():
     X[rng.random(X.shape) < 0.1] = np.nan
     g, h = np.nan_to_num(X[:, 0]) + rng.normal(size=len(X)), rng.random(len(X))
     rows = np.sort(rng.permutation(len(X))[:20_000])
-    bins = Bins.of(X)
+    bins = Bins.from_table(X)
     alone = BinnedGrower(bins).grow_gradients(g, h, rows=rows)
     for n_jobs in (2, 3, 16):
-        together = BinnedGrower(Bins.of(X, n_jobs=n_jobs), n_jobs=n_jobs)
+        together = BinnedGrower(Bins.from_table(X, n_jobs=n_jobs), n_jobs=n_jobs)
         grown = together.grow_gradients(g, h, rows=rows)
         expect_same(alone, grown)
         assert np.array_equal(alone.leaf, grown.leaf)
@@ -539,7 +544,7 @@ def test_large_cells_are_added_up_block_by_block():
     rng = np.random.default_rng(1)
     X = rng.integers(0, 3, size=(9000, 2)).astype(float)
     g, h = rng.integers(-9, 9, size=9000).astype(float), np.ones(9000)
-    grown = BinnedGrower(Bins.of(X), max_leaves=None).grow_gradients(g, h)
+    grown = BinnedGrower(Bins.from_table(X), max_leaves=None).grow_gradients(g, h)
     for v in np.flatnonzero(grown.tree.is_leaf):
         rows = grown.leaf == v
         assert grown.sums[v].tolist() == [g[rows].sum(), rows.sum(), rows.sum()]
@@ -548,7 +553,9 @@ def test_large_cells_are_added_up_block_by_block():
 def test_rounding_is_below_what_is_promised():
     rng = np.random.default_rng(2)
     g, h = rng.normal(size=4000) * 10.0 ** rng.integers(-9, 3, size=4000), rng.random(4000)
-    grown = BinnedGrower(Bins.of(np.arange(4000.0)[:, None]), max_leaves=1).grow_gradients(g, h)
+    grown = BinnedGrower(Bins.from_table(np.arange(4000.0)[:, None]), max_leaves=1).grow_gradients(
+        g, h
+    )
     assert abs(grown.sums[0, 0] - g.sum()) < 4000 * 2.0**-40 * np.abs(g).max()
     assert abs(grown.sums[0, 1] - h.sum()) < 4000 * 2.0**-40
 
@@ -557,7 +564,7 @@ def test_rounding_is_below_what_is_promised():
 
 
 def leaves(X, g, h, l2=0.0, **options):
-    return BinnedGrower(Bins.of(X), **options).grow_gradients(g, h, l2=l2).tree.n_leaves
+    return BinnedGrower(Bins.from_table(X), **options).grow_gradients(g, h, l2=l2).tree.n_leaves
 
 
 def test_what_cannot_be_cut_is_a_leaf():
@@ -573,7 +580,7 @@ def test_what_cannot_be_cut_is_a_leaf():
 
 def test_features_that_may_not_be_compared_are_not():
     X, g, h = drawn(0)
-    grower = BinnedGrower(Bins.of(X))
+    grower = BinnedGrower(Bins.from_table(X))
     tree = grower.grow_gradients(g, h, features=[1]).tree
     assert set(tree.feature[~tree.is_leaf]) == {1}
     assert grower.grow_gradients(g, h, features=np.zeros(0, dtype=int)).tree.n_leaves == 1
@@ -581,26 +588,26 @@ def test_features_that_may_not_be_compared_are_not():
 
 def test_rows_that_are_not_given_have_no_leaf():
     X, g, h = drawn(1)
-    leaf = BinnedGrower(Bins.of(X)).grow_gradients(g, h, rows=[0, 1, 5, 9], others=[2]).leaf
+    leaf = BinnedGrower(Bins.from_table(X)).grow_gradients(g, h, rows=[0, 1, 5, 9], others=[2]).leaf
     assert (np.flatnonzero(leaf >= 0) == [0, 1, 2, 5, 9]).all()
 
 
 def test_a_row_that_is_given_twice_counts_twice():
     X, g, h = drawn(2)
     rows = np.arange(len(X)).repeat(2)
-    grown = BinnedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h, rows=rows)
-    once = BinnedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h)
+    grown = BinnedGrower(Bins.from_table(X), max_leaves=5).grow_gradients(g, h, rows=rows)
+    once = BinnedGrower(Bins.from_table(X), max_leaves=5).grow_gradients(g, h)
     assert np.array_equal(grown.tree.left, once.tree.left)
     assert np.array_equal(grown.sums, 2 * once.sums)
 
 
 def test_the_scale_of_gradients_does_not_matter():
     X, g, h = drawn(3)
-    plain = BinnedGrower(Bins.of(X)).grow_gradients(g, h)
+    plain = BinnedGrower(Bins.from_table(X)).grow_gradients(g, h)
     for exponent in (-1000, -900, 900, 1000):
-        grown = BinnedGrower(Bins.of(X)).grow_gradients(np.ldexp(g, exponent), h)
+        grown = BinnedGrower(Bins.from_table(X)).grow_gradients(np.ldexp(g, exponent), h)
         assert np.array_equal(grown.tree.threshold, plain.tree.threshold)
-        grown = BinnedGrower(Bins.of(X)).grow_gradients(g, np.ldexp(h, exponent))
+        grown = BinnedGrower(Bins.from_table(X)).grow_gradients(g, np.ldexp(h, exponent))
         assert np.array_equal(grown.tree.threshold, plain.tree.threshold)
 
 
@@ -608,7 +615,7 @@ def test_other_rows_may_have_any_gradients():
     X, g, h = drawn(4)
     g[3], h[5] = np.nan, -1.0
     rows = np.setdiff1d(np.arange(len(X)), [3, 5])
-    grown = BinnedGrower(Bins.of(X)).grow_gradients(g, h, rows=rows)
+    grown = BinnedGrower(Bins.from_table(X)).grow_gradients(g, h, rows=rows)
     assert np.array_equal(grown.tree.apply(X), grown.leaf)
 
 
@@ -620,24 +627,24 @@ def test_other_rows_may_have_any_gradients():
         ({"hessian": [1.0, -np.inf, 1.0]}, "Hessians must be finite and not negative, got -inf"),
         ({"hessian": [1.0, -1.0, 1.0]}, "Hessians must be finite and not negative, got -1"),
         ({"gradient": [0.0, 1.0]}, r"gradient must have shape \(3,\), got \(2,\)"),
-        ({"rows": []}, "rows must hold at least one row"),
+        ({"rows": []}, "rows must have at least one row number"),
         ({"rows": [3]}, r"rows must lie in 0 \.\. 2"),
         ({"others": [-1]}, r"others must lie in 0 \.\. 2"),
         ({"features": [1]}, r"features must lie in 0 \.\. 0"),
         ({"l2": -1.0}, "l2 must be a finite number"),
         ({"min_hessian": np.nan}, "min_hessian must be a finite number"),
-        ({"rows": [[0]]}, r"rows must have shape \(any,\)"),
+        ({"rows": [[0]]}, r"rows must have one dimension"),
     ],
 )
 def test_bad_rows_are_refused(changes, words):
     given = {"gradient": [1.0, 2.0, 3.0], "hessian": [1.0, 1.0, 1.0], **changes}
     with pytest.raises(ValueError, match=words):
-        BinnedGrower(Bins.of([[0.0], [1.0], [2.0]])).grow_gradients(**given)
+        BinnedGrower(Bins.from_table([[0.0], [1.0], [2.0]])).grow_gradients(**given)
 
 
 def test_wrong_types_are_refused():
-    grower = BinnedGrower(Bins.of([[0.0], [1.0]]))
-    with pytest.raises(TypeError, match="rows must hold whole numbers"):
+    grower = BinnedGrower(Bins.from_table([[0.0], [1.0]]))
+    with pytest.raises(TypeError, match="rows must hold integers"):
         grower.grow_gradients([0.0, 1.0], [1.0, 1.0], rows=[0.5])
     with pytest.raises(TypeError, match="gradient must hold numbers"):
         grower.grow_gradients(["a", "b"], [1.0, 1.0])
@@ -646,12 +653,12 @@ def test_wrong_types_are_refused():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_leaves": 0}, "max_leaves must be a whole number >= 1, got 0"),
-        ({"max_depth": -1}, "max_depth must be a whole number >= 0"),
+        ({"max_leaves": 0}, "max_leaves must be an integer >= 1, got 0"),
+        ({"max_depth": -1}, "max_depth must be an integer >= 0"),
         ({"min_samples_leaf": 0.5}, "min_samples_leaf must be a whole number"),
         ({"min_gain": np.inf}, "min_gain must be a finite number"),
         ({"order": "worst"}, 'order must be "best", "level" or "depth", got \'worst\''),
-        ({"order": "depth", "max_leaves": 3}, 'order="depth" takes no max_leaves, got 3'),
+        ({"order": "depth", "max_leaves": 3}, 'max_leaves must be None with order="depth", got 3'),
         ({"monotonic_cst": [1, 1]}, r"monotonic_cst must have shape \(1,\)"),
         ({"interaction_cst": [0]}, r"must be None or a sequence of tuples or lists, got: \[0\]"),
         ({"interaction_cst": "pairwise"}, "must be None or a sequence of tuples or lists"),
@@ -668,7 +675,7 @@ def test_wrong_types_are_refused():
 )
 def test_bad_options_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
-        BinnedGrower(Bins.of([[0.0]]), **options)
+        BinnedGrower(Bins.from_table([[0.0]]), **options)
 
 
 @pytest.mark.parametrize(
@@ -683,14 +690,14 @@ def test_bad_options_are_refused(options, words):
     ],
 )
 def test_gradients_take_given_rows_and_all_cuts(options, name):
-    grower = BinnedGrower(Bins.of([[0.0], [1.0]]), **options)
-    with pytest.raises(ValueError, match=f"trees on gradients take no {name}"):
+    grower = BinnedGrower(Bins.from_table([[0.0], [1.0]]), **options)
+    with pytest.raises(ValueError, match=f"grow_gradients does not support {name}"):
         grower.grow_gradients([0.0, 1.0], [1.0, 1.0])
 
 
 def test_tables_without_rows_are_refused():
     with pytest.raises(ValueError, match="at least one row and one feature"):
-        Bins.of(np.zeros((0, 2)))
+        Bins.from_table(np.zeros((0, 2)))
 
 
 # -- rows most of whose values are 0
@@ -712,14 +719,14 @@ def test_bins_of_sparse_rows_are_those_of_the_dense_table(seed, fine_ends, monke
     if seed % 2:
         monkeypatch.setattr(bins_module, "EDGE_ROWS", 400)
     X = sparse_table(seed, n=700)
-    bins, dense = (Bins.of(one, fine_ends=fine_ends, n_jobs=2) for one in (X, X.toarray()))
-    for mine, theirs in zip(bins.kept, dense.kept, strict=True):
+    bins, dense = (Bins.from_table(one, fine_ends=fine_ends, n_jobs=2) for one in (X, X.toarray()))
+    for mine, theirs in zip(bins.core_columns, dense.core_columns, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert (bins.n_features, bins.n_rows) == (dense.n_features, dense.n_rows)
     rows = np.random.default_rng(0).integers(0, 700, 50)
     for j in range(6):
         np.testing.assert_array_equal(bins.column(j), dense.codes[j])
-        np.testing.assert_array_equal(bins.at(rows).column(j), dense.at(rows).codes[j])
+        np.testing.assert_array_equal(bins.select_rows(rows).column(j), dense.at(rows).codes[j])
         assert (bins.codes.zero[j] != bins.codes.code[slice(*bins.codes.start[j : j + 2])]).all()
 
 
@@ -737,7 +744,7 @@ def test_trees_of_sparse_rows_are_those_of_the_dense_table(seed):
     }
     rows = rng.integers(0, 300, 200)
     one, other = (
-        BinnedGrower(Bins.of(X_of), **how, n_jobs=n_jobs).grow_gradients(
+        BinnedGrower(Bins.from_table(X_of), **how, n_jobs=n_jobs).grow_gradients(
             g, h, l2=0.5, rows=rows, others=np.arange(50), features=[0, 1, 3, 5]
         )
         for X_of, n_jobs in ((X, 2), (X.toarray(), 1))
@@ -746,19 +753,19 @@ def test_trees_of_sparse_rows_are_those_of_the_dense_table(seed):
 
 
 def test_sparse_bins_refuse_what_they_cannot_do():
-    bins = Bins.of(sparse.csr_array(np.eye(40)))
-    with pytest.raises(TypeError, match="coarser bins are those of dense rows"):
-        bins.coarser(4, 1)
-    with pytest.raises(ValueError, match="sparse rows hold numbers alone"):
-        Bins.of(sparse.csr_array(np.eye(4)), [0])
+    bins = Bins.from_table(sparse.csr_array(np.eye(40)))
+    with pytest.raises(TypeError, match="coarsen needs the bins of a dense table"):
+        bins.coarsen(4, 1)
+    with pytest.raises(ValueError, match="categorical must be None for a sparse X"):
+        Bins.from_table(sparse.csr_array(np.eye(4)), [0])
     with pytest.raises(ValueError, match="contains infinity"):
-        Bins.of(sparse.csr_array([[np.inf, 0.0]]))
+        Bins.from_table(sparse.csr_array([[np.inf, 0.0]]))
     with pytest.raises(ValueError, match="at least one row and one feature"):
-        Bins.of(sparse.csr_array((0, 3)))
+        Bins.from_table(sparse.csr_array((0, 3)))
 
 
 def test_the_core_refuses_codes_that_do_not_go_together():
-    bins = Bins.of(sparse.csr_array(np.eye(5)))
+    bins = Bins.from_table(sparse.csr_array(np.eye(5)))
     codes = bins.codes
     wrong = [
         codes._replace(start=codes.start[:-1]),
@@ -774,8 +781,8 @@ def test_the_core_refuses_codes_that_do_not_go_together():
         with pytest.raises(ValueError, match=r"must|expected|code|start|row"):
             grower.grow_gradients(np.ones(one.n_rows), np.ones(one.n_rows))
     start, feature, code, zero = codes.by_row(None)
-    rest = (bins.kept, None, np.zeros(5, dtype=np.int32), 2, "gini")
-    options = (grower.drawing, 0, 1, 5, False), grower._limits, None, None, 1
+    rest = (bins.core_columns, None, np.zeros(5, dtype=np.int32), 2, "gini")
+    options = (grower.row_sampling, 0, 1, 5, False), grower._limits, None, None, 1
     for rows in (
         (start[::-1].copy(), feature, code, zero),
         (start, feature + 1, code, zero),

@@ -10,16 +10,21 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from certree.certificates.certificate import Certificate, Matches, certificate_of, how_drawn
-from certree.certificates.methods import METHODS, inequality_of
-from certree.certificates.parts.answers import Kinds, Part, kinds_of
-from certree.certificates.shift import Shift, shift_nearby
+from certree.certificates.certificate import (
+    Certificate,
+    Matches,
+    compute_certificate,
+    get_sampling_facts,
+)
+from certree.certificates.methods import METHODS, get_inequality
+from certree.certificates.shift import Shift, make_shift
+from certree.certificates.subsets.row_subsets import CodedLabels, RowSubset, encode_labels
 from certree.interface.arrays import Float64, check_column
 from certree.interface.formatting import align_columns, format_confidence
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_settings
 from certree.rows.near_copies import NearCopies
-from certree.rows.split import checked_groups
+from certree.rows.split import check_groups
 
 # What the parts are, and what is promised of them beside the error.
 _WORDS = {
@@ -67,13 +72,13 @@ class CertificateFamily(Mapping[Any, Certificate]):
     """
 
     method: str
-    parts: Mapping[Any, Part]
+    parts: Mapping[Any, RowSubset]
     terms: Terms
 
     def __getitem__(self, key: Any) -> Certificate:
         part, terms = self.parts[key], self.terms
-        observed = inequality_of(self.method).limit(*part.observed)
-        return certificate_of(
+        observed = get_inequality(self.method).limit(*part.observed)
+        return compute_certificate(
             self.method,
             part.observed,
             part.n,
@@ -83,7 +88,7 @@ class CertificateFamily(Mapping[Any, Certificate]):
             risk=min(observed, 1.0),  # sums of shares are right to a few units of rounding
             part=part.name,
             shift=terms.shift,
-            **how_drawn(terms),
+            **get_sampling_facts(terms),
         )
 
     def __iter__(self) -> Iterator[Any]:
@@ -146,8 +151,8 @@ FAMILIES = {
     "groups": "every_group",
     "gaps": "every_gap",
 }
-OF_TREES = ("leaves", "cells")
-OF_GROUPS = ("groups", "gaps")
+TREE_FAMILIES = ("leaves", "cells")
+GROUP_FAMILIES = ("groups", "gaps")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,7 +210,7 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         if "recall" not in self.families:
             raise ValueError('mix needs the family "recall", which was not asked for')
         recall = self.families["recall"]
-        new, rows = _shares(shares, [*recall]), [*recall.parts.values()]
+        new, rows = _check_class_fractions(shares, [*recall]), [*recall.parts.values()]
         n = sum(part.n for part in rows)
         observed = [
             number
@@ -213,7 +218,7 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
             for number in (share, part.observed[0], part.n / max(n, 1))
         ]
         words = [f"{share:.4g} of {key}" for share, key in zip(new, recall, strict=True) if share]
-        mixed = Part(", ".join(words), tuple(observed), n, rows[0].complexity)
+        mixed = RowSubset(", ".join(words), tuple(observed), n, rows[0].complexity)
         return CertificateFamily("every_mix", {"mix": mixed}, recall.terms)["mix"]
 
     def nearby(
@@ -226,7 +231,7 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         Promises
             Without those on gaps.
         """
-        shift = shift_nearby(kl, total_variation)
+        shift = make_shift(kl, total_variation)
         kept = {name: family for name, family in self.items() if name != "gaps"}
         if any(family.terms.shift is not None for family in kept.values()):
             raise ValueError("the promises speak of another source already")
@@ -245,7 +250,7 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         return "".join(family._repr_html_() for family in self.values())
 
 
-def _shares(shares: Any, classes: list[Any]) -> list[float]:
+def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
     """Share of each class, in their order."""
     if isinstance(shares, Mapping):
         unknown = [key for key in shares if key not in classes]
@@ -258,7 +263,7 @@ def _shares(shares: Any, classes: list[Any]) -> list[float]:
     return given.tolist()
 
 
-def expect_families(families: Any, impossible: Collection[str]) -> list[str]:
+def check_families(families: Any, impossible: Collection[str]) -> list[str]:
     """Names of the families asked for; by default those that there can be."""
     if families is None:
         return [name for name in FAMILIES if name not in impossible]
@@ -270,14 +275,14 @@ def expect_families(families: Any, impossible: Collection[str]) -> list[str]:
         )
     for name in named:
         if name in impossible:
-            needs = "a tree whose fit certifies" if name in OF_TREES else "groups"
+            needs = "a tree whose fit certifies" if name in TREE_FAMILIES else "groups"
             raise ValueError(f"the family {name} needs {needs}")
     return named
 
 
-def groups_among(groups: ArrayLike, n: int) -> Kinds:
+def encode_groups(groups: ArrayLike, n: int) -> CodedLabels:
     """The groups of n rows, of which there are two at least."""
-    kinds = kinds_of("groups", checked_groups(groups, n))
+    kinds = encode_labels("groups", check_groups(groups, n))
     if len(kinds.names) < 2:
         raise ValueError(f"groups must have at least two values, got {len(kinds.names)}")
     return kinds

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certree.ensembles.losses import Goal, Loss, Outputs
 from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, UInt64
-from certree.rows.hashes import target_key
+from certree.rows.hashes import hash_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class SeveralLosses(Loss):
     def known_by(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
         """The same beside the rows (n,) of a fit, told by their hashes."""
         targets = self.targets(y)
-        known = self.in_order([target_key(one, rows) for one in targets])
+        known = self.in_order([hash_target(one, rows) for one in targets])
         if not known.asks_for_shares:
             return known
         lost = [

@@ -19,8 +19,13 @@ from certree._core import (
     grow_output_trees,
     grow_sampled_trees,
 )
-from certree.grow.bins import EDGE_ROWS, Bins, StoredCodes, UInt8, edges_first, no_rows
-from certree.grow.growing import DEEPEST, Slopes, expect_counts, slopes_of
+from certree.grow.bins import EDGE_ROWS, Bins, SparseCodes, UInt8, edges_first, no_rows
+from certree.grow.training_samples import (
+    MAX_DEPTH,
+    MonotonicSigns,
+    check_monotonic_cst,
+    expect_poisson_targets,
+)
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -35,8 +40,8 @@ from certree.interface.arrays import (
 )
 from certree.interface.parameter_aliases import translate_value
 from certree.interface.threads import get_n_threads
-from certree.rows.draw_order import sums_of_codes, target_words
-from certree.rows.features import FeatureColumns, renumbered
+from certree.rows.draw_order import hash_targets, sum_encoded_table
+from certree.rows.features import DenseFeatures, renumber_codes
 from certree.tree import Tree, Trees
 
 _LARGEST = 2**31 - 1
@@ -44,7 +49,7 @@ _LARGEST = 2**31 - 1
 _MOST_WEIGHT = 2**50
 
 
-class Drawing(NamedTuple):
+class RowSampling(NamedTuple):
     """How rows, or groups of rows, are drawn anew for each tree.
 
     Attributes
@@ -211,14 +216,14 @@ class BinnedGrower:
     --------
     >>> import numpy as np
     >>> from certree.grow import BinnedGrower, Bins
-    >>> grower = BinnedGrower(Bins.of([[0.0], [1.0], [5.0], [6.0]]), max_leaves=2)
+    >>> grower = BinnedGrower(Bins.from_table([[0.0], [1.0], [5.0], [6.0]]), max_leaves=2)
     >>> tree, leaf, sums = grower.grow_gradients([1.0, 1.0, -1.0, -1.0], np.ones(4))
     >>> float(tree.threshold[0]), leaf.tolist(), sums.tolist()
     (3.0, [1, 1, 2, 2], [[0.0, 4.0, 4.0], [2.0, 2.0, 2.0], [-2.0, 2.0, 2.0]])
     >>> forest = grower.grow_classes([0, 0, 1, 1], 2, n_trees=1)
     >>> forest.trees.threshold.tolist(), forest.class_weights(2).tolist()
     ([3.0, 0.0, 0.0], [[2.0, 2.0], [2.0, 0.0], [0.0, 2.0]])
-    >>> BinnedGrower(grower.bins, bootstrap=True).draws(0).tolist()
+    >>> BinnedGrower(grower.bins, bootstrap=True).count_draws(0).tolist()
     [0, 3, 1, 0]
     """
 
@@ -244,7 +249,7 @@ class BinnedGrower:
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        _ = self._limits, self._constraints, self._features_of_tree, self.drawing, self._order
+        _ = self._limits, self._constraints, self._features_of_tree, self.row_sampling, self._order
 
     # -- one tree on gradients
 
@@ -293,14 +298,14 @@ class BinnedGrower:
         n, bins = self.bins.n_rows, self._same_rows(bins)
         columns, sums, leaf = grow_gradient_tree(
             bins.codes,
-            bins.kept,
+            bins.core_columns,
             self._features(features),
             *self._rows(rows, others),
             _numbers("gradient", gradient, n),
             _numbers("hessian", hessian, n),
             check_nonnegative("l2", l2),
             check_nonnegative("min_hessian", min_hessian),
-            *self.options_of_gradients,
+            *self.gradient_options,
         )
         return CountedTree(Tree.from_grower_columns(columns, bins.n_features), leaf, sums)
 
@@ -394,7 +399,7 @@ class BinnedGrower:
         if criterion not in ("squared", "poisson"):
             raise ValueError(f'criterion must be "squared" or "poisson", got {criterion!r}')
         if criterion == "poisson":
-            expect_counts(target, are_all=False)
+            expect_poisson_targets(target, are_all=False)
         weight = self._weight(sample_weight, True)
         of_all = self._ordered(target), criterion
         return self._grow_trees(grow_number_trees, of_all, weight, first, n_trees)
@@ -446,7 +451,7 @@ class BinnedGrower:
         Examples
         --------
         >>> from certree.grow import BinnedGrower, Bins
-        >>> grower = BinnedGrower(Bins.of([[0.0], [1.0], [5.0], [6.0]]), max_leaves=2)
+        >>> grower = BinnedGrower(Bins.from_table([[0.0], [1.0], [5.0], [6.0]]), max_leaves=2)
         >>> forest = grower.grow_columns([[0, 2.0], [0, 2.0], [1, 8.0], [1, 8.0]], n_trees=1)
         >>> forest.trees.threshold.tolist(), forest.total.reshape(-1, 3).tolist()
         ([3.0, 0.0, 0.0], [[4.0, 2.0, 20.0], [2.0, 0.0, 4.0], [2.0, 2.0, 16.0]])
@@ -479,7 +484,7 @@ class BinnedGrower:
         probability ``(1 - 1/n)^d``. With d = n that rises from 1/4 for two rows towards 1/e = .368: a
         bootstrap misses more than a third of the rows.
         """
-        drawn = draw_rows(self.bins.n_rows, self.drawing, _whole("number", number, 0))
+        drawn = draw_rows(self.bins.n_rows, self.row_sampling, _whole("number", number, 0))
         if self._order is None:
             return drawn
         count = np.empty_like(drawn)
@@ -498,7 +503,7 @@ class BinnedGrower:
         numbers = _whole("first", first, 0), _whole("n_trees", n_trees, 0)
         trees = *numbers, self._features_of_tree, bool(balanced)
         return self._grown(
-            grow, self._codes, self.bins.kept, weight, *target, (self.drawing, *trees)
+            grow, self._codes, self.bins.core_columns, weight, *target, (self.row_sampling, *trees)
         )
 
     def _grown(self, grow: Any, *rows: Any) -> GrownForest:
@@ -518,7 +523,7 @@ class BinnedGrower:
             raise ValueError(f'order="depth" takes no max_leaves, got {leaves!r}')
         return (
             _LARGEST if leaves is None else _whole("max_leaves", leaves, 1),
-            DEEPEST if depth is None else min(DEEPEST, _whole("max_depth", depth, 0)),
+            MAX_DEPTH if depth is None else min(MAX_DEPTH, _whole("max_depth", depth, 0)),
             _whole("min_samples_split", self.min_samples_split, 2),
             _whole("min_samples_leaf", self.min_samples_leaf, 1),
             check_nonnegative("min_gain", self.min_gain),
@@ -526,11 +531,11 @@ class BinnedGrower:
             0 if self.max_features is None else self._number_of_features("max_features"),
             bool(self.random_cuts),
             bool(self.ties_by_root),
-            self.order_of_features,
+            self.checked_feature_order,
         )
 
     @property
-    def order_of_features(self) -> Int32 | None:
+    def checked_feature_order(self) -> Int32 | None:
         """The order in which features are looked at, checked; None: as they stand."""
         if self.feature_order is None:
             return None
@@ -565,7 +570,7 @@ class BinnedGrower:
         return self._limits, *self._constraints
 
     @property
-    def options_of_gradients(self) -> tuple[Any, ...]:
+    def gradient_options(self) -> tuple[Any, ...]:
         """What trees on gradients are grown with, as the core takes it.
 
         Limits, slopes, groups of features, and the number of threads.
@@ -573,10 +578,10 @@ class BinnedGrower:
         return self._limits_of_gradients, *self._constraints
 
     @cached_property
-    def _constraints(self) -> tuple[Slopes, UInt8 | None, int]:
+    def _constraints(self) -> tuple[MonotonicSigns, UInt8 | None, int]:
         p = self.bins.n_features
-        slopes = slopes_of(self.monotonic_cst, p, None)
-        if slopes is not None and slopes[self.bins.category != 0].any():
+        slopes = check_monotonic_cst(self.monotonic_cst, p, None)
+        if slopes is not None and slopes[self.bins.is_categorical != 0].any():
             raise ValueError("monotonic_cst must be 0 for features of categories")
         return slopes, _groups(self.interaction_cst, p), get_n_threads(self.n_jobs)
 
@@ -585,7 +590,7 @@ class BinnedGrower:
         return self._number_of_features("max_features_per_tree")
 
     @cached_property
-    def drawing(self) -> Drawing:
+    def drawing(self) -> RowSampling:
         """How rows are drawn, as the core takes it."""
         seed: Any = self.seed
         is_whole = isinstance(seed, Integral)
@@ -599,7 +604,7 @@ class BinnedGrower:
         if not self.bootstrap and n_draws > n:
             raise ValueError(f"n_draws must be at most {n} without a bootstrap, got {n_draws}")
         kind = "repeated" if self.bootstrap else "all" if n_draws == n else "some"
-        return Drawing(kind, n_draws, int(self.seed), group)
+        return RowSampling(kind, n_draws, int(self.seed), group)
 
     @cached_property
     def _order(self) -> Int64 | None:
@@ -617,8 +622,8 @@ class BinnedGrower:
     def _codes(self) -> Any:
         """The codes row by row, in order, as the core takes them."""
         codes = self.bins.codes
-        if isinstance(codes, StoredCodes):
-            return codes.by_row(self._order)
+        if isinstance(codes, SparseCodes):
+            return codes.transpose_codes(self._order)
         table = codes if self._order is None else codes[:, self._order]
         return np.ascontiguousarray(table.T)
 
@@ -654,9 +659,9 @@ class BinnedGrower:
         if must_be_whole:
             if (weight != np.floor(weight)).any():
                 raise ValueError("sample_weight must hold whole numbers")
-            group = self.drawing.group
+            group = self.row_sampling.group
             rows_of_draw = 1 if group is None else int(np.bincount(group).max())
-            if weight.max() * self.drawing.n_draws * rows_of_draw > _MOST_WEIGHT:
+            if weight.max() * self.row_sampling.n_draws * rows_of_draw > _MOST_WEIGHT:
                 raise ValueError(
                     f"sample_weight must be at most 2^50 / n_draws, got {weight.max():g}"
                 )
@@ -730,7 +735,7 @@ def grow_on_samples(
     sample_weight : ndarray of shape (n,), or None
         Positive weight of each row. In each sample weights are made whole numbers.
     categorical : array-like of bool, int or str, or None
-        As in `Bins.of`.
+        As in `Bins.from_table`.
     **options
         As in `BinnedGrower`, those left out that draw rows.
 
@@ -744,15 +749,15 @@ def grow_on_samples(
     return grower._grown(
         grow_sampled_trees,
         rows,
-        grower.bins.category,
+        grower.bins.is_categorical,
         check_row_weights(sample_weight, len(rows)),
         *grower._classes(y, len(rows), n_classes, criterion),
         (
-            _edges_first(rows, y, grower.bins.category, samples),
+            _edges_first(rows, y, grower.bins.is_categorical, samples),
             EDGE_ROWS,
             seeds,
             grower._features_of_tree,
-            target_words(y, len(rows)),
+            hash_targets(y, len(rows)),
         ),
     )
 
@@ -764,10 +769,10 @@ def _edges_first(X: NDArray[Any], y: Int32, category: UInt8, samples: Int32) -> 
     every, made = np.arange(samples.shape[1], dtype=np.int32), np.empty_like(samples)
     for own, sample in zip(made, samples, strict=True):
         rows = X[sample]
-        sums = sums_of_codes(rows, y[sample], category.astype(np.bool_))
-        numbers = {j: sums.numbers_of(j) for j in np.flatnonzero(category).tolist()}
-        features = renumbered(FeatureColumns((rows,)), numbers)
-        own[:] = sample[edges_first(features, every, sums.order())]
+        sums = sum_encoded_table(rows, y[sample], category.astype(np.bool_))
+        numbers = {j: sums.number_categories(j) for j in np.flatnonzero(category).tolist()}
+        features = renumber_codes(DenseFeatures((rows,)), numbers)
+        own[:] = sample[edges_first(features, every, sums.order_columns())]
     return made
 
 
@@ -778,7 +783,7 @@ def _impurity_of_classes(criterion: str) -> str:
     return criterion
 
 
-def groups_by_number(interaction_cst: Any, names: ArrayLike | None) -> Any:
+def resolve_interaction_groups(interaction_cst: Any, names: ArrayLike | None) -> Any:
     """Groups of features, some of which are named, by their numbers."""
     known = [] if names is None else [*np.asarray(names, dtype=object)]
 

@@ -4,8 +4,8 @@
 which order statistic of scores holds a share of new rows, in each region for itself.
 """
 
-from certree.certificates.parts.coverage import PredictionIntervals, Scores, place_to_cover
-from certree.certificates.parts.families import CertificateFamily, ConditionalGuarantees
+from certree.certificates.subsets.coverage import PredictionIntervals, Scores, place_to_cover
+from certree.certificates.subsets.families import CertificateFamily, ConditionalGuarantees
 
 __all__ = [
     "CertificateFamily",

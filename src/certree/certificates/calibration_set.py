@@ -23,7 +23,7 @@ from certree.interface.signatures import POSITIVE, validate_arguments, validate_
 from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
-from certree.rows.split import TrainCalibrationSplit, checked_groups
+from certree.rows.split import TrainCalibrationSplit, check_groups
 from certree.stats import NodeStats, TargetStats
 from certree.stats.exact_leaf_sums import count_exactly, reduce_in_memory
 from certree.stats.nodes import count_by_leaf
@@ -79,7 +79,7 @@ class HeldOut(ArrayRecord):
     def __post_init__(self) -> None:
         validate_settings(self)
         self._check("int64", (None,), "grow", "weigh")
-        _expect_disjoint(self.grow, self.weigh)
+        _check_disjoint(self.train, self.weigh)
         for stats in (self.grown, self.stats):
             stats.check_tree(self.tree)
         if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):
@@ -104,7 +104,7 @@ class HeldOut(ArrayRecord):
         """Number of classes that may be predicted, K."""
         return self.grown.n_classes
 
-    def error_of(self, label: Int32) -> float:
+    def compute_error(self, label: Int32) -> float:
         """Share of the observations in leaves with other labels; no answer is wrong everywhere."""
         leaves, n_classes = self.tree.left == LEAF, self.grown.counts.shape[1]
         counts, named = self.stats.counts[leaves], label[leaves]
@@ -112,23 +112,23 @@ class HeldOut(ArrayRecord):
         wrong = counts.sum(axis=1) - np.where(named < n_classes, right, 0.0)
         return float(wrong.sum()) / self.n
 
-    def error_of_pruning(self, pruning: NodeWeights) -> float:
+    def compute_pruning_error(self, pruning: NodeWeights) -> float:
         """Share of the observations that a pruning gets wrong by the training samples' labels."""
         return float(expect_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
 
 
-def _expect_disjoint(grow: Indices, weigh: Indices) -> None:
+def _check_disjoint(grow: Indices, weigh: Indices) -> None:
     for name, rows in (("grow", grow), ("weigh", weigh)):
-        if _repeated(rows):
+        if _count_repeats(rows):
             raise ValueError(f"{name} must not name a row twice")
-    shared = _repeated(np.concatenate([grow, weigh]))
+    shared = _count_repeats(np.concatenate([grow, weigh]))
     if shared:
         raise ValueError(
             f"rows that grew the tree cannot certify it: {shared} rows both grow and weigh"
         )
 
 
-def _repeated(rows: Indices) -> int:
+def _count_repeats(rows: Indices) -> int:
     """How many rows have been named before."""
     ordered = np.sort(rows)
     return int(np.sum(ordered[1:] == ordered[:-1]))
@@ -193,14 +193,14 @@ def held_out(
     rows = check_matrix(X)
     n_classes = check_n_classes(n_classes)
     classes = check_codes("y", y, len(rows), n_classes)
-    growing = _indices("grow", grow, len(rows))
-    weighing = _indices("weigh", weigh, len(rows))
-    _expect_disjoint(growing, weighing)
+    growing = _check_indices("grow", grow, len(rows))
+    weighing = _check_indices("weigh", weigh, len(rows))
+    _check_disjoint(growing, weighing)
     leaf = tree.apply(rows, n_jobs=n_jobs)
-    return kept_apart(tree, leaf, classes, n_classes, growing, weighing, groups)
+    return count_routed_rows(tree, leaf, classes, n_classes, growing, weighing, groups)
 
 
-def kept_apart(
+def count_routed_rows(
     tree: Tree,
     leaf: Int32,
     y: Int32,
@@ -216,12 +216,12 @@ def kept_apart(
     grown = count_by_leaf(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
     if groups is not None:
-        weight, n = shares_of_groups(checked_groups(groups, len(y)), grow, weigh)
-    stats = weighed(tree, leaf[weigh], y[weigh], weight, grown)
+        weight, n = compute_group_weights(check_groups(groups, len(y)), grow, weigh)
+    stats = count_calibration_rows(tree, leaf[weigh], y[weigh], weight, grown)
     return HeldOut(tree, grown, stats, grow, weigh, n, groups is not None)
 
 
-def weighed(
+def count_calibration_rows(
     tree: Tree,
     leaf: Int32,
     y: Int32,
@@ -238,14 +238,14 @@ def weighed(
     return NodeStats(counts, grown.label, weight_unit)
 
 
-def counted_classes(y: Int32, is_worst: NDArray[np.bool_] | None, n_classes: int) -> Int32:
+def replace_worst_classes(y: Int32, is_worst: NDArray[np.bool_] | None, n_classes: int) -> Int32:
     """Codes of classes, (n,); rows that count as the worst case have that of all other classes."""
     if is_worst is None:
         return y
     return np.where(is_worst, n_classes, y).astype(np.int32)
 
 
-def _indices(name: str, values: ArrayLike, n: int) -> Indices:
+def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
     numbers = np.array(to_array(name, values))
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be a list of indices of rows, got {values!r}")
@@ -256,7 +256,7 @@ def _indices(name: str, values: ArrayLike, n: int) -> Indices:
     return numbers
 
 
-def checked_places(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDArray[Any]], int]:
+def check_positions(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDArray[Any]], int]:
     """Check which of the rows given to a fit certify it, and their weights; columns by name, and n."""
     columns: dict[str, NDArray[Any]] = {"given": check_column("given", given, "int64", (None,))}
     places = columns["given"]
@@ -269,7 +269,7 @@ def checked_places(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDA
     return columns, len(places)
 
 
-def shares_of_groups(
+def compute_group_weights(
     groups: NDArray[np.generic], grow: Indices, weigh: Indices
 ) -> tuple[NDArray[np.float64], int]:
     """Weight of each weighing row, which sum to 1 in a group, and the number of groups."""
@@ -303,25 +303,26 @@ class CertifyingRows:
     grown: NodeStats
 
     @property
-    def counted(self) -> Int32:
+    def effective_classes(self) -> Int32:
         """The class that each counts as: another one, whatever is predicted, in the worst case."""
-        return counted_classes(self.y, self.sides.is_worst, self.grown.n_classes)
+        return replace_worst_classes(self.y, self.sides.is_worst, self.grown.n_classes)
 
     def held_out(self, tree: Tree) -> HeldOut:
         """Both sides, of which each row, or group, that weighs counts once."""
         sides, weight, n = self.sides, None, len(self.leaf)
         if sides.groups is not None:
-            weight, n = shares_of_groups(sides.groups, sides.grow, sides.weigh)
-        stats = weighed(tree, self.leaf, self.counted, weight, self.grown)
+            weight, n = compute_group_weights(sides.groups, sides.train, sides.calibration)
+        stats = count_calibration_rows(tree, self.leaf, self.effective_classes, weight, self.grown)
         about = sides.grouped, sides.repeats, sides.distinct, sides.worst, sides.near_copies
-        return HeldOut(tree, self.grown, stats, sides.grow, sides.weigh, n, *about)
+        return HeldOut(tree, self.grown, stats, sides.train, sides.calibration, n, *about)
 
     def weights(self) -> Float64 | None:
         """What rows weigh where groups count alike; None: each counts once."""
         if self.weight is None or self.sides.groups is None:
             return self.weight
         return (
-            self.weight * shares_of_groups(self.sides.groups, self.sides.grow, self.sides.weigh)[0]
+            self.weight
+            * compute_group_weights(self.sides.groups, self.sides.train, self.sides.calibration)[0]
         )
 
 
@@ -391,14 +392,14 @@ class HeldOutNumbers(ArrayRecord):
         """How many rows count as the worst case."""
         return count_worst(self.is_worst)
 
-    def loss_of(self, value: Float64) -> float:
+    def compute_loss(self, value: Float64) -> float:
         """Mean absolute error, each cut at the limit and in units of it, where nodes predict so."""
         # Rounded once, so that no order of the rows changes a bit.
-        loss = cut_errors(value[self.leaf], self.y, self.limit, self.is_worst)
+        loss = compute_clipped_losses(value[self.leaf], self.y, self.limit, self.is_worst)
         return fsum(self.weight * loss) / self.n
 
 
-def cut_errors(
+def compute_clipped_losses(
     said: Float64, y: Float64, limit: float, is_worst: NDArray[np.bool_] | None = None
 ) -> Float64:
     """Absolute errors of predictions, each cut at a limit and in units of it, (n,).

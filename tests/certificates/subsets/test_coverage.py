@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import reference
 from certree.certificates.inequalities import bounds
-from certree.certificates.parts import Scores, place_to_cover
+from certree.certificates.subsets import Scores, place_to_cover
 
 SHARES = st.floats(0.01, 0.99)
 
@@ -18,9 +18,11 @@ SHARES = st.floats(0.01, 0.99)
 @given(st.integers(0, 40), SHARES, SHARES)
 def test_the_place_is_that_of_the_definition(n, coverage, delta):
     place = place_to_cover(n, coverage, delta)
-    expected = reference.place_to_cover(n, coverage, delta)
+    expected = reference.find_covering_rank(n, coverage, delta)
     if place != expected:  # where the sum is delta up to rounding
-        fails = float(reference.covered_too_little(n, min(place, expected), coverage))
+        fails = float(
+            reference.compute_undercoverage_probability(n, min(place, expected), coverage)
+        )
         assert fails == pytest.approx(delta, rel=1e-12)
 
 
@@ -32,7 +34,10 @@ def test_it_covers_whatever_n_rows_are_drawn_from_a_few_values(n, coverage):
     for delta in (0.05, 0.3, 0.6):
         place = place_to_cover(n, coverage, delta)
         if place <= n:
-            assert reference.failures_of_place(probability, n, place, coverage) <= delta + 1e-12
+            assert (
+                reference.compute_failure_probability(probability, n, place, coverage)
+                <= delta + 1e-12
+            )
 
 
 @given(st.integers(1, 500), SHARES, SHARES, SHARES)
@@ -49,7 +54,7 @@ def test_places_rise_with_what_is_promised(n, coverage, more, delta):
 
 @given(SHARES, st.floats(1e-9, 0.9))
 def test_rows_to_cover_are_the_fewest(coverage, delta):
-    n = bounds.rows_to_cover(coverage, math.log(delta))
+    n = bounds.count_rows_to_cover(coverage, math.log(delta))
     assert place_to_cover(n, coverage, delta) == n
     assert n == 1 or place_to_cover(n - 1, coverage, delta) == n
 
@@ -71,12 +76,12 @@ def regions(sizes=(40, 3, 100), mass=(0.3, 0.3, 0.4)):
 
 def test_regions_are_covered_each_for_itself():
     value, region, mass = regions()
-    scores = Scores.of(value, region, mass)
-    reach = scores.reach(0.8, 0.05)
+    scores = Scores.from_rows(value, region, mass)
+    reach = scores.find_limits(0.8, 0.05)
     made = scores.certificates("leaf_band", 0.8, 0.05, ["a", "b", "c"])
     for r, certificate in enumerate(made):
         own = np.sort(value[region == r])
-        place = reference.place_to_cover(len(own), 0.8, 0.05 * mass[r])
+        place = reference.find_covering_rank(len(own), 0.8, 0.05 * mass[r])
         if place > len(own):
             assert certificate is None
             assert reach[r] == np.inf
@@ -92,19 +97,19 @@ def test_regions_are_covered_each_for_itself():
 
 
 def test_scores_go_through_a_pickle():
-    scores = Scores.of(*regions())
+    scores = Scores.from_rows(*regions())
     again = pickle.loads(pickle.dumps(scores))
     for name in ("value", "start", "mass"):
         np.testing.assert_array_equal(getattr(again, name), getattr(scores, name))
 
 
 def test_too_few_rows_say_how_many_are_needed():
-    scores = Scores.of(*regions((20,), (1.0,)))
+    scores = Scores.from_rows(*regions((20,), (1.0,)))
     with pytest.raises(ValueError, match=r"coverage=0.9 with delta=0.05 takes at least 29 rows"):
-        scores.reach(0.9, 0.05)
-    assert Scores.of(*regions((29,), (1.0,))).reach(0.9, 0.05) < np.inf
+        scores.find_limits(0.9, 0.05)
+    assert Scores.from_rows(*regions((29,), (1.0,))).find_limits(0.9, 0.05) < np.inf
     with pytest.raises(ValueError, match="at least 40 rows that certify a region, got 20"):
-        Scores.of(*regions((20, 19), (0.3, 0.3))).reach(0.9, 0.05)
+        Scores.from_rows(*regions((20, 19), (0.3, 0.3))).find_limits(0.9, 0.05)
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ import certree
 import reference
 from certree import CertifiedForestClassifier, CertifiedTreeClassifier, Grid
 from certree.certificates import Shift, conditional_guarantees, hold_out, hold_out_mean
-from certree.certificates.certificate import restored_certificate
+from certree.certificates.certificate import restore_certificate
 from certree.certificates.inequalities import bounds
-from certree.certificates.parts.answers import cell_parts, leaf_parts
+from certree.certificates.subsets.row_subsets import make_leaf_subsets, make_node_subsets
 from strategies import trees_and_stats
 
 DELTA = 0.05
@@ -58,7 +58,7 @@ def expect_limit(certificate, inside, wrong, level):
     errors = sum(bool(wrong[i]) for i in inside)
     assert certificate.n == len(inside)
     assert round(certificate.risk * certificate.n) == errors
-    expected = reference.largest_risk(errors, len(inside), level) if inside else 1.0
+    expected = reference.find_largest_risk(errors, len(inside), level) if inside else 1.0
     assert certificate.bound == pytest.approx(expected, abs=1e-9)
 
 
@@ -92,8 +92,8 @@ def test_gaps_are_an_upper_limit_less_a_lower_one():
     assert len(gaps) == 6
     for (one, other), certificate in gaps.items():
         first, second = ([wrong[i] for i in weigh if groups[i] == key] for key in (one, other))
-        highest = reference.largest_risk(sum(first), len(first), level)
-        lowest = 1 - reference.largest_risk(len(second) - sum(second), len(second), level)
+        highest = reference.find_largest_risk(sum(first), len(first), level)
+        lowest = 1 - reference.find_largest_risk(len(second) - sum(second), len(second), level)
         assert certificate.bound == pytest.approx(max(highest - lowest, 0), abs=1e-9)
         assert certificate.risk == pytest.approx(max(np.mean(first) - np.mean(second), 0))
         assert certificate.n == len(first) + len(second)
@@ -107,19 +107,20 @@ def test_leaves_and_cells_are_counted_by_walking(n_classes, selection):
     tree, grow = model.tree_, model.model_selection_.held.grow
     weigh, wrong = judged(model, X, y)
     paths = {
-        i: reference.path(tree, int(reference.apply(tree, X[i : i + 1])[0])) for i in range(len(y))
+        i: reference.find_path(tree, int(reference.apply(tree, X[i : i + 1])[0]))
+        for i in range(len(y))
     }
     grown = [1 + sum(v in paths[i] for i in grow) for v in range(tree.n_nodes)]
     promised, level = model.conditional_guarantees(["leaves", "cells"]), DELTA * mass_of(model)
 
-    leaves = reference.largest_cells_alike(tree, model.vote_.label)
+    leaves = reference.find_largest_nodes_of_one_label(tree, model.vote_.label)
     assert [*promised.leaves] == sorted(leaves)
     for v, certificate in promised.leaves.items():
         own = 1 - (1 - level) ** (grown[v] / sum(grown[u] for u in leaves))
         expect_limit(certificate, [i for i in weigh if v in paths[i]], wrong, own)
 
     assert [*promised.cells] == [*range(tree.n_nodes)]
-    splits = [len(reference.path(tree, v)) - 1 for v in range(tree.n_nodes)]
+    splits = [len(reference.find_path(tree, v)) - 1 for v in range(tree.n_nodes)]
     for v, certificate in promised.cells.items():
         beside = sum(grown[u] for u in range(tree.n_nodes) if splits[u] == splits[v])
         own = level * 2.0 ** -(splits[v] + 1) * grown[v] / beside
@@ -137,10 +138,10 @@ def test_rules_find_their_bounds():
 def test_levels_of_regions_use_at_most_delta(tree_and_stats, delta, nats):
     tree, stats = tree_and_stats
     no_rows = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=bool), nats
-    leaves = leaf_parts(tree, stats.n, stats.label, *no_rows)
+    leaves = make_leaf_subsets(tree, stats.n, stats.label, *no_rows)
     shares = [part.observed[1] for part in leaves.values()]
     assert math.prod((1 - delta) ** share for share in shares) >= (1 - delta) * (1 - 1e-12)
-    cells = cell_parts(tree, stats.n, *no_rows)
+    cells = make_node_subsets(tree, stats.n, *no_rows)
     levels = [math.exp(nats - part.complexity) for part in cells.values()]
     assert sum(levels) <= 1 + 1e-12
 
@@ -149,9 +150,9 @@ def test_levels_of_regions_use_at_most_delta(tree_and_stats, delta, nats):
 def test_every_leaf_of_the_tree_is_in_one_region(tree_and_stats):
     tree, stats = tree_and_stats
     ends = np.flatnonzero(tree.is_leaf).astype(np.int32)
-    parts = leaf_parts(tree, stats.n, stats.label, ends, np.zeros(len(ends), bool), 0.0)
+    parts = make_leaf_subsets(tree, stats.n, stats.label, ends, np.zeros(len(ends), bool), 0.0)
     assert sum(part.n for part in parts.values()) == len(ends)
-    assert [*parts] == sorted(reference.largest_cells_alike(tree, stats.label))
+    assert [*parts] == sorted(reference.find_largest_nodes_of_one_label(tree, stats.label))
 
 
 @given(
@@ -170,7 +171,7 @@ def test_leaf_bounds_are_binomial_limits_that_rise_with_errors(
     level = -math.expm1(share * math.log1p(-math.exp(log_delta - nats)))
     if level > 1e-12:
         assert bound == pytest.approx(
-            reference.largest_risk(errors, n, level) if n else 1.0, abs=1e-6
+            reference.find_largest_risk(errors, n, level) if n else 1.0, abs=1e-6
         )
     assert bound <= bounds.occam_leaf((errors + 1) / (n + 1), share, n + 1, nats, log_delta)
     assert bound >= bounds.occam_leaf(risk, 1.0, n, nats, log_delta)
@@ -235,7 +236,9 @@ def test_the_largest_error_of_a_source_nearby():
     certificate = hold_out(7, 121)
     near = certificate.nearby(kl=0.01)
     assert Shift("kl", 0.01).worst(0.1) == pytest.approx(0.1477, abs=5e-5)
-    assert near.bound == pytest.approx(reference.kl_inverse(certificate.bound, 0.01, 1), abs=1e-12)
+    assert near.bound == pytest.approx(
+        reference.invert_binary_kl(certificate.bound, 0.01, 1), abs=1e-12
+    )
     varied = certificate.nearby(total_variation=0.03)
     assert varied.bound == certificate.bound + 0.03
     assert certificate.nearby(total_variation=1).bound == 1
@@ -366,7 +369,7 @@ def test_a_class_or_group_without_weighing_rows_has_the_bound_1():
     assert (none.bound, none.n) == (1, 0)
     assert "0 held-out rows of group grows" in str(none)
     assert "(there are none; method: every_group)" in str(none)
-    assert restored_certificate(asdict(none)) == none
+    assert restore_certificate(asdict(none)) == none
     assert none.parts.confidence == 1
     assert none.n_samples_needed(0.1) > 0
 
@@ -581,21 +584,21 @@ def test_certificates_of_parts_go_through_files():
     found += [promised.mix([0.2, 0.3, 0.5]), promised.nearby(kl=0.1).mix([0.2, 0.3, 0.5])]
     for certificate in found:
         saved = json.loads(json.dumps(asdict(certificate)))
-        assert restored_certificate(saved) == certificate
+        assert restore_certificate(saved) == certificate
         assert certificate.at(0.01).bound >= certificate.bound
         assert certificate.at(0.05) == certificate
         assert re.search(r"at once, this classifier's error|this vote's error", str(certificate))
         with pytest.raises(ValueError, match="says at most"):
-            restored_certificate({**saved, "bound": certificate.bound / 2})
+            restore_certificate({**saved, "bound": certificate.bound / 2})
     for shift in ("kl", {"kind": "kl"}, {"kind": "far", "most": 1.0}, {"kind": "kl", "most": -1.0}):
         with pytest.raises(ValueError, match=r"shift must be|kind must be|kl must be"):
-            restored_certificate({**saved, "shift": shift})
+            restore_certificate({**saved, "shift": shift})
 
 
 def test_a_mix_in_a_file_must_be_whole():
     saved = asdict(fitted()[0].conditional_guarantees().mix([0.5, 0.5]))
     with pytest.raises(ValueError, match="three numbers for each part, got 5"):
-        restored_certificate({**saved, "observed": saved["observed"][:-1]})
+        restore_certificate({**saved, "observed": saved["observed"][:-1]})
 
 
 def test_groups_of_rows_have_sources_nearby_too():

@@ -12,11 +12,11 @@ from sklearn.utils.validation import column_or_1d
 from certree.interface.arrays import Float64, Int32, UInt64, to_array
 from certree.rows.columns import is_missing
 from certree.rows.folds import Indices
-from certree.rows.hashes import keys_of, mix, sample_hashes
+from certree.rows.hashes import compute_keys, hash_samples, mix
 from certree.rows.training import Training
 
 
-def query_numbers(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
+def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
     """Number the queries of n rows, 0, 1, ...
 
     Parameters
@@ -46,8 +46,8 @@ def query_numbers(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
             f"each row, but {found} of them was given"
         )
     if group is None:
-        return _of_names(n, to_array(f"qid{suffix}", qid), f"qid{suffix}")
-    return _of_sizes(n, to_array(f"group{suffix}", group), f"group{suffix}")
+        return _number_by_names(n, to_array(f"qid{suffix}", qid), f"qid{suffix}")
+    return _number_by_sizes(n, to_array(f"group{suffix}", group), f"group{suffix}")
 
 
 def expect_no_queries(group: Any, qid: Any) -> None:
@@ -57,7 +57,7 @@ def expect_no_queries(group: Any, qid: Any) -> None:
         raise ValueError(f"{name} takes X_val and y_val, which were not provided")
 
 
-def _of_sizes(n: int, sizes: NDArray[Any], name: str) -> Int32:
+def _number_by_sizes(n: int, sizes: NDArray[Any], name: str) -> Int32:
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
         raise ValueError(
             f"{name} must hold the sizes of queries, whole numbers >= 1, got {sizes!r}"
@@ -67,7 +67,7 @@ def _of_sizes(n: int, sizes: NDArray[Any], name: str) -> Int32:
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
 
-def _of_names(n: int, names: NDArray[Any], name: str) -> Int32:
+def _number_by_names(n: int, names: NDArray[Any], name: str) -> Int32:
     names = column_or_1d(names)
     if len(names) != n:
         raise ValueError(f"{name} must have shape ({n},), got {names.shape}")
@@ -80,7 +80,7 @@ def _of_names(n: int, names: NDArray[Any], name: str) -> Int32:
     return np.array([number.setdefault(one, len(number)) for one in values], dtype=np.int32)
 
 
-def expect_weights_of_queries(weight: Float64, query: Int32) -> None:
+def expect_equal_weights_in_queries(weight: Float64, query: Int32) -> None:
     """Refuse weights (n,) that differ within a query."""
     of_query = np.zeros(int(query.max()) + 1)
     of_query[query] = weight
@@ -88,7 +88,7 @@ def expect_weights_of_queries(weight: Float64, query: Int32) -> None:
         raise ValueError("sample_weight must be the same for all rows of a query")
 
 
-def of_queries(rows: Training, query: Int32) -> Training:
+def sort_by_query(rows: Training, query: Int32) -> Training:
     """Sort rows so that those of a query stand together, in an order that contents decide.
 
     Parameters
@@ -109,31 +109,31 @@ def of_queries(rows: Training, query: Int32) -> Training:
     ValueError
         If rows of a query differ in weight.
     """
-    indices, given = rows.sides.indices, rows.weight
+    indices, given = rows.split.indices, rows.weight
     if given is not None:
         weight = given
         if indices is not None:
             weight = np.zeros(len(query))
             weight[indices] = given
-        expect_weights_of_queries(weight, query)
+        expect_equal_weights_in_queries(weight, query)
     kept = query if indices is None else query[indices]
     order = np.argsort(kept, kind="stable")
     number = np.cumsum(np.diff(kept[order], prepend=-1) != 0) - 1
-    by_content = _by_content(rows.at(order), number)
+    by_content = _order_by_content(rows.take(order), number)
     same = np.diff(number[by_content], prepend=-1) != 0
-    made, numbers = rows.at(order[by_content]), (np.cumsum(same) - 1).astype(np.int32)
-    return replace(made, sides=replace(made.sides, groups=numbers))
+    made, numbers = rows.take(order[by_content]), (np.cumsum(same) - 1).astype(np.int32)
+    return replace(made, split=replace(made.split, groups=numbers))
 
 
-def _by_content(rows: Training, number: Indices) -> Indices:
+def _order_by_content(rows: Training, number: Indices) -> Indices:
     """An order of rows in which queries stay together; alike are only rows or queries that are."""
-    hashes = sample_hashes(*rows.features.parts, rows.y, order=rows.draw_order)
+    hashes = hash_samples(*rows.features.tables, rows.y, order=rows.draw_order)
     # The unit of weights means nothing, so they are in no hash.
     weight = np.zeros(len(number)) if rows.weight is None else rows.weight
-    return np.lexsort((hashes, number, weight, _summed(mix(hashes), number)[number]))
+    return np.lexsort((hashes, number, weight, _sum_by_group(mix(hashes), number)[number]))
 
 
-def group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | None) -> UInt64:
+def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | None) -> UInt64:
     """Compute keys by which whole groups of rows are drawn, wherever their rows stand.
 
     Parameters
@@ -150,11 +150,11 @@ def group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | None) -> U
     -------
     ndarray of uint64, shape (n_groups,)
     """
-    total = None if weight is None else _told_apart(hashes, group, weight)
-    return keys_of(_summed(mix(hashes), group), total)
+    total = None if weight is None else _sum_weights_by_group(hashes, group, weight)
+    return compute_keys(_sum_by_group(mix(hashes), group), total)
 
 
-def _told_apart(hashes: UInt64, group: NDArray[Any], weight: Float64) -> Float64:
+def _sum_weights_by_group(hashes: UInt64, group: NDArray[Any], weight: Float64) -> Float64:
     """Compute a sum of weights for each group, which also tells which of its rows weighs how much.
 
     Rows add up in an order that they tell themselves, so that equal groups have the same bits.
@@ -164,7 +164,7 @@ def _told_apart(hashes: UInt64, group: NDArray[Any], weight: Float64) -> Float64
     return np.bincount(group[order], factor * weight[order]).astype(np.float64)
 
 
-def _summed(hashes: UInt64, number: NDArray[Any]) -> UInt64:
+def _sum_by_group(hashes: UInt64, number: NDArray[Any]) -> UInt64:
     """The sum of each query, (n_queries,); it does not matter where its rows stand."""
     total = np.zeros(int(number.max()) + 1, dtype=np.uint64)
     np.add.at(total, number, hashes)

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import score_nodes
-from certree.certificates.certificate import Certificate, certificate_of, log_chance
-from certree.certificates.inequalities.bounds import order_place, rows_to_cover
+from certree.certificates.calibration_set import HeldOut
+from certree.certificates.certificate import Certificate, compute_certificate, compute_log_delta
+from certree.certificates.inequalities.bounds import count_rows_to_cover, find_order_statistic
 from certree.certificates.priors import count_prior
-from certree.certificates.weighing import HeldOut
 from certree.interface.arrays import (
     MAX_EXACT_INTEGER,
     ArrayRecord,
@@ -72,19 +72,19 @@ def place_to_cover(n: int, coverage: float, delta: float | None) -> int:
 
     Examples
     --------
-    >>> from certree.certificates.parts import place_to_cover
+    >>> from certree.certificates.subsets import place_to_cover
     >>> place_to_cover(100, 0.9, 0.05), place_to_cover(100, 0.9, None), place_to_cover(28, 0.9, 0.05)
     (96, 91, 29)
     """
     if not 0 <= n <= MAX_EXACT_INTEGER:
         raise ValueError(f"n must be a number of rows, at most 2**53, got {n!r}")
-    expect_coverage(coverage)
+    check_coverage(coverage)
     if delta is None:
         return math.ceil((int(n) + 1) * coverage * (1 - 1e-12))
-    return order_place(int(n), float(coverage), log_chance(delta))
+    return find_order_statistic(int(n), float(coverage), compute_log_delta(delta))
 
 
-def expect_coverage(coverage: Any) -> None:
+def check_coverage(coverage: Any) -> None:
     """Check a share of new rows."""
     if not 0 < coverage < 1:
         raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}")
@@ -131,13 +131,13 @@ class Scores(ArrayRecord):
             raise ValueError("value must ascend in every region")
 
     @classmethod
-    def of(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:
+    def from_rows(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:
         """Put scores of rows of several regions in order."""
         order = np.lexsort((value, region))
         start = np.searchsorted(region[order], np.arange(len(mass) + 1))
         return cls(value[order], start.astype(np.int64), mass)
 
-    def reach(self, coverage: float, delta: float) -> Float64:
+    def find_limits(self, coverage: float, delta: float) -> Float64:
         """How far to go in each region, (R,); infinitely far in one of too few rows.
 
         Raises
@@ -147,8 +147,8 @@ class Scores(ArrayRecord):
         """
         places, sizes = self._places(coverage, delta), np.diff(self.start).tolist()
         if all(place > n for place, n in zip(places, sizes, strict=True)):
-            levels = (log_chance(delta) + np.log(self.mass)).tolist()
-            needed = min(rows_to_cover(coverage, level) for level in levels)
+            levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
+            needed = min(count_rows_to_cover(coverage, level) for level in levels)
             raise ValueError(
                 f"coverage={coverage!r} with delta={delta!r} takes at least {needed:,} rows that "
                 f"certify{' a region' if len(sizes) > 1 else ''}, got {max(sizes):,}"
@@ -165,7 +165,7 @@ class Scores(ArrayRecord):
     ) -> tuple[Certificate | None, ...]:
         """What holds at once of all regions, by their names; None where one goes infinitely far.
 
-        How the rows were drawn, `how_drawn` says.
+        How the rows were drawn, `get_sampling_facts` says.
         """
         made: list[Certificate | None] = []
         for region, place in enumerate(self._places(coverage, delta)):
@@ -179,15 +179,17 @@ class Scores(ArrayRecord):
             # Counted by places, not by scores: where some are tied, fewer may lie outside by chance.
             observed = ((n - place) / n,)
             entries = method, observed, n, nats, delta, 1.0
-            made.append(certificate_of(*entries, risk=outside, part=parts[region], **drawn))
+            made.append(compute_certificate(*entries, risk=outside, part=parts[region], **drawn))
         return tuple(made)
 
     def _places(self, coverage: float, delta: float) -> list[int]:
         """The place in each region, from 1 on; one more than it has scores: none of them serves."""
-        expect_coverage(coverage)
-        levels = (log_chance(delta) + np.log(self.mass)).tolist()
+        check_coverage(coverage)
+        levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
         sizes = np.diff(self.start).tolist()
-        return [order_place(n, coverage, level) for n, level in zip(sizes, levels, strict=True)]
+        return [
+            find_order_statistic(n, coverage, level) for n, level in zip(sizes, levels, strict=True)
+        ]
 
     def _at(self, region: int, place: int) -> float:
         first, end = self.start[region : region + 2].tolist()
@@ -222,7 +224,7 @@ class PredictionIntervals(ArrayRecord):
         for name, values in (("scale", scale), ("region", region)):
             object.__setattr__(self, name, values)
 
-    def of(self, tree: Tree) -> Self:
+    def check_tree(self, tree: Tree) -> Self:
         """Check that the bands belong to a tree of this size, and return them."""
         expect_nodes(len(self.scale), tree)
         return self
@@ -231,7 +233,7 @@ class PredictionIntervals(ArrayRecord):
         """Scores of rows whose targets lie so far off, by the leaves that they reach."""
         with np.errstate(over="ignore"):  # a row that lies infinitely far off is in no band
             value = off / self.scale[leaf]
-        return Scores.of(value, self.region[leaf], mass)
+        return Scores.from_rows(value, self.region[leaf], mass)
 
     def half_width(self, leaf: Int32, reach: Float64) -> Float64:
         """Half the width of the band in each of some leaves, in units of the target."""
@@ -240,7 +242,7 @@ class PredictionIntervals(ArrayRecord):
         return half
 
 
-def leaf_regions(
+def merge_leaves_into_regions(
     tree: Tree,
     pruning: NodeWeights,
     rows: Float64,
@@ -273,12 +275,12 @@ def leaf_regions(
     total = float(rows[0])
     inner = np.flatnonzero((reached(tree, pruning) == 1) & (pruning.weight == 0))
     splits = np.zeros(tree.n_nodes, dtype=bool)
-    log_delta = log_chance(delta)
+    log_delta = compute_log_delta(delta)
     for node in inner.tolist():
         children = rows[tree.left[node] : tree.left[node] + 2]
         # A level below half of its share leaves room for the one row more that each region counts.
         levels = log_delta + np.log(np.maximum(children, 0.5) / (2 * total))
-        needed = np.array([rows_to_cover(coverage, level) for level in levels.tolist()])
+        needed = np.array([count_rows_to_cover(coverage, level) for level in levels.tolist()])
         splits[node] = (children * n_weighing >= _SPARE * needed * total).all()
     kept = make_pruning(tree, splits & (tree.left != LEAF))
     leaves = np.flatnonzero(kept.weight == 1)
@@ -294,7 +296,7 @@ def leaf_regions(
 _SMOOTHING = 1.0
 
 
-def class_scores(held: HeldOut) -> Float64:
+def compute_class_scores(held: HeldOut) -> Float64:
     """1 less the share of every class in every cell, (m, K), by the training samples alone.
 
     All prunings vote by the posterior that stops where training samples are few: a single one, or
@@ -306,7 +308,7 @@ def class_scores(held: HeldOut) -> Float64:
     return score
 
 
-def scores_of_truth(
+def sort_truth_scores(
     score: Float64,
     code: NDArray[np.intp],
     is_worst: NDArray[np.bool_] | None = None,
@@ -334,5 +336,5 @@ def scores_of_truth(
     if is_worst is not None:
         value[is_worst] = np.inf
     if not per_class:
-        return Scores.of(value, np.zeros_like(code), np.ones(1))
-    return Scores.of(value[known], code[known], np.full(n_classes, 1 / n_classes))
+        return Scores.from_rows(value, np.zeros_like(code), np.ones(1))
+    return Scores.from_rows(value[known], code[known], np.full(n_classes, 1 / n_classes))

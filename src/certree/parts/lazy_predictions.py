@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.extras import import_extra
-from certree.rows.elsewhere import lies_on_cluster
+from certree.rows.out_of_core import is_dask_collection
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def answers_collections(method: Method) -> Method:
+def support_dask_collections(method: Method) -> Method:
     """Let a method that predicts each row of X return a lazy collection for a collection of Dask.
 
     The signature stays as it is: X may be passed by position or by keyword.
@@ -23,7 +23,7 @@ def answers_collections(method: Method) -> Method:
 
     @wraps(method)
     def answered(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-        if not lies_on_cluster(X):
+        if not is_dask_collection(X):
             return method(self, X, *args, **kwargs)
         if args or any(value is not None for name, value in kwargs.items() if name != "n_iter"):
             raise ValueError(

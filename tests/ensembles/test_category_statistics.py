@@ -10,11 +10,11 @@ from sklearn.metrics import log_loss, r2_score
 
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
-from certree.ensembles import many_levels
+from certree.ensembles import category_statistics
 from certree.ensembles.losses import LogLoss, SquaredLoss
 from certree.ensembles.rounds import Settings, advance, started
 from certree.grow import BinnedGrower, Bins
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 from certree.rows.folds import Fold
 from certree.tree import Trees
 from weight_units import expect_no_unit
@@ -49,16 +49,16 @@ def a_run(X, y, target="two", weight=None, **options):
     """A run before its first round; the first feature holds categories."""
     loss = {"two": LogLoss(), "three": LogLoss(3), "numbers": SquaredLoss()}[target]
     category = np.arange(X.shape[1]) == 0
-    grower = BinnedGrower(Bins.of(X, category), max_leaves=8, **options)
+    grower = BinnedGrower(Bins.from_table(X, category), max_leaves=8, **options)
     settings = Settings(loss, 0.1, 1.0, (1.0,), 0.7, votes=True)
-    return started(settings, grower, FeatureColumns((X,)), y, weight, (6,), 0)[0]
+    return started(settings, grower, DenseFeatures((X,)), y, weight, (6,), 0)[0]
 
 
 def seen_in(run):
     """What the rows of a run see, (n_columns, n), where each bin has one value."""
     bins, columns = run.bins, []
     for j in range(bins.n_features - run.statistics.n_columns, bins.n_features):
-        low, high = bins.ends(j)
+        low, high = bins.bin_ranges(j)
         np.testing.assert_array_equal(low, high)
         columns.append(np.append(low, [np.nan] * (256 - len(low)))[bins.codes[j]])
     return np.array(columns)
@@ -66,7 +66,7 @@ def seen_in(run):
 
 def without(monkeypatch):
     """Grow trees without statistics of levels."""
-    monkeypatch.setattr(many_levels, "FEW_LEVELS", 10**9)
+    monkeypatch.setattr(category_statistics, "MAX_SET_CATEGORIES", 10**9)
 
 
 # -- what rows see ---------------------------------------------------------------------------------
@@ -85,15 +85,15 @@ def test_statistics_are_those_of_the_reference(target, n, n_judging, weighted, s
     of, n_training = of.with_statistics(), n - n_judging
     weight = np.ones(n) if of.weight is None else of.weight
     targets = [of.y] if target != "three" else [1.0 * (of.y == k) for k in range(3)]
-    place, n_levels = of.many.place[0], len(of.many.levels[0])
-    (rows, *of_targets), (n_seen, *means_seen) = of.statistics.of_level, seen_in(of)
+    place, n_levels = of.many.indices[0], len(of.many.categories[0])
+    (rows, *of_targets), (n_seen, *means_seen) = of.statistics.category_values, seen_in(of)
     known = [weight[:n_training][place[:n_training] == k].sum() for k in range(n_levels)]
     np.testing.assert_allclose(rows, known, rtol=1e-11)
     trained = np.append(known, np.nan)[place[:n_training]]
     np.testing.assert_allclose(n_seen[:n_training], trained, rtol=1e-11)
     expect_nearest(n_seen, rows, place, n_training)
     for one, means, seen in zip(targets, of_targets, means_seen, strict=True):
-        known = reference.level_means(
+        known = reference.compute_category_means(
             place.tolist(), n_levels, one[:n_training], weight[:n_training], of.keys
         )
         np.testing.assert_allclose(means, known[0], rtol=0, atol=1e-11)
@@ -117,13 +117,13 @@ def test_those_that_judge_have_no_part_in_what_rows_see():
     one, other = (each.fold(fold).with_statistics() for each in (run, turned))
     np.testing.assert_array_equal(one.bins.codes, other.bins.codes)
     np.testing.assert_array_equal(seen_in(one), seen_in(other))
-    np.testing.assert_array_equal(one.statistics.of_level, other.statistics.of_level)
+    np.testing.assert_array_equal(one.statistics.category_values, other.statistics.category_values)
 
 
 def in_bins(seen, n_rows):
     """The bin of each row that sees these numbers, so many rows each."""
     rows = np.repeat(seen.ravel(), n_rows.ravel())
-    return np.searchsorted(many_levels._edges(seen, n_rows), rows), rows
+    return np.searchsorted(category_statistics._choose_edges(seen, n_rows), rows), rows
 
 
 @pytest.mark.parametrize("n_levels", [40, 400])
@@ -132,14 +132,14 @@ def test_bins_are_those_of_a_column_of_what_rows_see(n_levels):
     seen, n_rows = random.normal(size=(n_levels, 5)), random.integers(0, 9, (n_levels, 5))
     seen[-1] = np.nan
     found, rows = in_bins(seen, n_rows)
-    known = Bins.of(rows[:, None]).column(0)
+    known = Bins.from_table(rows[:, None]).column(0)
     lacking = np.isnan(rows)
     np.testing.assert_array_equal(known == 255, lacking)
     np.testing.assert_array_equal(found[~lacking], known[~lacking])
 
 
 def test_bins_of_many_rows_hold_about_as_many_each(monkeypatch):
-    monkeypatch.setattr(many_levels, "EDGE_ROWS", 5000)
+    monkeypatch.setattr(category_statistics, "EDGE_ROWS", 5000)
     random = np.random.default_rng(0)
     n_rows = random.integers(1, 40, (300, 5))
     found, rows = in_bins(random.normal(size=(300, 5)), n_rows)
@@ -169,12 +169,16 @@ def test_levels_differ_where_those_of_the_reference_do():
     for _ in range(1000):
         place = random.integers(0, 4, 12).astype(np.int32)
         weight, y = random.uniform(0.5, 2.0, 12), random.normal(size=12) + place
-        rows = many_levels.RowsWithLevels(
-            many_levels.Target(y, 1, weight), place[None], np.arange(12, dtype=np.uint64)
+        rows = category_statistics.CategoryRows(
+            category_statistics.CategoryTarget(y, 1, weight),
+            place[None],
+            np.arange(12, dtype=np.uint64),
         )
-        known = many_levels.KnownLevels.of(lambda f, *given, r=rows: f(r, *given), (4,))
-        told.append(known.differ(0))
-        assert told[-1] == reference.levels_differ(place.tolist(), y, weight)
+        known = category_statistics.CategoryTotals.compute(
+            lambda f, *given, r=rows: f(r, *given), (4,)
+        )
+        told.append(known.has_signal(0))
+        assert told[-1] == reference.do_categories_differ(place.tolist(), y, weight)
     assert 0.1 < np.mean(told) < 0.9
 
 
@@ -187,7 +191,7 @@ def test_few_levels_many_classes_and_chance_have_no_statistics():
     noise = np.random.default_rng(0).integers(0, 2, 400)
     assert a_run(X, noise).many is None
     assert a_run(X, np.zeros(400)).many is None
-    assert len(many_levels.Target(np.arange(6.0), 6, None).columns()) == 0
+    assert len(category_statistics.CategoryTarget(np.arange(6.0), 6, None).make_columns()) == 0
 
 
 # -- sets instead of statistics --------------------------------------------------------------------
@@ -195,9 +199,9 @@ def test_few_levels_many_classes_and_chance_have_no_statistics():
 
 def leaf_of(tree, row, many, means, p):
     """Leaf of a row in a tree of p features that cuts by statistics as well."""
-    levels = many.levels[0].tolist()
+    levels = many.categories[0].tolist()
     level = levels.index(row[0]) if row[0] in levels else None
-    lacking = (many.place == len(levels)).any()
+    lacking = (many.indices == len(levels)).any()
     v = 0
     while tree.left[v] != -1:
         mean, threshold = tree.feature[v] - p, tree.threshold[v]
@@ -205,7 +209,7 @@ def leaf_of(tree, row, many, means, p):
             left = reference.goes_left(tree, v, row)
         else:
             new = tree.missing_left[v] if lacking else threshold >= 0
-            left = reference.level_goes_left(level, means[mean].tolist(), threshold, new)
+            left = reference.does_category_go_left(level, means[mean].tolist(), threshold, new)
         v = tree.left[v] + (not left)
     return v
 
@@ -224,7 +228,9 @@ def test_sets_send_rows_where_statistics_do(target, missing):
     rows = np.vstack([X[:40], [[np.nan, 0, 0, 0], [1000, 0, 0, 0]]])
     leaves = grown.find_leaves(rows, 1)
     for found, tree, root in zip(leaves, trees, trees.root, strict=True):
-        known = [root + leaf_of(tree, row, run.many, run.statistics.of_level, p) for row in rows]
+        known = [
+            root + leaf_of(tree, row, run.many, run.statistics.category_values, p) for row in rows
+        ]
         assert found.tolist() == known
 
 
@@ -235,7 +241,7 @@ def test_every_cut_by_statistics_divides_the_levels():
     for feature, threshold in product((p, p + 1), (-1e4, 1e4)):
         columns = [feature, 0, 0], [threshold, 0, 0], [1, -1, -1], [1, 1, 1], p + 2
         stump = Trees(*columns, value=np.zeros((3, 1)))
-        leaves = run.statistics.as_sets(stump).find_leaves(X, 1)[0]
+        leaves = run.statistics.replace_by_category_sets(stump).find_leaves(X, 1)[0]
         assert sorted(set(leaves.tolist())) == [1, 2]
 
 
@@ -304,7 +310,7 @@ def test_groups_and_slopes_hold():
     for number in range(12):
         tree = model.trees_.tree(number)
         for leaf in np.flatnonzero(tree.is_leaf):
-            above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+            above = {int(tree.feature[v]) for v in reference.find_path(tree, leaf)[:-1]}
             assert any(above <= set(group) for group in groups)
     row = np.repeat(X[:1], 50, axis=0)
     row[:, 1] = np.linspace(-3, 3, 50)
@@ -328,7 +334,7 @@ def test_statistics_serve_new_rows(monkeypatch):
 def test_levels_that_tell_nothing_cost_nothing(monkeypatch):
     """Even where their means are taken, as if they differed."""
     losses = []
-    monkeypatch.setattr(many_levels, "_DEVIATIONS", -1e9)
+    monkeypatch.setattr(category_statistics, "_DEVIATIONS", -1e9)
     for seed in range(4):
         random = np.random.default_rng(seed)
         X, _ = effects(4000, 300, seed=seed)
@@ -344,14 +350,14 @@ def test_new_rows_see_what_is_known_of_their_level(missing):
     X, y = effects(missing=missing)
     run = a_run(X, y).with_statistics()
     statistics = run.statistics
-    (levels,), frequency, mean = statistics.levels, *statistics.of_level
+    (levels,), frequency, mean = statistics.categories, *statistics.category_values
     new = np.array(
         [[levels[0], 0, 0, 0], [levels[-1], 0, 0, 0], [1000, 0, 0, 0], [np.nan, 0, 0, 0]]
     )
     expected = np.array([frequency[[0, -1]], mean[[0, -1]]]).T
     unknown = np.nan if missing else 0.0
     np.testing.assert_array_equal(
-        statistics.seen_by(new), [*expected, [unknown, unknown], [np.nan, np.nan]]
+        statistics.encode_new_rows(new), [*expected, [unknown, unknown], [np.nan, np.nan]]
     )
 
 

@@ -17,7 +17,7 @@ _NUMBERS, _TIMES = "biuf", "mM"
 _MOST_FEATURES = 2**24
 
 
-def stored_features(model: Any) -> dict[str, Any]:
+def store_features(model: Any) -> dict[str, Any]:
     """What a file holds of the features."""
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
@@ -33,19 +33,19 @@ def stored_features(model: Any) -> dict[str, Any]:
     }
 
 
-def restored_features(stored: StoredState) -> dict[str, Any]:
+def restore_features(stored: StoredState) -> dict[str, Any]:
     """The fitted attributes that speak of features, by their names."""
     p = stored.get_integer("n_features", 1, _MOST_FEATURES)
-    categories, names = _categories(stored, p), stored["feature_names"]
+    categories, names = _restore_categories(stored, p), stored["feature_names"]
     learned: dict[str, Any] = {"n_features_in_": p, "categories_": categories}
     if "effective_sample_size" in stored:
         learned["effective_sample_size_"] = stored.get_number("effective_sample_size", 0, np.inf)
     if "n_outputs" in stored:
         learned["n_outputs_"] = stored.get_integer("n_outputs", 2, _MOST_FEATURES)
-    return learned if names is None else {**learned, "feature_names_in_": _names(names, p)}
+    return learned if names is None else {**learned, "feature_names_in_": _restore_names(names, p)}
 
 
-def _categories(stored: StoredState, n_features: int) -> Categories | None:
+def _restore_categories(stored: StoredState, n_features: int) -> Categories | None:
     names, digested = stored["categories"], []
     if "digested_categories" in stored:
         digested = stored["digested_categories"]
@@ -61,7 +61,7 @@ def _categories(stored: StoredState, n_features: int) -> Categories | None:
             raise ValueError(f"categories must be all strings or all numbers, got {known!r}")
         if known is not None and len(set(known)) != len(known):
             raise ValueError(f"categories must be distinct, got {known!r}")
-    if not isinstance(digested, list) or not all(_has_texts(names, j) for j in digested):
+    if not isinstance(digested, list) or not all(_is_text_feature(names, j) for j in digested):
         raise ValueError(f"digested_categories must be features of texts, got {digested!r}")
     if sorted(set(digested)) != digested:
         raise ValueError(f"digested_categories must be ascending and distinct, got {digested!r}")
@@ -69,26 +69,26 @@ def _categories(stored: StoredState, n_features: int) -> Categories | None:
     return Categories(kept, tuple(digested))
 
 
-def _has_texts(names: list[Any], j: Any) -> bool:
+def _is_text_feature(names: list[Any], j: Any) -> bool:
     """Whether there is a j-th feature, and it has categories that are texts."""
     is_feature = type(j) is int and 0 <= j < len(names)
     return is_feature and bool(names[j]) and isinstance(names[j][0], str)
 
 
-def _names(names: Any, n_features: int) -> NDArray[Any]:
+def _restore_names(names: Any, n_features: int) -> NDArray[Any]:
     known = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not known or len(names) != n_features or len(set(names)) != len(names):
         raise ValueError(f"expected {n_features} different feature names, got {names!r}")
     return np.array(names, dtype=object)
 
 
-def stored_classes(model: Any) -> dict[str, Any]:
+def store_classes(model: Any) -> dict[str, Any]:
     """What a file holds of the classes, of several targets of each, and of the rows of the fit."""
     hashes, several = model.sample_hashes_, isinstance(model.classes_, list)
     names = [f"classes.{k}" for k in range(len(model.classes_))] if several else ["classes"]
     stored: dict[str, Any] = {}
     for name, classes in zip(names, model.classes_ if several else [model.classes_], strict=True):
-        stored |= _stored_classes(name, np.asarray(classes))
+        stored |= _store_class_array(name, np.asarray(classes))
     counts = getattr(model, "_sample_counts", None)
     if hashes is not None and counts is not None:
         stored |= {f"sample_counts.{name}": of for name, of in counts.to_stored().items()}
@@ -99,7 +99,7 @@ def stored_classes(model: Any) -> dict[str, Any]:
     }
 
 
-def _stored_classes(name: str, classes: NDArray[Any]) -> dict[str, Any]:
+def _store_class_array(name: str, classes: NDArray[Any]) -> dict[str, Any]:
     """An array of numbers or strings, and the type that they have."""
     dtype = classes.dtype
     if dtype.kind == "O":
@@ -112,7 +112,7 @@ def _stored_classes(name: str, classes: NDArray[Any]) -> dict[str, Any]:
     return {name: stored, f"{name}.dtype": dtype.str}
 
 
-def restored_classes(stored: StoredState) -> dict[str, Any]:
+def restore_classes(stored: StoredState) -> dict[str, Any]:
     """The fitted attributes that speak of classes, by their names."""
     hashes, counts = None, None
     if stored["n_sample_hashes"] is not None:
@@ -124,15 +124,15 @@ def restored_classes(stored: StoredState) -> dict[str, Any]:
             counts = RepeatCounts.from_stored(stored.get_section("sample_counts"), hashes)
     of_rows = {"sample_hashes_": hashes, "_sample_counts": counts}
     if "n_outputs" not in stored:
-        classes = _classes(stored["classes"], stored["classes.dtype"])
+        classes = _restore_class_array(stored["classes"], stored["classes.dtype"])
         return {"classes_": classes, "n_classes_": len(classes), **of_rows}
     names = [f"classes.{k}" for k in range(stored.get_integer("n_outputs", 2, _MOST_FEATURES))]
-    of_each = [_classes(stored[name], stored[f"{name}.dtype"]) for name in names]
+    of_each = [_restore_class_array(stored[name], stored[f"{name}.dtype"]) for name in names]
     n_classes = [len(classes) for classes in of_each]
     return {"classes_": of_each, "n_classes_": n_classes, **of_rows}
 
 
-def _classes(given: Any, name: Any) -> NDArray[Any]:
+def _restore_class_array(given: Any, name: Any) -> NDArray[Any]:
     dtype = np.dtype(name) if isinstance(name, str) else np.dtype("V")
     if dtype.kind not in f"{_NUMBERS}{_TIMES}UO":
         raise ValueError(f"classes must be numbers, booleans, strings or dates, got type {name!r}")

@@ -24,18 +24,18 @@ from certree.interface.arrays import (
     to_array,
 )
 from certree.interface.threads import get_n_threads
-from certree.rows.categories import categorical_mask
-from certree.rows.draw_order import sums_of_codes
-from certree.rows.features import FeatureColumns
+from certree.rows.categories import make_categorical_mask
+from certree.rows.draw_order import sum_encoded_table
+from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices
-from certree.rows.relative_weights import relative_weights
+from certree.rows.relative_weights import compute_relative_weights
 
 MaxDepth = int | Literal["log"] | None
 MonotonicCst = ArrayLike | Mapping[str, int] | None
-Slopes = NDArray[np.int8] | None
+MonotonicSigns = NDArray[np.int8] | None
 
 # The core counts depth in int32 and adds the length of a run to it.
-DEEPEST = 2**30
+MAX_DEPTH = 2**30
 
 
 class GrowthSettings(Protocol):
@@ -46,7 +46,7 @@ class GrowthSettings(Protocol):
         """Depth at which cells are leaves."""
 
     @property
-    def slopes(self) -> Slopes:
+    def slopes(self) -> MonotonicSigns:
         """See `TrainingSamples`."""
 
     @property
@@ -86,7 +86,7 @@ class TrainingSamples:
         Number of threads; None is one, -1 all. A tree does not depend on it.
     whole, indices
         The rows of which these are a part, and which of them; None if they are no part.
-    asked_order : callable, or None
+    compute_feature_order : callable, or None
         Gives `feature_order`; None: the rows themselves do.
     """
 
@@ -95,12 +95,12 @@ class TrainingSamples:
     weight: Float64 | None = None
     max_depth: MaxDepth = None
     categorical: NDArray[np.bool_] | None = None
-    slopes: Slopes = None
+    slopes: MonotonicSigns = None
     random_state: int | RandomState | None = None
     n_jobs: int | None = None
     whole: TrainingSamples | None = None
     indices: Indices | None = None
-    asked_order: Callable[[], Int32] | None = None
+    compute_feature_order: Callable[[], Int32] | None = None
     _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -121,8 +121,8 @@ class TrainingSamples:
             raise ValueError(
                 f"X must have at least one row and one feature, got shape {rows.shape}"
             )
-        mask = categorical_mask(categorical_features, rows.shape[1], names)
-        slopes = slopes_of(monotonic_cst, rows.shape[1], names)
+        mask = make_categorical_mask(categorical_features, rows.shape[1], names)
+        slopes = check_monotonic_cst(monotonic_cst, rows.shape[1], names)
         target = _target(y, len(rows))
         weight = check_row_weights(sample_weight, len(rows))
         if weight is not None:
@@ -137,12 +137,12 @@ class TrainingSamples:
     def on_bins(self, max_bins: int) -> Bins:
         """Put these rows into bins, whose edges are those of the whole."""
         bins = (self.whole or self)._bins_of_all(max_bins)
-        return bins if self.indices is None else bins.at(self.indices)
+        return bins if self.indices is None else bins.select_rows(self.indices)
 
     def _bins_of_all(self, max_bins: int) -> Bins:
         if max_bins not in self._bins:
-            self._bins[max_bins] = Bins.of(
-                FeatureColumns((self.X,)),
+            self._bins[max_bins] = Bins.from_table(
+                DenseFeatures((self.X,)),
                 self.categorical,
                 max_bins=max_bins,
                 n_jobs=self.n_jobs,
@@ -155,9 +155,11 @@ class TrainingSamples:
         """In which order features are looked at and drawn, (p,), as all rows of the whole tell."""
         if self.whole is not None:
             return self.whole.feature_order
-        if self.asked_order is not None:
-            return self.asked_order()
-        return sums_of_codes(self.X, self.y, self.categorical, get_n_threads(self.n_jobs)).order()
+        if self.compute_feature_order is not None:
+            return self.compute_feature_order()
+        return sum_encoded_table(
+            self.X, self.y, self.categorical, get_n_threads(self.n_jobs)
+        ).order_columns()
 
     def part(self, indices: Indices) -> TrainingSamples:
         """Select some of these rows."""
@@ -218,7 +220,7 @@ class TrainingSamples:
         """Weights in a unit of their own; None: all are equal."""
         if self.weight is None:
             return None
-        weight = relative_weights(self.weight)
+        weight = compute_relative_weights(self.weight)
         return None if (weight == weight[0]).all() else weight
 
     @property
@@ -237,21 +239,21 @@ class TrainingSamples:
     @property
     def depth_limit(self) -> int:
         """Depth at which cells are leaves."""
-        return limit_of_depth(self.max_depth, int(self.given.shape[1]), len(self))
+        return resolve_max_depth(self.max_depth, int(self.given.shape[1]), len(self))
 
 
-def limit_of_depth(depth: Any, p: int, n: int) -> int:
+def resolve_max_depth(depth: Any, p: int, n: int) -> int:
     """Depth at which cells are leaves, of n rows of p features."""
     if depth is None:
-        return DEEPEST
+        return MAX_DEPTH
     if isinstance(depth, str) and depth == "log":
-        return min(DEEPEST, p * int(np.log(max(n, 1.0))))
+        return min(MAX_DEPTH, p * int(np.log(max(n, 1.0))))
     if not isinstance(depth, Integral) or depth < 0:
         raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
-    return min(DEEPEST, int(depth))
+    return min(MAX_DEPTH, int(depth))
 
 
-def number_of_features(given: Any, p: int) -> int | None:
+def resolve_max_features(given: Any, p: int) -> int | None:
     """How many of p features are looked at, in scikit-learn's convention; None: all."""
     if given is None:
         return None
@@ -260,7 +262,7 @@ def number_of_features(given: Any, p: int) -> int | None:
     return min(p, int(given)) if isinstance(given, Integral) else max(1, int(given * p))
 
 
-def expect_counts(y: NDArray[Any], *, are_all: bool = True) -> None:
+def expect_poisson_targets(y: NDArray[Any], *, are_all: bool = True) -> None:
     """Refuse targets that have no Poisson deviance, in scikit-learn's words.
 
     Parameters
@@ -287,7 +289,7 @@ def expect_counts(y: NDArray[Any], *, are_all: bool = True) -> None:
         )
 
 
-def number_of_rows(name: str, given: Any, least: int, n: float) -> float:
+def resolve_row_count(name: str, given: Any, least: int, n: float) -> float:
     """How many of n rows a parameter means, `least` at least: a number, or a share rounded up.
 
     Shares lie between 0 and 1; where 1 row is too few, 1.0 is a share, too, and numbers need not be
@@ -318,7 +320,9 @@ def _target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
     return target
 
 
-def slopes_of(monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None) -> Slopes:
+def check_monotonic_cst(
+    monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None
+) -> MonotonicSigns:
     """Constraints as a column of -1, 0 and 1, (p,); None if there are none."""
     if monotonic_cst is None:
         return None

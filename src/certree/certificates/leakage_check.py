@@ -11,30 +11,30 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from certree.certificates.certificate import Matches
-from certree.certificates.inequalities.good_turing import expected_matches, most_matches
+from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
 from certree.interface.arrays import UInt64, find_positions, to_array
-from certree.rows.columns import frame_of, given_values
+from certree.rows.columns import as_data_frame, copy_raw_values
 from certree.rows.duplicates import (
     QUESTION,
-    AlikeRows,
     Duplicates,
-    allowed_repeats,
-    count_as_worst,
+    RowHasher,
     count_worst,
-    distinct_rows,
-    first_of,
+    decide_worst_case,
+    find_first_equal_keys,
+    get_allowed_repeats,
+    merge_copies,
 )
 from certree.rows.folds import Indices
-from certree.rows.hashes import RowHashes, distinct, known_rows, sample_hashes
-from certree.rows.repeat_counts import RepeatCounts, hash_rows_of_table
-from certree.rows.training import other_class
+from certree.rows.hashes import RowHashes, find_known_rows, hash_samples, merge_hashes
+from certree.rows.repeat_counts import RepeatCounts, hash_table_rows
+from certree.rows.training import get_first_untrained_code
 
 # Classifiers of scikit-learn whose member takes some of the features.
 _SELECTORS = {"RFE", "RFECV"}
 # Those that are what one member is.
-_OF_ONE = {"FixedThresholdClassifier", "FrozenEstimator", *_SELECTORS}
+_WRAPPERS = {"FixedThresholdClassifier", "FrozenEstimator", *_SELECTORS}
 # Those of whose rows some member has seen each, unless members were fitted before.
-_OF_ALL_ROWS = {
+_ENSEMBLES = {
     "BaggingClassifier",
     "CalibratedClassifierCV",
     "OneVsOneClassifier",
@@ -70,7 +70,7 @@ class CalibrationRows:
         return int(np.sum(own if self.is_worst is None else own | self.is_worst))
 
 
-def rows_that_judge(
+def select_calibration_rows(
     classifier: Any, X: Any, y: ArrayLike, duplicates: Duplicates
 ) -> CalibrationRows:
     """Which rows may judge a classifier, and how many of them repeat others.
@@ -99,13 +99,13 @@ def rows_that_judge(
         more rows of it than new rows would.
     """
     truth = to_array("y", y)
-    judging = JudgingRows(classifier, duplicates)
+    judging = LeakageCheck(classifier, duplicates)
     judging.add(X, truth)
-    return judging.judged()
+    return judging.select_rows()
 
 
 # What lets rows judge in any case.
-_WAYS = 'give duplicates="genuine" (on the command line --duplicates genuine) if'
+_USE_GENUINE = 'give duplicates="genuine" (on the command line --duplicates genuine) if'
 
 
 class _MatchesOfFit:
@@ -128,12 +128,12 @@ class _MatchesOfFit:
 
     def add(self, rows: Any, codes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Compare some rows with those of the fit: which match exactly, and which as float32."""
-        X = self._model._new_rows(rows)
-        exact, rounded = known_rows(X, self._model.sample_hashes_)
+        X = self._model._encode_new_rows(rows)
+        exact, rounded = find_known_rows(X, self._model.sample_hashes_)
         self._n += len(codes)
         self._n_matches += int(np.sum(exact | rounded))
         if self.counts is not None:
-            hashes = hash_rows_of_table(sample_hashes(X), codes)
+            hashes = hash_table_rows(hash_samples(X), codes)
             self._table = (self._table + int(hashes.sum(dtype=np.uint64))) % 2**64
             if self._distinct is not None:
                 self._distinct.append(hashes)
@@ -144,16 +144,16 @@ class _MatchesOfFit:
         """How many matches are expected of new rows; None: the model does not know."""
         if self.counts is None:
             return None
-        return expected_matches(self.counts.n, self.counts.n_once, self._n)
+        return estimate_matches(self.counts.n, self.counts.n_once, self._n)
 
     def why_not_genuine(self) -> str | None:
         """Why these rows are no new draws; None: they may be, or nobody knows."""
         counts = self.counts
         if counts is None:
             return None
-        if counts.is_table(self._table) or counts.is_table(self._distinct_table()):
+        if counts.is_fit_table(self._table) or counts.is_fit_table(self._distinct_table()):
             return "the rows are the table of the fit, perhaps in another order"
-        most = most_matches(counts.n, counts.n_once, len(counts.twice), self._n)
+        most = bound_matches(counts.n, counts.n_once, len(counts.twice), self._n)
         if self._n_matches > most:
             return (
                 f"{self._n_matches:,} of {self._n:,} rows match rows of the fit, where at most "
@@ -165,21 +165,21 @@ class _MatchesOfFit:
         """The hash of the table of one row of each that are alike, target included."""
         if not self._distinct:
             return self._table
-        return int(distinct(*self._distinct).sum(dtype=np.uint64))
+        return int(merge_hashes(*self._distinct).sum(dtype=np.uint64))
 
 
-class JudgingRows:
+class LeakageCheck:
     """Rows that are to judge a classifier, some after others; of each a hash is kept.
 
     Parameters
     ----------
     classifier, duplicates
-        See `rows_that_judge`.
+        See `select_calibration_rows`.
     """
 
     def __init__(self, classifier: Any, duplicates: Duplicates) -> None:
         self._classifier, self._duplicates = classifier, duplicates
-        self._alike, self._told = AlikeRows(), True
+        self._alike, self._told = RowHasher(), True
         self._fits: list[_MatchesOfFit] = []
         self._hashes: list[RowHashes] = []
         self._exact: list[NDArray[np.bool_]] = []
@@ -187,22 +187,22 @@ class JudgingRows:
 
     def add(self, X: Any, truth: NDArray[Any]) -> None:
         """Look at some more rows and their classes."""
-        exact, rounded = self._seen(X, truth)
+        exact, rounded = self._match_rows(X, truth)
         self._exact.append(exact)
         self._rounded.append(rounded)
-        self._hashes.append(self._alike.hashes(X, truth))
+        self._hashes.append(self._alike.hash_rows(X, truth))
 
-    def judged(self) -> CalibrationRows:
-        """Which of all these rows may judge, and how many repeat others; see `rows_that_judge`."""
+    def select_rows(self) -> CalibrationRows:
+        """Which of all these rows may judge, and how many repeat others; see `select_calibration_rows`."""
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
         seen, told, word = exact | rounded, self._told, self._duplicates
-        first = first_of(RowHashes.joined(self._hashes).keys)
+        first = find_first_equal_keys(RowHashes.concatenate(self._hashes).keys)
         rows, repeats = np.arange(len(first)), seen | (first != np.arange(len(first)))
         if word == "copies":
-            rows = distinct_rows(first, None)[0]
+            rows = merge_copies(first, None)[0]
             repeats = seen[rows]
-        self._expect_new(seen[rows], exact[rows], int(repeats.sum()))
-        is_worst = repeats if count_as_worst(int(repeats.sum()), len(rows), word) else None
+        self._check_new(seen[rows], exact[rows], int(repeats.sum()))
+        is_worst = repeats if decide_worst_case(int(repeats.sum()), len(rows), word) else None
         drawn = {
             "repeats": int(repeats.sum()) if told else None,
             "distinct": word == "copies",
@@ -211,10 +211,12 @@ class JudgingRows:
         }
         return CalibrationRows(rows, drawn, is_worst)
 
-    def _expect_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
+    def _check_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
         """Refuse many rows that occur in the fit, unless they may be and are said to be new draws."""
         is_genuine, n = self._duplicates == "genuine", len(seen)
-        if not seen.any() or not (is_genuine or repeats > allowed_repeats(n, self._duplicates)[1]):
+        if not seen.any() or not (
+            is_genuine or repeats > get_allowed_repeats(n, self._duplicates)[1]
+        ):
             return
         reasons = [why for one in self._fits if (why := one.why_not_genuine()) is not None]
         if is_genuine and reasons:
@@ -227,7 +229,7 @@ class JudgingRows:
         as_float32 = np.sum(seen & ~exact)
         how = f" ({as_float32:,} of them as float32 holds them)" if as_float32 else ""
         may_be = not reasons and all(one.counts is not None for one in self._fits)
-        way = f". {QUESTION} If not, {_WAYS} they were drawn anew and happen to be alike"
+        way = f". {QUESTION} If not, {_USE_GENUINE} they were drawn anew and happen to be alike"
         raise ValueError(
             f"{np.sum(seen):,} of {n:,} rows also occur among those of the fit{how}, by which nothing "
             f"can be certified: give new rows{way if may_be else ''}"
@@ -239,27 +241,29 @@ class JudgingRows:
         known = [one for one in expected if one is not None]
         return Matches(found, max(known) if len(known) == len(expected) else None)
 
-    def _seen(self, X: Any, truth: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _match_rows(
+        self, X: Any, truth: NDArray[Any]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which rows some fit has seen, as they are and as float32 holds them."""
         exact, rounded = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
         place = 0
-        for model, rows in _fits(self._classifier, X):
+        for model, rows in _find_fitted_models(self._classifier, X):
             if getattr(model, "sample_hashes_", None) is None:
                 self._told = False
                 if hasattr(model, "sample_hashes_") and self._duplicates != "genuine":
                     raise ValueError(
                         "the model was saved without hashes of the rows of its fit, so that nothing "
-                        f"tells whether those given are new: {_WAYS} they are"
+                        f"tells whether those given are new: {_USE_GENUINE} they are"
                     )
                 continue
             if place == len(self._fits):
                 self._fits.append(_MatchesOfFit(model))
-            of_model = self._fits[place].add(rows, _codes(model, self._classifier, truth))
+            of_model = self._fits[place].add(rows, _encode_classes(model, self._classifier, truth))
             exact, rounded, place = exact | of_model[0], rounded | of_model[1], place + 1
         return exact, rounded
 
 
-def _codes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
+def _encode_classes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
     """Codes of classes as a model inside a classifier has them; other classes have one more."""
     known, given = model.classes_, getattr(classifier, "classes_", None)
     if isinstance(known, list):
@@ -274,11 +278,11 @@ def _codes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
         model, "_trained", None
     )  # of certified fits, which number these classes first
     if trained is not None:
-        return np.asarray(trained.codes_at(np.where(are_known, places, len(classes))))
-    return np.where(are_known, places, other_class(len(classes)))
+        return np.asarray(trained.encode_positions(np.where(are_known, places, len(classes))))
+    return np.where(are_known, places, get_first_untrained_code(len(classes)))
 
 
-def _fits(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
+def _find_fitted_models(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
     """The fitted models inside a classifier, with the rows as they come in there.
 
     One that says nothing of the rows of its fit stands for all that cannot be told.
@@ -286,21 +290,21 @@ def _fits(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
     if hasattr(classifier, "sample_hashes_"):
         yield classifier, X
     elif hasattr(classifier, "best_estimator_"):
-        yield from _fits(classifier.best_estimator_, X)
+        yield from _find_fitted_models(classifier.best_estimator_, X)
     elif hasattr(classifier, "named_steps"):
         rows = classifier[:-1].transform(X) if len(classifier.steps) > 1 else X
-        yield from _fits(classifier[-1], rows)
+        yield from _find_fitted_models(classifier[-1], rows)
     else:
-        members = [*_members(classifier, X)]
-        found = [one for member in members for one in _fits(*member)]
+        members = [*_find_members(classifier, X)]
+        found = [one for member in members for one in _find_fitted_models(*member)]
         known = [one for one in found if hasattr(one[0], "sample_hashes_")]
         yield from known
         # Members of one fit have seen the same rows, so that one that tells speaks for the others.
-        if not known or not _sees_all_rows(classifier, [one for one, _ in members]):
+        if not known or not _members_cover_rows(classifier, [one for one, _ in members]):
             yield None, X
 
 
-def _members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
+def _find_members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
     """Fitted members of a classifier of scikit-learn, with the rows as they come in there."""
     if type(classifier).__name__ == "FrozenEstimator":
         yield classifier.estimator, X
@@ -314,17 +318,17 @@ def _members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
     for place, one in enumerate(np.ravel(getattr(classifier, "estimators_", ()))):
         if features is None:
             named = hasattr(one, "feature_names_in_") or hasattr(one, "named_steps")
-            yield one, X if named or frame_of(X) is None else given_values(X)
+            yield one, X if named or as_data_frame(X) is None else copy_raw_values(X)
         else:
-            yield one, _safe_indexing(given_values(X), features[place], axis=1)
+            yield one, _safe_indexing(copy_raw_values(X), features[place], axis=1)
 
 
-def _sees_all_rows(classifier: Any, members: list[Any]) -> bool:
+def _members_cover_rows(classifier: Any, members: list[Any]) -> bool:
     """Whether no row has served the classifier that none of its members has seen."""
     name = type(classifier).__name__
-    if name in _OF_ONE:
+    if name in _WRAPPERS:
         return True
-    if name not in _OF_ALL_ROWS or any(type(one).__name__ == "FrozenEstimator" for one in members):
+    if name not in _ENSEMBLES or any(type(one).__name__ == "FrozenEstimator" for one in members):
         return False
     cv = getattr(classifier, "cv", None)
     return bool(getattr(classifier, "refit", True)) and (cv is None or isinstance(cv, int))

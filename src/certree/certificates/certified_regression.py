@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.certificate import Certificate, certificate_of, how_drawn
-from certree.certificates.known_rows import rows_that_judge
-from certree.certificates.parts.coverage import Scores
-from certree.certificates.weighing import cut_errors
+from certree.certificates.calibration_set import compute_clipped_losses
+from certree.certificates.certificate import Certificate, compute_certificate, get_sampling_facts
+from certree.certificates.leakage_check import select_calibration_rows
+from certree.certificates.subsets.coverage import Scores
 from certree.interface.arrays import Float64, check_column
 from certree.interface.fitted_state import snapshot_method
 from certree.rows.duplicates import Duplicates
@@ -26,7 +26,7 @@ LEAST_SCALE = 0.3
 _NOTHING = 1e-12
 
 
-class CertifiedNumbers:
+class CertifiedRegressorMixin:
     """A regressor with a certificate on its mean absolute error, and bands that hold new targets."""
 
     coverage: float
@@ -36,7 +36,7 @@ class CertifiedNumbers:
     conformity_scores_: Scores
 
     @abstractmethod
-    def _band(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
+    def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         """What is predicted of rows, and half the widths of their bands that go so far."""
 
     @snapshot_method
@@ -66,7 +66,9 @@ class CertifiedNumbers:
             If a number is not between 0 and 1, too few rows certify for such a promise, or the model
             was fitted by groups.
         """
-        middle, half = self._band(X, self._scores_in_order().reach(*self._promise(coverage, delta)))
+        middle, half = self._predict_with_half_width(
+            X, self._check_scores().find_limits(*self._fill_in_levels(coverage, delta))
+        )
         with np.errstate(over="ignore"):
             half = half + _ROUNDING * (np.abs(middle) + half)
             return np.column_stack([middle - half, middle + half])
@@ -94,9 +96,9 @@ class CertifiedNumbers:
         ValueError
             As in `predict_interval`.
         """
-        scores, promise = self._scores_in_order(), self._promise(coverage, delta)
-        scores.reach(*promise)
-        return self._of_bands(*promise)
+        scores, promise = self._check_scores(), self._fill_in_levels(coverage, delta)
+        scores.find_limits(*promise)
+        return self._certify_intervals(*promise)
 
     @snapshot_method
     def certify(
@@ -145,29 +147,29 @@ class CertifiedNumbers:
         said = model.predict(X)
         truth: Float64 = check_column("y", y, "float64", said.shape)
         word: Duplicates = "auto" if duplicates is None else duplicates
-        judged = rows_that_judge(self, X, truth, word)
+        judged = select_calibration_rows(self, X, truth, word)
         rows = judged.rows
-        about = said[rows], truth[rows], self._limit, level
-        return error_of_rows(*about, is_worst=judged.is_worst, **judged.drawn)
+        about = said[rows], truth[rows], self._error_limit, level
+        return certify_absolute_error(*about, is_worst=judged.is_worst, **judged.drawn)
 
     @property
-    def _limit(self) -> float:
+    def _error_limit(self) -> float:
         """The largest error that counts."""
         limit = self.certificate_.unit
         assert limit is not None  # that of a mean error has one
         return limit
 
-    def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
-        drawn = how_drawn(self.certificate_)
+    def _certify_intervals(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
+        drawn = get_sampling_facts(self.certificate_)
         return self.conformity_scores_.certificates("band", coverage, delta, **drawn)
 
-    def _promise(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
+    def _fill_in_levels(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
         return (
             self.coverage if coverage is None else coverage,
             self.delta if delta is None else delta,
         )
 
-    def _scores_in_order(self) -> Scores:
+    def _check_scores(self) -> Scores:
         check_is_fitted(self)
         if self.certificate_.grouped:
             raise ValueError(
@@ -177,12 +179,12 @@ class CertifiedNumbers:
         return self.conformity_scores_
 
 
-def largest_error(off: Float64, y: Float64) -> float:
+def find_error_limit(off: Float64, y: Float64) -> float:
     """The largest of some absolute errors of targets, which larger ones are to count as."""
-    return limit_of_errors(float(off.max(initial=0.0)), float(y.min()), float(y.max()))
+    return compute_error_limit(float(off.max(initial=0.0)), float(y.min()), float(y.max()))
 
 
-def limit_of_errors(largest: float, least: float, most: float) -> float:
+def compute_error_limit(largest: float, least: float, most: float) -> float:
     """The same of the largest error, and the smallest and the largest target."""
     if largest > _NOTHING * max(abs(least), abs(most)):
         return largest
@@ -190,7 +192,7 @@ def limit_of_errors(largest: float, least: float, most: float) -> float:
     return most - least or 1.0
 
 
-def error_of_rows(
+def certify_absolute_error(
     said: Float64,
     y: Float64,
     limit: float,
@@ -217,13 +219,13 @@ def error_of_rows(
     is_worst : ndarray of bool, shape (n,), or None
         Rows whose error counts as the limit; None: none.
     **drawn
-        See `how_drawn`.
+        See `get_sampling_facts`.
 
     References
     ----------
     Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
     """
-    loss = cut_errors(said, y, limit, is_worst)
+    loss = compute_clipped_losses(said, y, limit, is_worst)
     risk = float(loss.mean()) if weight is None else float(weight @ loss) / (n or len(y))
     entries = (risk,), n or len(y), 0.0, delta, 1.0
-    return certificate_of("absolute_error", *entries, unit=limit, **drawn)
+    return compute_certificate("absolute_error", *entries, unit=limit, **drawn)

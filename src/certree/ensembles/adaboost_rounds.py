@@ -13,7 +13,7 @@ from certree.interface.arrays import Float64
 
 Codes = NDArray[np.intp]
 # Fits a learner to weights of the rows, and says which class it gives each of them.
-Teach = Callable[[Float64], tuple[Any, Codes]]
+FitLearner = Callable[[Float64], tuple[Any, Codes]]
 
 # A learner that is better than chance by less than sums of weights are rounded is not.
 _ROUNDING = 1e-12
@@ -22,7 +22,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reweighed:
+class AdaBoostRounds:
     """What the rounds of AdaBoost have made.
 
     Attributes
@@ -50,32 +50,32 @@ class Reweighed:
     distribution: Float64
 
 
-def scores_of(said: Codes, weight: float, n_classes: int) -> Float64:
+def compute_vote_scores(said: Codes, weight: float, n_classes: int) -> Float64:
     """What a learner adds to the scores of rows, (1, n) for two classes and (K, n) for more."""
     if n_classes <= 2:
         return np.where(said == 1, weight, -weight)[None]
     return weight * (said == np.arange(n_classes)[:, None])
 
 
-def best_classes(scores: Float64) -> Codes:
+def select_best_classes(scores: Float64) -> Codes:
     """The class that scores are for, ties to the first."""
     return (scores[0] > 0).astype(np.intp) if len(scores) == 1 else scores.argmax(axis=0)
 
 
-def learner_weight(error: float, n_classes: int, learning_rate: float) -> float:
+def compute_learner_weight(error: float, n_classes: int, learning_rate: float) -> float:
     """Half of the log odds against an error, and half of log(K - 1)."""
     odds = np.log((1 - error) / error) + np.log(n_classes - 1)
     return float(learning_rate * odds / 2)
 
 
-def reweigh(
-    teach: Teach,
+def run_adaboost(
+    teach: FitLearner,
     y: NDArray[Any],
     distribution: Float64,
     n_classes: int,
     n_estimators: int,
     learning_rate: float,
-) -> Reweighed:
+) -> AdaBoostRounds:
     """Fit learners one after the other, each to the weights that those before it leave.
 
     Parameters
@@ -96,7 +96,7 @@ def reweigh(
 
     Returns
     -------
-    Reweighed
+    AdaBoostRounds
     """
     start = distribution
     learners: list[Any] = []
@@ -112,13 +112,13 @@ def reweigh(
         error = max(float(distribution[missed].sum()), _SMALLEST)
         if error >= 1 - 1 / n_classes - _ROUNDING:
             break
-        weight = learner_weight(error, n_classes, learning_rate)
+        weight = compute_learner_weight(error, n_classes, learning_rate)
         distribution = distribution * np.exp(np.where(missed, weight, -weight))
         normalizer = float(distribution.sum())
         distribution = distribution / normalizer
-        scores += scores_of(said, weight, n_classes)
+        scores += compute_vote_scores(said, weight, n_classes)
         learners.append(learner)
-        wrong = float(start[best_classes(scores) != y].sum())
+        wrong = float(start[select_best_classes(scores) != y].sum())
         rounds.append((weight, error, normalizer, wrong))
     weights, errors, normalizers, wrongs = np.array(rounds).reshape(-1, 4).T.copy()
-    return Reweighed(learners, weights, errors, normalizers, wrongs, distribution)
+    return AdaBoostRounds(learners, weights, errors, normalizers, wrongs, distribution)

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import choose_bin_edges, encode_numbers, fixed_unit
-from certree.grow.binned import BinnedGrower
+from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
 from certree.parts.binned_parts import Ends, bins_of, places_of
 from certree.parts.exact_sums import exact_sum, rounded, whole_numbers
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
-from certree.rows.sparse_rows import AnyColumns, SparseColumns
+from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
 from certree.stats.exact_leaf_sums import Reduce
 from certree.tree import Trees
 
@@ -309,10 +309,12 @@ class ManyLevels:
     place: Int32
 
     @classmethod
-    def of(cls, features: AnyColumns, bins: Bins, target: Target, keys: UInt64) -> Self | None:
+    def of(
+        cls, features: DenseOrSparseFeatures, bins: Bins, target: Target, keys: UInt64
+    ) -> Self | None:
         """The levels of rows in bins whose mean targets differ; None if those of no feature do."""
         feature = features_of_many_levels(bins)
-        if isinstance(features, SparseColumns) or not feature:
+        if isinstance(features, SparseFeatures) or not feature:
             return None
         levels = tuple(levels_of(bins, j) for j in feature)
         many = cls(feature, levels, places_of(features, dict(zip(feature, levels, strict=True))))
@@ -343,12 +345,12 @@ class ManyLevels:
 
 def features_of_many_levels(bins: Bins) -> tuple[int, ...]:
     """Features of categories that have so many levels."""
-    return tuple(np.flatnonzero(np.diff(bins.level_start) > FEW_LEVELS).tolist())
+    return tuple(np.flatnonzero(np.diff(bins.category_start) > FEW_LEVELS).tolist())
 
 
 def levels_of(bins: Bins, j: int) -> Int32:
     """The levels of a feature, ascending."""
-    return bins.levels[slice(*bins.level_start[j : j + 2])]
+    return bins.category_codes[slice(*bins.category_start[j : j + 2])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -430,10 +432,12 @@ class LevelStatistics:
         bins, more = grower.bins, replace(self.bins, codes=coded)
         joined = {
             name: np.concatenate([getattr(bins, name), getattr(more, name)])
-            for name in ("codes", "n_bins", "low", "high", "category")
+            for name in ("codes", "n_bins", "low", "high", "is_categorical")
         }
         joined["bin_start"] = np.append(bins.bin_start, bins.bin_start[-1] + more.bin_start[1:])
-        starts = np.append(bins.level_start, np.repeat(bins.level_start[-1:], more.n_features))
+        starts = np.append(
+            bins.category_start, np.repeat(bins.category_start[-1:], more.n_features)
+        )
         slopes, groups, order = grower.monotonic_cst, grower.interaction_cst, grower.feature_order
         columns = [*enumerate(self._made_of.tolist(), bins.n_features)]
         if slopes is not None:
@@ -447,7 +451,7 @@ class LevelStatistics:
             order = np.append(order, [c for c, _ in columns]).astype(np.int32)
         return replace(
             grower,
-            bins=replace(bins, **joined, level_start=starts),
+            bins=replace(bins, **joined, category_start=starts),
             monotonic_cst=slopes,
             interaction_cst=groups,
             feature_order=order,

@@ -6,11 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certree._core import draw_rows
-from certree.ensembles import coded_features
-from certree.ensembles.coded_features import CodedFeatures, comparing_codes, numbers_of
-from certree.grow.binned import BinnedGrower, Drawing
+from certree.ensembles import binned_features
+from certree.ensembles.binned_features import (
+    BinnedFeatures,
+    convert_codes_to_floats,
+    convert_trees_to_bin_codes,
+)
+from certree.grow.binned_grower import BinnedGrower, RowSampling
 from certree.grow.bins import Bins
-from certree.rows.features import FeatureColumns
+from certree.rows.features import DenseFeatures
 
 
 def grown(seed, n=700, n_trees=3, **how):
@@ -24,7 +28,7 @@ def grown(seed, n=700, n_trees=3, **how):
     X[rs.rand(n) < 0.1, 3] = np.nan
     X[:, 4] = rs.zipf(1.3, n) % 900
     y = np.nan_to_num(X[:, 0]) * X[:, 1] + np.isin(X[:, 3], [1, 4]) + (X[:, 4] % 3)
-    bins = Bins.of(FeatureColumns((X,)), [3, 4], fine_ends=True)
+    bins = Bins.from_table(DenseFeatures((X,)), [3, 4], fine_ends=True)
     trees = BinnedGrower(bins, order="depth", seed=seed, **how).grow_numbers(y, n_trees).trees
     return X, bins, trees
 
@@ -35,8 +39,8 @@ def test_codes_go_where_their_rows_go(seed, random_cuts, depth):
     X, bins, trees = grown(
         seed, random_cuts=random_cuts, max_depth=depth, max_features=3 if random_cuts else None
     )
-    coded = comparing_codes(trees, bins)
-    codes = numbers_of(np.ascontiguousarray(bins.codes.T))
+    coded = convert_trees_to_bin_codes(trees, bins)
+    codes = convert_codes_to_floats(np.ascontiguousarray(bins.codes.T))
     np.testing.assert_array_equal(coded.find_leaves(codes, 1), trees.find_leaves(X, 1))
     # Literally, row by row and node by node.
     for tree, compared in zip(trees, coded, strict=True):
@@ -65,19 +69,23 @@ def leaf_of(tree, codes):
 def test_walks_find_the_rows_out_of_bags(n_threads, grouped, monkeypatch):
     X, bins, trees = grown(1, n_trees=5, max_features=3, bootstrap=True)
     group = np.random.RandomState(0).randint(0, 90, len(X)).astype(np.int32) if grouped else None
-    drawing = Drawing("repeated", 90 if grouped else len(X), 1, group)
+    drawing = RowSampling("repeated", 90 if grouped else len(X), 1, group)
     known = trees.find_out_of_bag_leaves(X, drawing, 1)
     for number, own in enumerate(known):
         assert ((own < 0) == (draw_rows(len(X), drawing, number) == 0)).all()
-    features = CodedFeatures(np.ascontiguousarray(bins.codes.T), bins)
-    for name, size in (("JUDGES", 101), ("CODES", 300), ("AT_A_TIME", 2 * len(X))):
-        monkeypatch.setattr(coded_features, name, size)
-    walk = features.walk(trees, drawing, n_threads)
-    np.testing.assert_array_equal(walk.first, known[:, :101])
+    features = BinnedFeatures(np.ascontiguousarray(bins.codes.T), bins)
+    for name, size in (
+        ("N_COMPARED_ROWS", 101),
+        ("CODES_PER_BLOCK", 300),
+        ("LEAVES_PER_BLOCK", 2 * len(X)),
+    ):
+        monkeypatch.setattr(binned_features, name, size)
+    walk = features.find_out_of_bag_leaves(trees, drawing, n_threads)
+    np.testing.assert_array_equal(walk.first_leaves, known[:, :101])
     for begin, end in ((0, 700), (101, 333), (8, 9), (699, 700)):
-        np.testing.assert_array_equal(walk.leaf(begin, end), known[:, begin:end])
+        np.testing.assert_array_equal(walk.find_leaves(begin, end), known[:, begin:end])
     first = 0
-    for left, root, leaf in walk.parts():
+    for left, root, leaf in walk.iterate_blocks():
         number = slice(first, first + len(root))
         shift = trees.root[first]
         np.testing.assert_array_equal(root + shift, trees.root[number])

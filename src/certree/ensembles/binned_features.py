@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import draw_rows
-from certree.ensembles.leaves import JUDGES
-from certree.grow.binned import Drawing
+from certree.ensembles.leaves import N_COMPARED_ROWS
+from certree.grow.binned_grower import RowSampling
 from certree.grow.bins import MISSING, Bins, UInt8
 from certree.interface.arrays import Int32, Int64
 from certree.tree import LEAF, Trees, group_by_feature
 
 # So many codes of rows that are sent down a tree at a time, and leaves of rows that are kept.
-CODES, AT_A_TIME = 2**20, 2**25
+CODES_PER_BLOCK, LEAVES_PER_BLOCK = 2**20, 2**25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CodedFeatures:
-    """See `DrawnFeatures`: the rows in their bins.
+class BinnedFeatures:
+    """See `ForestFeatures`: the rows in their bins.
 
     Parameters
     ----------
@@ -43,21 +43,23 @@ class CodedFeatures:
         return self.kept.n_features
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:  # noqa: ARG002 -- they are known
-        """See `DrawnFeatures`."""
+        """See `ForestFeatures`."""
         return replace(self.kept, codes=self.codes.T)
 
-    def walk(self, trees: Trees, drawing: Drawing, n_threads: int) -> WalkOfCodes:
-        """See `DrawnFeatures`."""
+    def walk(self, trees: Trees, drawing: RowSampling, n_threads: int) -> BinnedOutOfBagLeaves:
+        """See `ForestFeatures`."""
         n = len(self.codes)
         is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
         for number, own in enumerate(is_out):
             own[:] = np.packbits(draw_rows(n, drawing, number) == 0)
-        return WalkOfCodes(trees, comparing_codes(trees, self.kept), self.codes, is_out, n_threads)
+        return BinnedOutOfBagLeaves(
+            trees, convert_trees_to_bin_codes(trees, self.kept), self.codes, is_out, n_threads
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class WalkOfCodes:
-    """See `Walk`: leaves are found when they are asked for, as those of all rows take much memory.
+class BinnedOutOfBagLeaves:
+    """See `OutOfBagLeaves`: leaves are found when they are asked for, as those of all rows take much memory.
 
     Parameters
     ----------
@@ -81,26 +83,28 @@ class WalkOfCodes:
 
     @cached_property
     def first(self) -> Int32:
-        """See `Walk`."""
-        return self.leaf(0, min(len(self.codes), JUDGES))
+        """See `OutOfBagLeaves`."""
+        return self.leaf(0, min(len(self.codes), N_COMPARED_ROWS))
 
     def leaf(self, begin: int, end: int) -> Int32:
-        """See `Walk`."""
-        leaf = self.coded.find_leaves(numbers_of(self.codes[begin:end]), self.n_threads)
+        """See `OutOfBagLeaves`."""
+        leaf = self.coded.find_leaves(
+            convert_codes_to_floats(self.codes[begin:end]), self.n_threads
+        )
         first = begin // 8
         bits = np.unpackbits(self.is_out[:, first : -(-end // 8)], axis=1)
         return np.where(bits[:, begin - 8 * first :][:, : end - begin] > 0, ~leaf, 0)
 
     def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
-        """See `Walk`."""
+        """See `OutOfBagLeaves`."""
         n_trees = len(self.trees)
-        step = max(1, min(n_trees, AT_A_TIME // len(self.codes)))
+        step = max(1, min(n_trees, LEAVES_PER_BLOCK // len(self.codes)))
         with ThreadPoolExecutor(self.n_threads) as pool:
             for begin, end in pairwise([*range(0, n_trees, step), n_trees]):
                 yield self._part(begin, end, pool)  # which nobody holds once the next is asked for
 
     def _part(self, begin: int, end: int, pool: ThreadPoolExecutor) -> tuple[Int32, Int64, Int32]:
-        """See `Walk`: some of the trees."""
+        """See `OutOfBagLeaves`: some of the trees."""
         first, last = np.append(self.trees.root, self.trees.n_nodes)[[begin, end]]
         leaf = np.zeros((end - begin, len(self.codes)), dtype=np.int32)
         # Nodes are numbered among those of these trees.
@@ -112,31 +116,33 @@ class WalkOfCodes:
     def _send(self, number: int, leaf: Int32, root: int) -> None:
         """Find the leaves (n,) of the rows that are out of the bag of a tree."""
         out = np.flatnonzero(np.unpackbits(self.is_out[number], count=len(leaf)))
-        tree, step = self.coded.tree(number), max(1, CODES // self.codes.shape[1])
+        tree, step = self.coded.tree(number), max(1, CODES_PER_BLOCK // self.codes.shape[1])
         for start in range(0, len(out), step):
             rows = out[start : start + step]
-            leaf[rows] = ~(tree.find_leaves(numbers_of(self.codes[rows]), 1)[0] + root)
+            leaf[rows] = ~(tree.find_leaves(convert_codes_to_floats(self.codes[rows]), 1)[0] + root)
 
 
-def numbers_of(codes: UInt8) -> NDArray[np.float32]:
+def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
     """Codes as trees walk by them."""
     numbers = codes.astype(np.float32)
     numbers[codes == MISSING] = np.nan
     return numbers
 
 
-def comparing_codes(trees: Trees, bins: Bins) -> Trees:
+def convert_trees_to_bin_codes(trees: Trees, bins: Bins) -> Trees:
     """Trees that send codes of rows where the trees on these bins send the rows themselves."""
     n_levels = np.diff(trees.category_start)
     threshold = np.zeros(trees.n_nodes)
     for j, nodes in group_by_feature(trees.feature, np.flatnonzero(trees.compares_numbers)):
-        threshold[nodes] = np.searchsorted(bins.ends(j)[1], trees.threshold[nodes], "right") - 1.0
+        threshold[nodes] = (
+            np.searchsorted(bins.bin_ranges(j)[1], trees.threshold[nodes], "right") - 1.0
+        )
     node = np.repeat(np.arange(trees.n_nodes), n_levels)
     codes = np.zeros(len(node), dtype=np.int64)
     for j, places in group_by_feature(trees.feature[node], np.arange(len(node))):
-        own = slice(*bins.level_start[j : j + 2])
-        at = np.searchsorted(bins.levels[own], trees.categories[places])
-        codes[places] = bins.level_bin[own][at]
+        own = slice(*bins.category_start[j : j + 2])
+        at = np.searchsorted(bins.category_codes[own], trees.categories[places])
+        codes[places] = bins.category_bin[own][at]
     # Levels of a bin stand together in the set of a node.
     pairs = np.unique(node * (MISSING + 1) + codes)
     sizes = np.bincount(pairs // (MISSING + 1), minlength=trees.n_nodes)

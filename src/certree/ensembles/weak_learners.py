@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
-from certree.ensembles.reweighing import Codes
-from certree.grow.binned import BinnedGrower
+from certree.ensembles.adaboost_rounds import Codes
+from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, find_positions
 from certree.tree import Tree
@@ -47,7 +47,7 @@ class WeakTree:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TreeTeacher:
+class WeakTreeFitter:
     """Grows small trees on weighted rows.
 
     Parameters
@@ -78,10 +78,10 @@ class TreeTeacher:
         categorical: NDArray[np.bool_] | None = None,
         n_jobs: int | None = None,
         feature_order: Int32 | None = None,
-    ) -> TreeTeacher:
+    ) -> WeakTreeFitter:
         """Grow trees of so many levels, and leaves, on these rows."""
         X = np.ascontiguousarray(X)
-        bins = Bins.of(X, categorical, n_jobs=n_jobs, feature_order=feature_order)
+        bins = Bins.from_table(X, categorical, n_jobs=n_jobs, feature_order=feature_order)
         grower = BinnedGrower(
             bins,
             max_leaves=max_leaves,
@@ -128,7 +128,7 @@ def _importances(tree: Tree, table: Float64) -> Float64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClassifierTeacher:
+class WeakClassifierFitter:
     """Fits copies of a classifier of scikit-learn to weighted rows.
 
     Parameters
@@ -171,10 +171,10 @@ class ClassifierTeacher:
         if self.categorical is not None and "categorical_features" in names:
             one.set_params(categorical_features=self.categorical)
         one.fit(self.X, self.labels, sample_weight=weight)
-        return one, said_by(one, self.X, self.classes)
+        return one, predict_class_codes(one, self.X, self.classes)
 
 
-def said_by(learner: Any, X: NDArray[Any], classes: NDArray[Any]) -> Codes:
+def predict_class_codes(learner: Any, X: NDArray[Any], classes: NDArray[Any]) -> Codes:
     """Codes of the classes that a learner gives rows."""
     if isinstance(learner, WeakTree):
         return learner.predict(X)
