@@ -520,7 +520,10 @@ def test_settings_answer_or_say_what_was_expected(part):
             ),
             r"tuples must be a sequence, each \(an integer, an integer\), got \[2\]",
         ),
-        (lambda: PACBayesTreeClassifier(cv=b"0.5").fit(X, Y), "cv must hold pairs of rows"),
+        (
+            lambda: PACBayesTreeClassifier(cv=b"0.5").fit(X, Y),
+            "cv must hold pairs of training and validation rows",
+        ),
     ],
 )
 def test_parts_of_what_is_given_are_looked_at(act, words):

@@ -141,7 +141,7 @@ def test_few_rows_are_enough(n):
     model = CertifiedTreeClassifier(random_state=0).fit(X, y)
     assert model.certificate_.n >= 1
     assert model.certificate_.bound <= 1
-    with pytest.raises(ValueError, match="leaves none to grow"):
+    with pytest.raises(ValueError, match="leaves none to train"):
         CertifiedTreeClassifier().fit(X[:1], y[:1])
 
 

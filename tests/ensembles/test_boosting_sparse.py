@@ -289,7 +289,7 @@ def test_what_sparse_rows_cannot_be_is_refused(container):
 def test_a_model_of_categories_takes_no_sparse_rows():
     D = np.arange(40.0).reshape(20, 2) % 3
     model = BoostedTreesClassifier(max_iter=2, categorical_features=[0]).fit(D, np.arange(20) % 2)
-    with pytest.raises(ValueError, match="fitted on features of categories"):
+    with pytest.raises(ValueError, match="fitted on categorical features"):
         model.predict(sparse.csr_array(D))
 
 

@@ -202,7 +202,7 @@ def test_one_class_and_few_rows():
     model = CertifiedBoostedTreesClassifier(**SHORT).fit(X, np.full(6, "only"))
     assert model.certificate_.risk == 0
     assert model.predict(X).tolist() == ["only"] * 6
-    with pytest.raises(ValueError, match="leaves none to grow"):
+    with pytest.raises(ValueError, match="leaves none to train"):
         CertifiedBoostedTreesClassifier(**SHORT).fit(X[:1], ["only"])
 
 

@@ -641,9 +641,9 @@ def test_quick_fits_of_a_certified_one_have_rounds_enough_and_no_more(monkeypatc
         ({"validation_fraction": 1.0}, "The 'validation_fraction' parameter"),
         ({"validation_fraction": 0}, "The 'validation_fraction' parameter"),
         ({"validation_fraction": 40}, "the resulting train set will be empty"),
-        ({"validation_fraction": 1}, "greater or equal to the number of classes = 2"),
-        ({"validation_fraction": 0.02}, "greater or equal to the number of classes = 2"),
-        ({"validation_fraction": 39}, "greater or equal to the number of classes = 2"),
+        ({"validation_fraction": 1}, "each set needs at least 2, one for each class"),
+        ({"validation_fraction": 0.02}, "each set needs at least 2, one for each class"),
+        ({"validation_fraction": 39}, "each set needs at least 2, one for each class"),
     ],
 )
 def test_what_makes_no_sense_is_refused(parameters, message):

@@ -469,7 +469,7 @@ def test_early_stopping_is_chosen_by_the_number_of_rows(monkeypatch):
     ("how", "message"),
     [
         ({"validation_fraction": N}, "the resulting train set will be empty"),
-        ({"validation_fraction": N - 1}, "leaves 1499 to judge and 1 to train"),
+        ({"validation_fraction": N - 1}, "gives 1499 validation and 1 training rows"),
     ],
 )
 def test_rows_that_cannot_be_held_out_are_refused(how, message, tmp_path, left_nothing):

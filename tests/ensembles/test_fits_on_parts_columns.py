@@ -312,7 +312,7 @@ def test_what_takes_one_column_of_classes_is_refused(tmp_path, left_nothing):
         (
             ["rare"] * 3,
             1,
-            r"leaves 1 to judge and 1499 to train, which .* the number of classes = 2",
+            r"gives 1 validation and 1499 training rows, but each set needs at least 2",
         ),
         (["rare"] * 3, 1490, "holds out all rows of 1 of the classes"),
     ],

@@ -364,10 +364,10 @@ X4, Y4 = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 2])
     ("how", "words"),
     [
         ({}, "either group, the sizes of queries, or qid.*neither"),
-        ({"group": [4], "qid": [0] * 4}, "both of them"),
+        ({"group": [4], "qid": [0] * 4}, "must be passed, got both"),
         ({"group": [3]}, "group must sum to the number of rows, 4, got 3"),
-        ({"group": [4, 0]}, "whole numbers >= 1"),
-        ({"group": [2.0, 2.0]}, "whole numbers >= 1"),
+        ({"group": [4, 0]}, "integers >= 1"),
+        ({"group": [2.0, 2.0]}, "integers >= 1"),
         ({"group": [[4]]}, "sizes of queries"),
         ({"qid": [0, 0, 1]}, r"qid must have shape \(4,\), got \(3,\)"),
         ({"qid": [0, 0, 1, np.nan]}, "must name a query of every row, got none for 1 of 4"),

@@ -568,8 +568,8 @@ def test_a_certified_model_is_saved(tmp_path):
         ({"train_size": 0.0}, None, "'train_size' parameter"),
         ({"train_size": 1.0}, None, "'train_size' parameter"),
         ({"train_size": None}, None, "'train_size' parameter"),
-        ({"train_size": 0.001}, None, "leaves none to grow"),
-        ({"train_size": 0.999}, None, "leaves none to weigh"),
+        ({"train_size": 0.001}, None, "leaves none to train"),
+        ({"train_size": 0.999}, None, "leaves none to calibrate"),
         ({"delta": 0.0}, None, "'delta' parameter"),
         ({"selection": "worst"}, None, "'selection' parameter"),
         ({"max_leaf_nodes": 0}, None, "'max_leaf_nodes' parameter"),
@@ -827,7 +827,7 @@ def test_a_model_with_a_grid_is_saved(tmp_path):
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
-        ({"preprocessor": StandardScaler()}, "preprocessor takes rows that grow the tree"),
+        ({"preprocessor": StandardScaler()}, "preprocessor needs training rows"),
         ({"max_leaf_nodes": 4}, "max_leaf_nodes takes a grower whose rows choose"),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst takes a Cart"),
         ({"grower": Grid([[0.0], [1.0]])}, r"box must have shape \(2, 2\), got \(2, 1\)"),

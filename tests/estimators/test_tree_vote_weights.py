@@ -181,7 +181,7 @@ def test_the_effective_sample_size_is_kish_s(model, tmp_path):
 def test_weights_of_which_a_few_decide_are_worth_a_warning(model):
     X, y = problem(model)
     amounts = np.where(np.arange(300) % 30 == 0, 1000.0, 1.0)
-    message = r"300 rows tell as much as 10\.\d+ of equal weight"
+    message = r"300 rows carry as much evidence as 10\.\d+ of equal weight"
     with pytest.warns(UserWarning, match=message):
         clone(model).fit(X, y, amounts)
     with warnings.catch_warnings():

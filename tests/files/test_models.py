@@ -1336,7 +1336,8 @@ def test_models_that_load_would_refuse_are_not_saved(small, tmp_path):
     odd = copy.deepcopy(small)
     odd.feature_names_in_ = np.array(["same"] * odd.n_features_in_, dtype=object)
     with pytest.raises(
-        ValueError, match=f"cannot be saved: expected {odd.n_features_in_} different feature names"
+        ValueError,
+        match=f"cannot be saved: feature_names must be {odd.n_features_in_} different strings",
     ):
         certree.save(odd, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
@@ -1444,7 +1445,7 @@ def test_pipes_and_devices_are_refused_without_waiting(tmp_path):
         ({"classes.dtype": "<f8"}, "classes must have dtype float64"),
         ({"classes.dtype": "|V8"}, "classes must be"),
         ({"classes.dtype": 0}, "classes must be"),
-        ({"categories": [None] * 3}, "expected categories of 4 features"),
+        ({"categories": [None] * 3}, "categories must have 4 entries"),
         ({"categories": [["a"], None, None, "b"]}, "categories must be a list"),
         ({"categories": [[float("nan")], None, None, None]}, "contains a NaN"),
         ({"tree.optimal_splits": 5}, "optimal_splits"),

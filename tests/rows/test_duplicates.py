@@ -338,7 +338,7 @@ def test_copies_stay_in_one_group():
         CertifiedTreeClassifier(random_state=0).fit(X, y, groups=groups).certificate_.repeats == 0
     )
     other = np.arange(480) // 4
-    with pytest.raises(ValueError, match="copies of a row must be in the same group"):
+    with pytest.raises(ValueError, match="groups must be the same for copies of a row"):
         model.fit(X, y, groups=other)
     with pytest.raises(ValueError, match="repeat other rows"):
         CertifiedTreeClassifier(random_state=0).fit(X, y, groups=other)

@@ -687,7 +687,7 @@ def test_categories_of_later_batches_are_saved(tmp_path):
     assert model.categories_.names == (("b",),)
     before = model.predict_proba(X)
     with pytest.raises(
-        ValueError, match="has categories of type double, but learned ones of string"
+        ValueError, match="must have categories of type string, as in the fit, got double"
     ):
         model.partial_fit(pd.DataFrame({"a": pd.Categorical([1, 2])}), [0, 1])
     with pytest.raises(ValueError, match="feature names"):
