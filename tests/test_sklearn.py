@@ -228,7 +228,10 @@ def test_bad_rows_are_refused_in_scikit_learns_words(estimator, X, y, message):
         ({"search": "random"}, "search"),
         ({"scoring": "auc"}, "scoring"),
         ({"cv": 1}, "cv"),
-        ({"grower": Cart(min_samples_split=1)}, "min_samples_split must be a number >= 2, or"),
+        (
+            {"grower": Cart(min_samples_split=1)},
+            "min_samples_split must be a number >= 2, or",
+        ),
         ({"grower": KD(min_samples_split=np.nan)}, "min_samples_split must be at least 2"),
         ({"grower": KD(axis="longest")}, 'axis must be "cycle" or "spread", got'),
         ({"grower": Cart}, "grower"),

@@ -1103,7 +1103,7 @@ def test_features_that_may_act_together_may_be_named():
     by_name = BoostedTreesClassifier(interaction_cst=[["a", "b"], ["c", 3]], **SHORT).fit(named, y)
     by_number = BoostedTreesClassifier(interaction_cst=[[0, 1], [2, 3]], **SHORT).fit(X, y)
     assert np.array_equal(by_name.predict_proba(named), by_number.predict_proba(X))
-    with pytest.raises(ValueError, match="interaction_cst must hold names .* got 'f'"):
+    with pytest.raises(ValueError, match=r"interaction_cst must hold names .* got 'f'"):
         clone(by_name).set_params(interaction_cst=[["f"]]).fit(named, y)
     with pytest.raises(ValueError, match=r"interaction_cst must hold names .* got 'a'"):
         clone(by_name).fit(X, y)
