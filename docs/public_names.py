@@ -27,7 +27,7 @@ TITLES = {
     "certree.votes": "Votes",
     "certree.certificates": "Certificates",
     "certree.certificates.inequalities": "Inequalities",
-    "certree.certificates.subsets": "Promises on parts of the rows",
+    "certree.certificates.subsets": "Guarantees on subsets of the rows",
     "certree.ensembles": "Ensembles",
     "certree.explain": "Explanations",
     "certree.show": "Pictures and the report",

@@ -1,4 +1,4 @@
-"""How many rows grow a certified tree: the learning curve of a pilot, and what its choice may read."""
+"""The fraction of training rows: the learning curve of a pilot, and what the choice may depend on."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_the_power_law_is_the_likeliest(curve):
     posterior, (level, exponent) = fit_power_law(curve), reference.fit_power_law(curve)
     assert posterior.exponent == pytest.approx(exponent, abs=1e-5)
     assert posterior.level == pytest.approx(level, rel=1e-4)
-    assert 0 <= posterior.at(1.0) <= posterior.at(0.3) <= 1
+    assert 0 <= posterior.predict(1.0) <= posterior.predict(0.3) <= 1
 
 
 @given(POINTS, st.integers(2, 100_000), st.floats(0.001, 0.5))

@@ -659,7 +659,7 @@ def test_every_threshold_is_certified_for_costs(tmp_path, iris):
     second_look = succeeds(*certify, "--threshold-cost", "5:1", "--look", 2)
     assert second_look != text
     assert "such as 5:1, got '5'" in fails(*certify, "--threshold-cost", "5")
-    assert "one of the costs must be positive" in fails(*certify, "--threshold-cost", "0:0")
+    assert "at least one cost must be positive" in fails(*certify, "--threshold-cost", "0:0")
     assert "give --threshold-cost as well" in fails(*certify, "--plot", picture)
     fit = ("fit", write(iris, tmp_path / "iris.csv"), "--target", "kind", "--quiet")
     succeeds(*fit, "-o", model_file)
@@ -667,7 +667,7 @@ def test_every_threshold_is_certified_for_costs(tmp_path, iris):
     new["kind"] = iris["kind"].to_numpy()
     certify = ("certify", model_file, write(new, tmp_path / "other.csv"), "--target", "kind")
     message = fails(*certify, "--duplicates", "genuine", "--threshold-cost", "5:1")
-    assert "two classes, and this classifier has 3" in message
+    assert "two classes, and 2 classes, got 3 classes" in message
 
 
 def test_invalid_certified_fits_and_regressors_are_refused(tmp_path, iris):
@@ -1057,7 +1057,7 @@ def test_a_target_of_unknown_classes_is_refused(tmp_path, coded, name, command):
     if name.endswith((".parquet", ".arrow")):
         rows = write_as(frame.assign(kind=1.0), tmp_path / name)
         message = fails(command, model_file, rows, "--target", "kind")
-        assert "the target 'kind' must hold classes of one kind with ['01', '1'" in message
+        assert "the target 'kind' must hold classes of the same type as ['01', '1'" in message
 
 
 @pytest.mark.parametrize(

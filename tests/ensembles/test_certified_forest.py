@@ -88,8 +88,8 @@ def test_what_is_shown_of_an_ensemble_is_how_often_half_of_its_votes_are_wrong()
     ("change", "message"),
     [
         ({"method": "vote_tandem"}, "method must be one of ensemble_first_order"),
-        ({"judged": np.ones((4, 15))}, "judged must hold a row of booleans"),
-        ({"judged": np.ones((0, 15), dtype=bool)}, "judged must hold a row of booleans"),
+        ({"judged": np.ones((4, 15))}, "judged must be a boolean array"),
+        ({"judged": np.ones((0, 15), dtype=bool)}, "judged must be a boolean array"),
         ({"wrong": np.ones((4, 14))}, "wrong must hold numbers of shape"),
         ({"wrong": np.full((4, 15), 1.5)}, "wrong must lie in 0 .. 1"),
         ({"wrong": np.full((4, 15), np.nan)}, "wrong must lie in 0 .. 1"),
@@ -111,12 +111,12 @@ def test_what_is_no_ensemble_is_refused(change, message):
 
 def test_voters_that_no_row_judges_are_refused():
     apart = np.eye(2, dtype=bool)
-    with pytest.raises(ValueError, match="every pair of voters must be judged"):
+    with pytest.raises(ValueError, match="at least one row for every pair of voters"):
         certify_ensemble(~apart, apart)
     alone = certify_ensemble(~apart, apart, method="ensemble_first_order")
     assert (alone.n, alone.observed) == (1, (0.0,))
     apart[1] = False
-    with pytest.raises(ValueError, match="every voter must be judged"):
+    with pytest.raises(ValueError, match="at least one row for every voter"):
         certify_ensemble(~apart, apart, method="ensemble_first_order")
 
 
@@ -342,7 +342,7 @@ def test_new_rows_certify_and_known_ones_do_not():
     assert model.certify(delta=0.01) == model.certificate_.at(0.01)
     with pytest.raises(ValueError, match="also occur among those of the fit"):
         model.certify(X[300:], y[300:])
-    with pytest.raises(ValueError, match="both X and y"):
+    with pytest.raises(ValueError, match="X and y must be passed"):
         model.certify(X[400:])
 
 

@@ -1507,7 +1507,7 @@ def test_a_bound_that_its_numbers_do_not_give_is_refused(nested, factor):
         if one["bound"]:
             lower = [*saved[:place], {**one, "bound": factor * one["bound"]}, *saved[place + 1 :]]
             rewrite(nested, certificates=lower)
-            expect_refusal(nested, f"the certificate of {one['method']} says at most")
+            expect_refusal(nested, f"the bound of its certificate '{one['method']}' is")
 
 
 @pytest.mark.parametrize(
@@ -1542,4 +1542,4 @@ def test_certificates_with_contradicting_numbers_are_refused(nested, change):
     rewrite(nested, certificates=[first, *saved[1:]])
     expect_refusal(nested)
     rewrite(nested, certificates=saved * 30)
-    expect_refusal(nested, "expected a list of certificates")
+    expect_refusal(nested, "certificates of the model file must be a list")

@@ -242,7 +242,7 @@ def test_a_page_shows_why_there_are_no_further_guarantees(tmp_path):
     reasons = {
         "its model file does not hold the calibration set": load(tmp_path / "model.certree"),
         "the rows of the fit came in groups": clone(model).fit(X, TWO, groups=np.arange(500) // 2),
-        "fewer than 10 rows certify the fit": few.fit(X[:18], TWO[:18]),
+        "the fit has fewer than 10 calibration rows": few.fit(X[:18], TWO[:18]),
     }
     for why, one in reasons.items():
         page = read(report(one, rows, y, tmp_path / "page.html"))
