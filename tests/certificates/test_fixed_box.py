@@ -239,19 +239,19 @@ def test_fits_that_their_rows_cannot_certify_are_refused():
         return model.fit(X, y, sample_weight=weight)
 
     for grower in ("cart", "kd", Dyadic(resolution="paper")):
-        with pytest.raises(ValueError, match="rows have a part in the tree, and cannot certify it"):
+        with pytest.raises(ValueError, match="rows do not determine the tree"):
             fitted(grower).certify_fit(X, y)
     coded = np.round(3 * X)
-    with pytest.raises(ValueError, match="rows have a part in the tree"):
+    with pytest.raises(ValueError, match="rows do not determine the tree"):
         fitted(Grid([[0, 0], [3, 3]]), coded, categorical_features=[0]).certify_fit(coded, y)
     model = fitted()
     for rows, classes in ((X[1:], y[1:]), (X, 1 - y)):
-        with pytest.raises(ValueError, match="expected the 600 rows of the fit"):
+        with pytest.raises(ValueError, match="must be the 600 training rows of the fit"):
             model.certify_fit(rows, classes)
     weight = np.where(y == 1, 1.6, 0.4)
-    with pytest.raises(ValueError, match="rows of the fit, of weight 1 each"):
+    with pytest.raises(ValueError, match="training rows of the fit, all of weight 1"):
         fitted(weight=weight).certify_fit(X, y)
-    with pytest.raises(ValueError, match="rows of the fit, of weight 1 each"):
+    with pytest.raises(ValueError, match="training rows of the fit, all of weight 1"):
         fitted(class_weight={0: 1, 1: 3}).certify_fit(X, y)
     with pytest.raises(ValueError, match="its depth must be a multiple of 2, got 5"):
         fitted(Grid(UNIT), max_depth=5).certify_fit(X, y)

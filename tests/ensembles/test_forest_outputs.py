@@ -468,7 +468,7 @@ def test_what_asks_about_one_target_refuses_models_of_several(tmp_path):
         (plot_ranking, classes, labels[:, 0], "Classifier"),
         (lambda model, X, _: plot_tree(model, number=0, X=X), classes, labels, "Classifier"),
     ):
-        with pytest.raises(ValueError, match=f"takes a model of one target.*MultiOutput{kind}"):
+        with pytest.raises(ValueError, match=f"needs a model with one target.*MultiOutput{kind}"):
             ask(model, X, target)
     for model in (numbers, classes):
         assert "n_outputs_" in dir(model)

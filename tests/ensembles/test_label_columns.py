@@ -520,7 +520,9 @@ def test_what_takes_one_target_says_so(tmp_path):
     with pytest.raises(ValueError, match=f"an export {refused}"):
         model.to_sql("t")
     for ask in (certify, lambda *rows: report(*rows, tmp_path / "page.html")):
-        with pytest.raises(ValueError, match=r"takes a model of one target.*MultiOutputClassifier"):
+        with pytest.raises(
+            ValueError, match=r"needs a model with one target.*MultiOutputClassifier"
+        ):
             ask(model, X, labels)
     for other in (CertifiedBoostedTreesClassifier(), AdaBoostTreeClassifier()):
         takers = "PACBayesTreeClassifier, .*, TreeForestClassifier and BoostedTreesClassifier take"

@@ -51,7 +51,7 @@ class Recorder(StandardScaler):
 
 
 def sides(n=600, seed=0, groups=None):
-    """Which rows a fit deals to growing and to weighing."""
+    """Return a train/calibration split of n rows."""
     return train_calibration_split(n, 0.3, np.random.RandomState(seed), groups)
 
 
@@ -146,7 +146,7 @@ def test_what_growing_rows_propose_is_their_own_tree(grower):
     assert proposed.bound == hold_out_of_proposal(proposed, wrong)
 
 
-def test_only_bounds_on_this_very_predictor_stand_beside_a_mean_vote():
+def test_a_mean_vote_has_only_bounds_on_itself():
     X, y = noisy()
     mean = {c.method for c in certified().fit(X, y).certificates_}
     majority = {c.method for c in certified(vote="majority").fit(X, y).certificates_}
@@ -192,7 +192,7 @@ def test_a_fitted_model_is_certified_by_new_rows_too():
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("selection", ["best", "vote"])
-def test_the_promise_of_a_fit_is_made_at_any_delta(selection, grouped):
+def test_the_certificate_of_a_fit_is_computed_at_any_delta(selection, grouped):
     X, y = noisy()
     groups = np.arange(600) // 3 if grouped else None
     model = certified(selection=selection, delta=0.1).fit(X, y, groups=groups)
@@ -212,7 +212,7 @@ def test_the_promise_of_a_fit_is_made_at_any_delta(selection, grouped):
         model.certify(delta=2)
 
 
-def test_each_look_at_rows_that_come_in_is_paid_for():
+def test_each_inspection_of_arriving_rows_has_a_part_of_delta():
     X, y = noisy()
     model = certified().fit(X[:300], y[:300])
     wrong = wrong_rows(model, X, y, slice(300, None))
@@ -287,7 +287,7 @@ def test_what_is_certified_shown_and_exported_is_one_small_tree(switches):
     assert len(model.to_sql("loans")) < 3000
 
 
-def test_a_small_tree_stands_beside_the_vote_of_the_whole_one():
+def test_a_small_tree_has_the_certificate_of_the_full_vote_too():
     X, y = credit()
     full, small = (certified(max_leaf_nodes=most).fit(X, y) for most in (None, 6))
     assert full.full_certificate_ is None
@@ -304,7 +304,7 @@ def test_a_small_tree_stands_beside_the_vote_of_the_whole_one():
     assert "thresholds" not in certified().fit(*noisy(n_classes=3)).report()
 
 
-def test_a_small_tree_of_a_rare_class_tells_its_cells_apart():
+def test_a_small_tree_keeps_nodes_where_a_rare_class_is_frequent():
     X, y = credit()
     shares = certified(max_leaf_nodes=6).fit(X, y).predict_proba(X)[:, 1]
     assert shares.max() > 3 * shares.min()
@@ -325,7 +325,7 @@ def test_groups_and_weights_go_with_small_trees():
     assert "thresholds" not in model.report()
 
 
-def test_a_small_tree_is_saved_with_what_stands_beside_it(tmp_path):
+def test_a_small_tree_is_saved_with_its_full_certificate(tmp_path):
     X, y = credit(900)
     model = certified(max_leaf_nodes=4).fit(X, y)
     certree.save(model, tmp_path / "small.certree")
@@ -408,7 +408,7 @@ def test_rows_of_weight_zero_are_as_if_absent(switches, weighted):
         assert alone.certificate_.n == (round((1 - train_size) * 294) if depends_on_rows else 294)
 
 
-def test_the_certificate_is_over_a_share_of_the_rows_with_weight():
+def test_the_certificate_counts_the_rows_of_positive_weight():
     X, y = noisy()
     weight = (some_zeros() > 0).astype(float)
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, weight)
@@ -459,7 +459,7 @@ def test_a_class_that_weighs_nothing_is_as_if_absent():
 @pytest.mark.parametrize("vote", ["mean", "majority"])
 @pytest.mark.parametrize("selection", ["best", "vote"])
 @pytest.mark.parametrize("seed", range(3))
-def test_positive_weights_shape_the_law_and_not_the_count(vote, selection, seed):
+def test_positive_weights_change_the_posterior_and_not_the_count(vote, selection, seed):
     X, y = noisy()
     weight = np.random.default_rng(seed).exponential(2, 600) + 1e-3
     plain = certified(vote=vote, selection=selection).fit(X, y)
@@ -477,7 +477,7 @@ def test_positive_weights_shape_the_law_and_not_the_count(vote, selection, seed)
 
 
 @pytest.mark.parametrize("factor", [0.5, 3.0])
-def test_what_all_rows_weigh_does_not_make_them_more(factor):
+def test_a_factor_of_all_weights_does_not_change_the_count(factor):
     X, y = noisy()
     model = certified(selection="vote").fit(X, y, np.full(600, factor))
     assert model.certificate_.n == 420
@@ -490,7 +490,7 @@ def test_what_all_rows_weigh_does_not_make_them_more(factor):
 
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 5.0}], ids=str)
 @pytest.mark.parametrize("grower", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
-def test_class_weights_shape_the_law_and_not_the_count(class_weight, grower):
+def test_class_weights_change_the_posterior_and_not_the_count(class_weight, grower):
     X, y = noisy()
     y = y * (np.arange(600) % 3 > 0)  # a rarer class
     classes = known(grower)
@@ -587,13 +587,17 @@ def test_a_certified_model_is_saved(tmp_path):
         (
             {"posteriors": PACBayesPosteriors(search="mixture", scoring="error")},
             None,
-            'search="mixture" takes scoring="log_loss"',
+            'scoring must be "log_loss" with search="mixture"',
         ),
         ({"vote": "weighted"}, None, "'vote' parameter"),
         ({"grower": "forest"}, None, "'grower' parameter"),
         ({"grower": Cart("best")}, None, "criterion must be"),
         ({"grower": Dyadic(resolution="fine")}, None, 'resolution must be None or "paper"'),
-        ({"grower": "kd", "monotonic_cst": [1] * 6}, None, "monotonic_cst takes a Cart"),
+        (
+            {"grower": "kd", "monotonic_cst": [1] * 6},
+            None,
+            "monotonic_cst needs grower to be a Cart",
+        ),
         ({}, np.zeros(39), r"groups must have shape \(40,\)"),
         ({}, np.zeros(40), "of 1 groups leaves none"),
     ],
@@ -730,7 +734,7 @@ def noisy_square(n=600):
     return X[:, :2], y
 
 
-def test_with_a_grid_all_rows_weigh_and_certify():
+def test_with_a_grid_all_rows_are_calibration_rows():
     X, y = noisy_square()
     model = on_grid().fit(X, y, classes=[0, 1])
     assert model.get_n_leaves() == 2**9
@@ -830,8 +834,8 @@ def test_a_model_with_a_grid_is_saved(tmp_path):
     ("switches", "message"),
     [
         ({"preprocessor": StandardScaler()}, "preprocessor needs training rows"),
-        ({"max_leaf_nodes": 4}, "max_leaf_nodes takes a grower whose rows choose"),
-        ({"monotonic_cst": [1, 0]}, "monotonic_cst takes a Cart"),
+        ({"max_leaf_nodes": 4}, "max_leaf_nodes must be None with grower="),
+        ({"monotonic_cst": [1, 0]}, "monotonic_cst needs grower to be a Cart"),
         ({"grower": Grid([[0.0], [1.0]])}, r"box must have shape \(2, 2\), got \(2, 1\)"),
         ({"grower": Grid([0.0, 1.0])}, r"box must have shape \(2, 2\)"),
         ({"grower": Grid(BOX[::-1])}, "low < high"),
@@ -946,7 +950,7 @@ def test_classes_may_be_given():
 
 def test_a_grid_takes_the_classes_that_are_known_without_the_rows():
     X, y = noisy_square()
-    with pytest.raises(ValueError, match="fit must be given classes= where no row grows the tree"):
+    with pytest.raises(ValueError, match="classes must be passed to fit"):
         on_grid().fit(X, y)
     y[:50] = 7
     model = on_grid().fit(X, y, classes=[0, 1])
@@ -964,7 +968,7 @@ def test_a_grid_takes_the_classes_that_are_known_without_the_rows():
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_rows_are_dealt_at_random(grouped):
+def test_the_train_calibration_split_is_random(grouped):
     # Rows in the order of their classes are the usual case: the first ones must not all grow.
     groups = np.arange(1000) // 5 if grouped else None
     deals = [
@@ -991,7 +995,7 @@ def test_given_temperatures_are_kept():
     assert fitted(lambda_error=0.7).best_params_["lambda_error"] == 0.7
 
 
-def test_cv_is_short_for_laws_without_settings():
+def test_cv_stands_for_default_posteriors():
     X, y = noisy()
     named, given = (
         certified(posteriors=posteriors, selection="vote").fit(X, y)
@@ -1003,7 +1007,7 @@ def test_cv_is_short_for_laws_without_settings():
     assert by_error.mixture_weights_ == [1.0]
 
 
-def test_settings_of_laws_are_parameters():
+def test_settings_of_posteriors_are_parameters():
     model = certified().set_params(
         posteriors="cv", posteriors__prior="branching", posteriors__scoring="error"
     )
@@ -1011,7 +1015,7 @@ def test_settings_of_laws_are_parameters():
     model.set_params(posteriors__lambda_error=2.0)
     assert model.get_params()["posteriors__lambda_error"] == 2.0
     assert repr(clone(model)) == repr(model)
-    with pytest.raises(ValueError, match="posteriors='bound' has no parameters of its own"):
+    with pytest.raises(ValueError, match="left out with posteriors='bound'"):
         certified().set_params(posteriors__prior="leaves")
 
 

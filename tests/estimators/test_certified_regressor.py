@@ -27,7 +27,7 @@ WIDTHS = ["scaled", "one", "leaf"]
 every_width = pytest.mark.parametrize("widths", WIDTHS)
 
 
-def test_what_chooses_the_law_of_other_regressors_is_no_attribute():
+def test_parameters_of_the_posterior_are_no_attributes():
     for name in ("prior", "lambda_error", "lambda_penalty", "search"):
         assert not hasattr(CertifiedTreeRegressor(), name)
 
@@ -164,7 +164,7 @@ def test_prunings_are_certified_at_once_by_their_mass():
 
 
 @every_width
-def test_a_small_tree_of_numbers_stands_beside_the_whole_one(widths, tmp_path):
+def test_a_small_tree_has_the_certificate_of_the_full_vote_too(widths, tmp_path):
     model, X, y = fitted(widths=widths, max_leaf_nodes=5)
     assert 1 < model.get_n_leaves() <= 5
     assert len(np.unique(model.predict(X))) == model.get_n_leaves()
@@ -228,7 +228,7 @@ def test_widths_follow_the_noise():
         assert width[local][wide].mean() > 3 * width[local][~wide].mean()
 
 
-def test_targets_in_a_place_where_many_are_stay_inside():
+def test_repeated_targets_stay_in_their_interval():
     """Of whole numbers many are equally far off: rounding must not put all of them outside."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 5, (3000, 1)).astype(float)
@@ -245,7 +245,7 @@ def test_targets_in_a_place_where_many_are_stay_inside():
             assert inside >= coverage
 
 
-def test_a_constant_target_and_one_row_a_side_have_bands_and_bounds():
+def test_a_constant_target_and_one_row_per_set_have_intervals_and_bounds():
     X = np.arange(100.0)[:, None]
     model = CertifiedTreeRegressor(random_state=0).fit(X, np.full(100, 3.0))
     np.testing.assert_allclose(model.predict_interval(X), 3.0, rtol=1e-12)
@@ -322,7 +322,7 @@ def test_bands_come_back_from_a_file(tmp_path):
             )
             assert loaded.certify_interval(*promise) == model.certify_interval(*promise)
         assert loaded.certificates_ == model.certificates_
-        with pytest.raises(ValueError, match="Certify before saving"):
+        with pytest.raises(ValueError, match="needs the calibration rows"):
             loaded.certify_pruning(map_pruning(loaded.tree_, loaded.weights_))
 
 

@@ -171,10 +171,10 @@ def test_fits_in_a_fixed_box_are_continued_after_loading(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), fit[2].predict(X))
     loaded.forget(X[last], y[last]).partial_fit(X[last], y[last])
     np.testing.assert_array_equal(loaded.seen_rows_.hashes, fit[2].seen_rows_.hashes)
-    with pytest.raises(ValueError, match="feature 'note' must hold categories among"):
+    with pytest.raises(ValueError, match="feature 'note' must have categories among"):
         loaded.partial_fit(X[last].assign(note="new".ljust(LONG)), y[last])
     other = fit[1].fit(X[last].assign(note="new".ljust(LONG)), y[last])
-    with pytest.raises(ValueError, match="both fits must have the same categories"):
+    with pytest.raises(ValueError, match="must be a fit with the same categories"):
         loaded.merge(other)
 
 

@@ -316,5 +316,5 @@ def test_a_threshold_is_compared_with_probabilities_and_not_with_standard_errors
 def test_classifiers_of_several_targets_are_refused():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = certree.TreeForestClassifier(n_estimators=3, random_state=0).fit(X, X > 0)
-    with pytest.raises(ValueError, match="a file of predictions takes a model of one target"):
+    with pytest.raises(ValueError, match="a file of predictions needs a model with one target"):
         predict_columns(model, X)

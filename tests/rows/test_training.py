@@ -687,7 +687,7 @@ def test_a_leaf_model_that_takes_no_weights_is_refused_before_anything_changes()
 
     X, y = two_classes()
     model = DecoratedTreeClassifier(Unweighted(), min_samples_model=30)
-    with pytest.raises(ValueError, match="takes no sample_weight"):
+    with pytest.raises(ValueError, match="does not support sample_weight"):
         model.fit(X, y, sample_weight=np.ones(200))
     assert not [name for name in vars(model) if name.endswith("_")]
 
