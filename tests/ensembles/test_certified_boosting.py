@@ -36,7 +36,7 @@ def noisy(n=300, n_classes=2, seed=0):
 
 
 def uneven(n=600, seed=0):
-    """Numbers with little noise on one side and much on the other."""
+    """Make numbers with little noise for small values and much for large ones."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0, 2, size=(n, 2))
     return X, X[:, 1] + rng.normal(size=n) * np.where(X[:, 0] > 1, 1.0, 0.1)
@@ -66,7 +66,7 @@ def test_it_is_the_model_of_its_training_samples_and_a_hold_out_of_the_others(n_
     assert str(model.certificate_) in model.report()
 
 
-def test_the_learning_curve_chooses_how_many_rows_train():
+def test_the_learning_curve_chooses_the_training_size():
     X, y = load_breast_cancer(return_X_y=True)
     model = CertifiedBoostedTreesClassifier(**SHORT).fit(X, y)
     assert model.train_size_ in SHARES
@@ -79,7 +79,7 @@ def test_the_learning_curve_chooses_how_many_rows_train():
     assert coins.train_size_ <= SHARES[2]
 
 
-def test_the_size_that_was_chosen_deals_the_rows_as_if_it_had_been_given():
+def test_a_chosen_training_size_splits_rows_as_a_given_one_does():
     X, y = noisy(1000)
     chosen = CertifiedBoostedTreesClassifier(**SHORT).fit(X, y)
     given = CertifiedBoostedTreesClassifier(train_size=chosen.train_size_, **SHORT).fit(X, y)
@@ -135,7 +135,7 @@ def test_classes_that_no_training_sample_has_are_errors():
         CertifiedBoostedTreesClassifier(**SHORT).fit(X, y, classes=["0"])
 
 
-def test_groups_are_dealt_whole_and_count_once():
+def test_groups_are_assigned_whole_and_count_once():
     X, y = noisy(300)
     groups = np.arange(300) // 5
     model = CertifiedBoostedTreesClassifier(train_size=0.5, **SHORT).fit(X, y, groups=groups)
@@ -183,7 +183,7 @@ def test_files_keep_scores_and_classes_and_no_features(kept, grouped, tmp_path):
         np.testing.assert_array_equal(loaded.predict_set(X, 0.8), model.predict_set(X, 0.8))
 
 
-def test_samples_that_do_not_go_together_are_refused():
+def test_inconsistent_calibration_scores_are_refused():
     good = {"given": [0, 2], "n_given": 3, "score": [[0.1, 0.2]], "y": [0, 1]}
     assert CalibrationScores(**good).n_given == 3
     for name, value, message in (
@@ -282,7 +282,7 @@ def test_the_least_width_is_a_part_of_the_mean_error():
     assert (model._compute_scale(X) == model.least_scale_).any()
 
 
-def test_bands_keep_their_promise():
+def test_intervals_keep_their_guarantee():
     missed = 0
     for seed in range(DRAWS):
         X, y = uneven(160, seed)

@@ -52,12 +52,12 @@ def rows_for(model):
 
 
 def told(model, X):
-    """What a fit says of rows."""
+    """Return the predictions of a fit."""
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 
 def told_out_of_bag(model):
-    """What a fit says of each row out of bags."""
+    """Return the out-of-bag predictions of a fit."""
     classes = hasattr(model, "predict_proba")
     return model.oob_decision_function_ if classes else model.oob_prediction_
 
