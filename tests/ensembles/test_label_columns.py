@@ -540,7 +540,9 @@ def test_rows_of_dask_are_fitted_and_predicted():
     model = classifier().fit(X, flags)
     same = classifier().fit(rows, dask.from_array(flags, chunks=(40, 3)))
     np.testing.assert_array_equal(same.decision_function(X), model.decision_function(X))
-    with pytest.raises(ValueError, match=r"a collection of probabilities takes one target"):
+    with pytest.raises(
+        ValueError, match=r"probabilities of a Dask collection need a model of one target"
+    ):
         model.predict_proba(rows)
     np.testing.assert_array_equal(model.predict(rows).compute(), model.predict(X))
     np.testing.assert_array_equal(

@@ -243,15 +243,13 @@ def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
     for how, message in (
         ({"keep": "key"}, "keep must be"),
         ({"batch_size": 0}, "batch_size must be"),
-        ({"threshold": 0.5}, "threshold is for classifiers of two classes"),
+        ({"threshold": 0.5}, "threshold must be None unless the model is"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             predict_files(model, source, target, **how)
-    with pytest.raises(
-        ValueError, match=r"must lie outside the folders .* lies in the folder .*rows"
-    ):
+    with pytest.raises(ValueError, match=r"must lie outside the folders .* is in .*rows"):
         predict_files(model, source, source / "deep.csv")
-    with pytest.raises(ValueError, match=r"the file must be \.csv"):
+    with pytest.raises(ValueError, match=r"must end in \.csv"):
         predict_files(model, source, tmp_path / "predicted.txt")
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         predict_files(model, tmp_path / "nowhere", target)
