@@ -147,7 +147,8 @@ def test_trees_with_splits_on_digests_are_not_exported(tmp_path):
     assert (loaded.trees_.feature[~loaded.trees_.is_leaf] == 0).any()
     np.testing.assert_array_equal(*[one.predict_proba(X) for one in twins])
     with pytest.raises(
-        ValueError, match=r"feature 'note' has no category names to export.*Fit the"
+        ValueError,
+        match=r"categories must have names to export, but those of the feature 'note' .*Fit the",
     ):
         loaded.to_sql("rows")
     assert check_export(model, X, exports=["dict"]).all_agree
