@@ -454,7 +454,7 @@ def test_costs_determine_the_threshold_of_a_page(tmp_path):
     page = read(report(model, rows, y, tmp_path / "page.html", costs=(5, 1)))
     found = Guarantees.by_rows(model, rows, y).thresholds(costs=(5, 1))
     assert " ".join(str(found.lowest_cost(5, 1)).split()) in page.text
-    with pytest.raises(ValueError, match="costs must be finite"):
+    with pytest.raises(ValueError, match="must be finite and >= 0"):
         report(model, rows, y, tmp_path / "bad.html", costs=(-1, 1))
 
 
