@@ -63,12 +63,12 @@ RACES = {
 
 
 def defined_in(page: ModuleType, one: Any) -> bool:
-    """Whether it is a figure of a module: a public function that it does not import."""
+    """Return whether a name is a figure of a module: a public function that it does not import."""
     return isfunction(one) and one.__module__ == page.__name__ and not one.__name__.startswith("_")
 
 
 def evidence() -> dict[str, dict[str, dict[str, float]]]:
-    """What every method scores on every table of the README's picture."""
+    """Make the table of all losses of all methods on the tables of the README's picture."""
     tables = of_boosting()
     for row in known(FILE):
         tables[row["table"]][row["method"]] = row
@@ -76,38 +76,38 @@ def evidence() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def how_many_tables() -> str:
-    """On how many tables the methods of the README's picture are compared, in words."""
+    """Return the number of tables in the README's picture, in words."""
     return WORDS[len(evidence())]
 
 
 def ratios(method: str, field: str, to: str = OURS) -> list[float]:
-    """What a method has over another on each table."""
+    """Return the ratio of a method's figure to another's on each table."""
     return [one[method][field] / one[to][field] for one in evidence().values()]
 
 
 def mean_ratio(method: str, field: str, to: str = OURS) -> str:
-    """Their geometric mean."""
+    """Return the geometric mean of `ratios`."""
     return short(mean(ratios(method, field, to)))
 
 
 def below(method: str, field: str) -> str:
-    """By how many per cent ours is below a method, in geometric mean."""
+    """Return by how many per cent our figure is below a method's, in geometric mean."""
     return f"{100 * (1 - 1 / mean(ratios(method, field))):.0f} %"
 
 
 def lower(method: str, field: str, to: str = OURS) -> str:
-    """The number of tables on which a method has less than another, in words."""
+    """Return the number of tables on which a method has a smaller figure than another, in words."""
     return WORDS[sum(ratio < 1 for ratio in ratios(method, field, to))]
 
 
 def lowest(field: str) -> str:
-    """The number of tables on which ours has the least, in words."""
+    """Return the number of tables on which we have the smallest figure, in words."""
     least = [min(MARKS, key=lambda method: one[method][field]) for one in evidence().values()]
     return WORDS[least.count(OURS)]
 
 
 def scores(field: str) -> str:
-    """Every table by every method, the lowest in bold."""
+    """Make the table of a figure by data set and method, the lowest in bold."""
     lines = []
     for name, one in evidence().items():
         values = [one[method][field] for method in MARKS]
@@ -117,7 +117,7 @@ def scores(field: str) -> str:
 
 
 def summary() -> str:
-    """Every method over ours: losses, errors and times, and on how many tables it is ahead."""
+    """Make the table of losses, errors and times of every method relative to ours."""
     lines = []
     for method, (label, _, _) in MARKS.items():
         told = [label]
@@ -151,7 +151,7 @@ def results() -> str:
 
 
 def races() -> dict[tuple[str, str], list[float]]:
-    """Ratios of times of ours and a peer that took turns, by what was raced in and against whom."""
+    """Return ratios of times of ours and a peer, run in turn, by race and peer."""
     found: dict[tuple[str, str], list[float]] = {}
     for name, what in RACES.items():
         for line in lines_of(f"{name}.csv"):
@@ -161,7 +161,7 @@ def races() -> dict[tuple[str, str], list[float]]:
 
 
 def speed() -> str:
-    """For every race and peer the least, the median and the largest ratio of times."""
+    """Make the table of the smallest, median and largest ratio of times for every race and peer."""
     lines = [
         [*key, str(len(of)), *(short(float(value)) for value in (min(of), np.median(of), max(of)))]
         for key, of in races().items()
@@ -171,7 +171,7 @@ def speed() -> str:
 
 
 def slower() -> str:
-    """Of every race and peer the cases in which the peer took less time."""
+    """List the cases of every race and peer in which the peer took less time."""
     lines = [
         [*key, f"{sum(ratio > 1 for ratio in of)} of {len(of)}", short(max(of))]
         for key, of in races().items()
@@ -181,7 +181,7 @@ def slower() -> str:
 
 
 def behind(field: str) -> str:
-    """Every table on which somebody is ahead of our boosted trees, and by how much."""
+    """List every table on which a method is ahead of our boosted trees, and by how much."""
     lines = []
     for name, one in evidence().items():
         best = min(MARKS, key=lambda method: one[method][field])
@@ -192,7 +192,7 @@ def behind(field: str) -> str:
 
 
 def single_trees() -> str:
-    """One tree of ours against one that is tuned: errors, log losses, and times of a fit."""
+    """Compare one tree of ours with a tuned tree: errors, log losses, and times of a fit."""
     found: dict[str, dict[str, str]] = {}
     for line in lines_of("single_tree.csv"):
         if line["peer"] != "GridSearchCV":
@@ -208,7 +208,7 @@ def single_trees() -> str:
 
 
 def ranking() -> str:
-    """The mean NDCG of rankers on drawn worlds, and seconds of a fit."""
+    """Return the mean NDCG of rankers on simulated data, and seconds of a fit."""
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
     for line in lines_of("ranking.csv"):
         if not line["method"].startswith("no vote"):
@@ -224,7 +224,7 @@ def ranking() -> str:
 
 
 def runs() -> str:
-    """When files of results were made, and by which versions."""
+    """List when files of results were made, and by which versions."""
     lines = [[f"`{one['file']}`", one["date"], one["versions"]] for one in lines_of("runs.csv")]
     return table(["file of `benchmarks/results`", "made", "versions"], lines)
 
@@ -245,7 +245,7 @@ FIGURES: dict[str, Callable[..., str]] = {
 
 
 def figure(words: str) -> str:
-    """What stands between the comments that hold these words."""
+    """Compute the text of the figure that a comment with these words asks for."""
     name, *given = words.split("; ")
     if name not in FIGURES:
         raise ValueError(f"no figure is called {name!r}, there are {', '.join(FIGURES)}")
@@ -253,17 +253,17 @@ def figure(words: str) -> str:
 
 
 def renewed(text: str) -> str:
-    """A page with all its figures as the results say them."""
+    """Return a page with all its figures computed from the results."""
     return MARKED.sub(lambda found: found[1] + figure(found[2]) + found[4], text)
 
 
 def pages() -> list[Path]:
-    """Every page that may have figures."""
+    """Return every page that may have figures."""
     return [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 
 
 def main() -> None:
-    """Write the figures of all pages anew, and name the pages that have changed."""
+    """Write the figures of all pages, and print the names of pages that have changed."""
     for page in pages():
         text = page.read_text(encoding="utf-8")
         if (new := renewed(text)) != text:

@@ -1,4 +1,4 @@
-"""Figures of the page on boosted trees that say what time buys, and how far standard errors go."""
+"""Figures of the page on boosted trees: qualities against times, and sizes of standard errors."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ PEERS = ("LightGBM", "CatBoost")
 
 
 def _that_count(numbers: bool) -> Fits:
-    """Fits to the tables that chose no default, of numbers or of classes."""
+    """Return the fits to the tables that chose no default, of numbers or of classes."""
     return [
         row
         for row in known(RESULTS / "boosting.csv")
@@ -31,14 +31,17 @@ def _that_count(numbers: bool) -> Fits:
 
 
 def _ratio(rows: Fits, field: str, ours: str, peer: str) -> str:
-    """Ours over the peer's, and its standard error."""
+    """Return our figure divided by the peer's, with its standard error."""
     ratio, error, _ = ratio_by_table(rows, field, ours, peer)
     write = decimals if field != "seconds" else short
     return write(ratio) + (f"\u00a0±\u00a0{decimals(error)}" if field != "seconds" else "")
 
 
 def qualities() -> str:
-    """Losses and times of each quality over those of the peers, on the tables that chose nothing."""
+    """Make the table of losses and times of each quality relative to peers.
+
+    Only tables count that chose no default.
+    """
     classes, numbers = _that_count(numbers=False), _that_count(numbers=True)
     lines = []
     for rows, field, word in (
@@ -58,14 +61,14 @@ def qualities() -> str:
 
 
 def over(quality: str, peer: str, field: str) -> str:
-    """Log loss ("log_loss") or time ("seconds") of classes by a quality over a peer's."""
+    """Return our log loss ("log_loss") or time ("seconds") of a quality over a peer's, for classes."""
     rows = _that_count(numbers=False)
     rows = that_tell(rows) if field == "log_loss" else rows
     return short(ratio_by_table(rows, field, QUALITIES[quality], peer)[0])
 
 
 def many_rows() -> str:
-    """Losses and seconds of a fit to the most rows of each table that chose nothing."""
+    """Make the table of losses and seconds of the largest fits to tables that chose no default."""
     methods = (*QUALITIES.values(), *PEERS)
     lines = []
     for numbers, field, word in ((False, "log_loss", "log loss"), (True, "error", "error")):
@@ -81,7 +84,7 @@ def many_rows() -> str:
 
 
 def lost_cells(numbers: str) -> str:
-    """In how many cells of how many CatBoost is better beyond two standard errors."""
+    """Count the tables and sizes at which CatBoost is better by over two standard errors."""
     are_numbers = numbers == "numbers"
     rows = _that_count(are_numbers)
     which, n_cells = lost(rows, "error" if are_numbers else "log_loss", "CatBoost")
@@ -90,7 +93,7 @@ def lost_cells(numbers: str) -> str:
 
 
 def size_over_halves() -> str:
-    """Standard errors over the difference of two fits to halves, from least to most."""
+    """Return standard errors over the difference of two fits to halves, smallest to largest."""
     sizes = [
         float(one["unit"].rpartition("size ")[2])
         for one in lines_where("uncertainty.csv", "case~two halves", "case~thirds")

@@ -13,7 +13,7 @@ Column = np.ndarray
 
 
 def _drawn() -> dict[tuple[str, int], dict[str, Column]]:
-    """All draws by table and number of rows, a column for each figure."""
+    """Return all draws by table and number of rows, with a column for each figure."""
     found: dict[tuple[str, int], list[dict[str, str]]] = defaultdict(list)
     for one in lines_of("certificates_draws.csv"):
         found[one["table"], int(one["size"])].append(one)
@@ -28,7 +28,7 @@ def _drawn() -> dict[tuple[str, int], dict[str, Column]]:
 
 
 def _best_hold_out(of: dict[str, Column]) -> Column:
-    """The hold-out at the share of training rows that has the lowest mean."""
+    """Return the hold-out bounds at the fraction of training rows with the lowest mean."""
     return min((of[f"hold-out {share}"] for share in SHARES), key=lambda one: one.mean())
 
 
@@ -63,7 +63,7 @@ TOLD: dict[str, Callable[[dict[str, Column]], float]] = {
 
 
 def over_asked(what: str) -> str:
-    """The mean over the tables that were asked for, at each number of rows."""
+    """Return the mean over the tables that were chosen beforehand, at each number of rows."""
     cells = _drawn()
     means = [
         np.mean([TOLD[what](cells[name, size]) for name in ASKED if (name, size) in cells])
@@ -74,19 +74,19 @@ def over_asked(what: str) -> str:
 
 
 def over_tables(what: str, size: str) -> str:
-    """From the least to the most of a table, at one number of rows."""
+    """Return the smallest and the largest mean of a table, at one number of rows."""
     values = [TOLD[what](of) for (_, n), of in _drawn().items() if n == int(size)]
     return f"{short(min(values))} to {short(max(values))}"
 
 
 def of_draws(what: str, size: str) -> str:
-    """The mean over tables at one number of rows, in per cent."""
+    """Return the mean over tables at one number of rows, in per cent."""
     values = [TOLD[what](of) for (_, n), of in _drawn().items() if n == int(size)]
     return f"{100 * np.mean(values):.0f} %"
 
 
 def most_above_rule_before() -> str:
-    """How far a bound is above that of the rule before, at most."""
+    """Return by how much a bound exceeds that of the earlier rule, at most."""
     return decimals(max(TOLD["bound"](of) - TOLD["rule before"](of) for of in _drawn().values()))
 
 
@@ -107,7 +107,7 @@ def _forests() -> dict[str, dict[str, float]]:
 
 
 def certified_forests() -> str:
-    """Bounds and test errors of certified forests, of a hold-out of one, and of a tree."""
+    """Make the table of bounds and errors of certified forests, a hold-out of one, and a tree."""
     lines = [
         [name, *(decimals(told[figure]) for figure in FOREST)] for name, told in _forests().items()
     ]
@@ -115,13 +115,13 @@ def certified_forests() -> str:
 
 
 def forest_over(what: str) -> str:
-    """The certificate of a forest over another figure of the same tables, from least to most."""
+    """Return a forest's certificate over another figure of the same table, smallest to largest."""
     ratios = [told["certificate"] / told[what] for told in _forests().values()]
     return f"{short(min(ratios))} to {short(max(ratios))}"
 
 
 def boosters_below_trees() -> str:
-    """By how many per cent the bound of boosted trees is below a tree's, from least to most."""
+    """Return by how many per cent the bound of boosted trees is below a tree's, smallest to largest."""
     less = [
         100 * (1 - float(one["bound"]) / float(one["tree"]))
         for one in lines_where("certified_boosting.csv", "kind=odd")
@@ -130,7 +130,7 @@ def boosters_below_trees() -> str:
 
 
 def boosters_lose() -> str:
-    """What a certified fit errs more than one of all rows: means at each number of rows, in order."""
+    """Return how much more a certified fit errs than one of all rows: means at each number of rows."""
     lost: dict[str, list[float]] = defaultdict(list)
     for one in lines_where("certified_boosting.csv", "kind=odd"):
         lost[one["rows"]].append(float(one["test error"]) - float(one["all rows"]))
@@ -139,7 +139,7 @@ def boosters_lose() -> str:
 
 
 def wider(kind: str) -> str:
-    """By how many per cent ours is above MAPIE's on average over fits, from least to most."""
+    """Return by how many per cent our width is above MAPIE's, mean over fits, smallest to largest."""
     ours, theirs = {"one": ("ours, one", "MAPIE, absolute"), "sets": ("ours", "MAPIE, lac")}[kind]
     sizes = {one["case"]: float(one["figure"]) for one in lines_of("intervals.csv")}
     more = [
@@ -151,7 +151,7 @@ def wider(kind: str) -> str:
 
 
 def named_costs_save() -> str:
-    """By how many per cent the certified cost falls where costs are named before."""
+    """Return by how many per cent the certified cost falls if costs are stated beforehand."""
     cost = {one["case"]: float(one["figure"]) for one in lines_of("thresholds.csv")}
     less = [
         100 * (1 - value / cost[case.replace(", certified", ", by bands")])
@@ -162,7 +162,7 @@ def named_costs_save() -> str:
 
 
 def searched() -> str:
-    """How many certificates are false that were searched for."""
+    """Return how many certificates that were searched for are false."""
     lines = [
         [
             one["case"] + (f" ({one['draws']} draws)" if one["draws"] != "100" else ""),
@@ -174,7 +174,7 @@ def searched() -> str:
 
 
 def copied() -> str:
-    """How many certificates of trees are false where rows were copied, by what is said of them."""
+    """Return how many certificates of trees are false if rows were copied, by setting."""
     found: dict[str, list[str]] = {}
     for one in lines_where("duplicates.csv", "model=tree"):
         share = decimals(float(one["false"]), 2) if one["false"] else "refused"

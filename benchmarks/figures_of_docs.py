@@ -1,4 +1,4 @@
-"""Figures of the pages of docs: each function makes one table or number from files of results/."""
+"""Figures of the pages of docs: each function makes a table or number from files of results/."""
 
 import re
 from collections import defaultdict
@@ -28,7 +28,7 @@ TIMED = {
 
 
 def boosters() -> str:
-    """Ranks and ratios of boosted trees, on the tables that chose no default."""
+    """Make the table of ranks and ratios of boosted trees, on the tables that chose no default."""
     rows = [row for row in known(RESULTS / "boosting.csv") if not chooses(row["table"])]
     classes = [row for row in rows if row["table"] not in NUMBERS]
     numbers = [row for row in rows if row["table"] in NUMBERS]
@@ -55,7 +55,7 @@ def boosters() -> str:
 
 
 def booster_over(method: str, chosen: str) -> str:
-    """Log loss of ours over a method's, on the tables that chose defaults or on the others."""
+    """Return our log loss divided by a method's, on the tables that chose defaults or on the others."""
     rows = known(RESULTS / "boosting.csv")
     part = [
         row
@@ -66,7 +66,7 @@ def booster_over(method: str, chosen: str) -> str:
 
 
 def copies() -> str:
-    """At which share of repeated rows fits lose 3 % by copies, and what they lose at a quarter."""
+    """Return the fraction of repeated rows at which fits lose 3 %, and their loss at a quarter."""
     lines: dict[str, list[str]] = {}
     for one in lines_where("repeated_rows.csv", "share=0.25"):
         ratio = float(one["loss"]) / float(one["grouped"])
@@ -76,7 +76,7 @@ def copies() -> str:
 
 
 def times() -> str:
-    """Losses, and seconds of CPU on one thread, of ours and of LightGBM."""
+    """Make the table of losses and seconds of CPU on one thread, of ours and of LightGBM."""
     lines = []
     for case, (name, rows) in TIMED.items():
         told = {
@@ -100,19 +100,19 @@ def times() -> str:
 
 
 def _seconds(line: dict[str, str]) -> str:
-    """Both times and their ratio."""
+    """Return both times and their ratio."""
     ours, theirs, ratio = (float(line[one]) for one in ("certree_seconds", "peer_seconds", "ratio"))
     return f"{short(ours)} / {short(theirs)} = {short(ratio)}"
 
 
 def _losses(line: dict[str, str]) -> list[str]:
-    """Our loss and the peer's, from "ratio, loss 0.2764 to 0.2785"."""
+    """Return our loss and the peer's, from "ratio, loss 0.2764 to 0.2785"."""
     found = [float(one) for one in line["unit"].partition("loss ")[2].split(" to ")]
     return [decimals(one, 0) if one > 100 else decimals(one, 4) for one in found]
 
 
 def held(method: str, kind: str) -> str:
-    """From least to most, how many true values standard errors hold, in per cent."""
+    """Return the smallest and largest percentage of true values within standard errors."""
     least, *_, most = sorted(
         100 * float(one["figure"])
         for one in lines_of("uncertainty.csv")
@@ -122,14 +122,14 @@ def held(method: str, kind: str) -> str:
 
 
 def _kind(case: str) -> str:
-    """What standard errors of a case are of."""
+    """Return the kind of model that standard errors of a case belong to."""
     if "two halves" in case:
         return "halves"
     return "classes" if "classes" in case else "numbers"
 
 
 def outputs(case: str, column: str) -> str:
-    """What one fit to several outputs has over others, such as of "forest, apart"."""
+    """Return figures of one fit to several outputs relative to others, such as of "forest, apart"."""
     what, _, kind = case.partition(", ")
     values = [
         float(one[column])
@@ -146,7 +146,7 @@ def outputs(case: str, column: str) -> str:
 
 
 def predicted(peer: str, case: str) -> str:
-    """Time of a prediction by 100 trees over a peer's, from least to most, such as of "31 leaves"."""
+    """Return our time of a prediction by 100 trees divided by a peer's, smallest to largest."""
     values = [
         float(one["ratio"])
         for one in lines_of("predict_boosted.csv")
@@ -166,7 +166,7 @@ FORESTS = {
 
 
 def forests() -> str:
-    """Losses and errors of forests over scikit-learn's."""
+    """Return losses and errors of forests divided by those of scikit-learn."""
     rows = known(RESULTS / "forest.csv")
     classes = [row for row in rows if row["table"] not in NUMBERS]
     numbers = [row for row in rows if row["table"] in NUMBERS]
@@ -183,12 +183,12 @@ def forests() -> str:
 
 
 def forest_times(method: str, field: str) -> str:
-    """Seconds of a fit or of a prediction over scikit-learn's, in geometric mean over tables."""
+    """Return seconds of a fit or prediction divided by scikit-learn's, geometric mean over tables."""
     return short(forest.ratio(known(RESULTS / "forest.csv"), method, field))
 
 
 def rankers() -> str:
-    """NDCG of rankers by the truth, what ours has more than others, and its time over theirs."""
+    """Return NDCG of rankers by the truth, our difference to others, and our time divided by theirs."""
     found: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for one in lines_of("ranking.csv"):
         found[one["world"], one["method"]].append(one)
@@ -221,7 +221,7 @@ CLASSES = {"wine": "wine, 7 classes", "letter": "letter, 26 classes"}
 
 
 def small_trees(*names: str) -> str:
-    """Bound / test error of small certified trees, and of the vote."""
+    """Return bounds divided by test errors of small certified trees, and of the vote."""
     lines = []
     for one in lines_of("small_tree.csv"):
         if one["table"] in names:
@@ -235,7 +235,7 @@ def small_trees(*names: str) -> str:
 
 
 def certified_boosters() -> str:
-    """Bounds and test errors of certified boosted trees, on tables that chose nothing."""
+    """Return bounds and test errors of certified boosted trees, on tables that chose no default."""
     found: dict[int, list[dict[str, float]]] = defaultdict(list)
     for one in lines_of("certified_boosting.csv"):
         if one["kind"] == "odd":
@@ -263,7 +263,7 @@ def certified_boosters() -> str:
 
 
 def bands(what: str) -> str:
-    """Mean widths of prediction intervals, or sizes of sets, and how often fits hold too few."""
+    """Return mean widths of intervals or sizes of sets, and how many fits cover too little."""
     kinds = {
         "numbers": {"ours, scaled": 'ours, "scaled"', "ours, one": 'ours, "one"',
                     "MAPIE, absolute": "MAPIE, absolute"},
@@ -286,7 +286,7 @@ def bands(what: str) -> str:
 
 
 def _held_short(line: dict[str, str] | None) -> list[str]:
-    """A width or size, and the share of fits that hold too few."""
+    """Return a width or size, and the fraction of fits that cover too little."""
     if line is None:
         return ["", ""]
     short_of = re.search(r"([\d.]+) short", line["unit"])
@@ -306,7 +306,7 @@ THRESHOLDS = {
 
 
 def thresholds() -> str:
-    """Certified costs at thresholds, and the true ones."""
+    """Return certified costs at thresholds, and the true costs."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for one in lines_of("thresholds.csv"):
         name, _, what = one["case"].partition(", ")
@@ -327,7 +327,7 @@ BAYES: dict[str, Any] = {
 
 
 def naive_bayes() -> str:
-    """Log losses of naive Bayes."""
+    """Make the table of log losses of naive Bayes."""
     found: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(dict)
     for one in lines_of("naive_bayes.csv"):
         told = re.match(r"(\w+), (.+): log loss ([\d.]+) / ([\d.]+)", one["case"])
@@ -341,7 +341,7 @@ def naive_bayes() -> str:
 
 
 def _errors_of_bayes() -> dict[tuple[str, str], float]:
-    """Errors of ours by table and fit."""
+    """Return our errors by table and fit."""
     found = {}
     for one in lines_of("naive_bayes.csv"):
         if told := re.match(r"(\w+), (.+): .*error ([\d.]+) /", one["case"]):
@@ -350,12 +350,12 @@ def _errors_of_bayes() -> dict[tuple[str, str], float]:
 
 
 def naive_bayes_error(name: str, fit: str) -> str:
-    """The error of naive Bayes on one table."""
+    """Return the error of naive Bayes on one table."""
     return decimals(_errors_of_bayes()[name, fit])
 
 
 def naive_bayes_rises(*without: str) -> str:
-    """By how much the error of defaults is above that of power 1 at most, on other tables."""
+    """Return by how much the default's error exceeds that of power 1 at most, on other tables."""
     errors = _errors_of_bayes()
     rises = [
         error - errors[name, "power 1"]
@@ -366,7 +366,7 @@ def naive_bayes_rises(*without: str) -> str:
 
 
 def rules() -> str:
-    """What each pruning rule errs, on average over tables, beside cost-complexity."""
+    """Return the mean error of each pruning rule over tables, relative to cost-complexity."""
     errors: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     leaves: dict[str, list[float]] = defaultdict(list)
     for one in lines_of("rules.csv"):

@@ -1,4 +1,4 @@
-"""Figures of the page on rows in files and on clusters: what fits cost, and what larger ones would."""
+"""Figures of the page on large data: costs of out-of-core and distributed fits."""
 
 import re
 from math import log2
@@ -18,7 +18,7 @@ MACHINES, CORES, BITS = 100, 2, 1e10
 
 
 def _found(rate: str | None = None) -> dict[Size, dict[str, dict[str, str]]]:
-    """Lines of each size: rows, features and rounds; by what was measured."""
+    """Return the results of each size (rows, features, rounds), by the measured quantity."""
     found: dict[Size, dict[str, dict[str, str]]] = {}
     for line in lines_of(FILE):
         what, _, case = line["case"].partition(": ")
@@ -38,7 +38,7 @@ def _cell(value: float, form: str = ",.0f") -> str:
 
 
 def costs() -> str:
-    """CPU seconds, memory and scratch of fits to files and of those in memory."""
+    """Make the table of CPU seconds, memory and disk space of out-of-core and in-memory fits."""
     head = ["rows x features", "rounds", "in memory: CPU s", "MB", "files: CPU s", "s", "MB"]
     head += ["scratch GB", "CPU time over that in memory"]
     lines = []
@@ -63,7 +63,7 @@ def costs() -> str:
 
 
 def on_cluster() -> str:
-    """Seconds and log losses of both on one cluster."""
+    """Return seconds and log losses of our fits and LightGBM's on one cluster."""
     head = ["rows x features", "rounds", "rate", "certree, s", "LightGBM, s", "ratio", "log losses"]
     lines = []
     sizes = [(rate, *one) for rate in RATES for one in sorted(_found(rate).items())]
@@ -84,27 +84,27 @@ def on_cluster() -> str:
 
 
 def told(what: str) -> str:
-    """What one worker says in a round: "passes", or MB."""
+    """Return what one worker sends in a round: the number of passes ("passes"), or megabytes."""
     of = next(one for one in _found().values() if "passes of a round" in one)
     return short(_number(of, "passes of a round" if what == "passes" else "told in a round"))
 
 
 def _largest(p: str) -> tuple[float, dict[str, dict[str, str]]]:
-    """The most rows of so many features that were fitted to files by 100 rounds."""
+    """Return the largest number of rows with p features in an out-of-core fit of 100 rounds."""
     found = _found()
     sizes = [key for key in found if key[1:] == (int(p), 100) and "scratch" in found[key]]
     return max(sizes)[0], found[max(sizes)]
 
 
 def minutes(rows: str, p: str, by: str) -> str:
-    """Of a fit of 100 rounds on two cores, by "CPU" or "wall" time of the largest measured one."""
+    """Estimate minutes of a fit of 100 rounds on two cores, from the largest measured fit."""
     n, of = _largest(p)
     cores = CORES if by == "CPU" else 1
     return short(_number(of, f"files, {by}", "certree_seconds") * float(rows) / n / cores / 60)
 
 
 def gigabytes(rows: str, p: str, what: str) -> str:
-    """Scratch or memory of a fit, by the largest ones that were measured; memory by two of them."""
+    """Estimate disk space or memory of a fit, from the largest measured fits."""
     n, of = _largest(p)
     if what == "scratch":
         return short(_number(of, "scratch") * float(rows) / n)
@@ -118,7 +118,7 @@ def gigabytes(rows: str, p: str, what: str) -> str:
 
 
 def on_machines(rows: str, what: str) -> str:
-    """Hours of a fit of 28 features on 100 machines, by cores ("hours") or network ("network")."""
+    """Estimate hours of a fit of 28 features on 100 machines, by "hours" of cores or "network"."""
     n, of = _largest("28")
     if what == "hours":
         seconds = _number(of, "files, CPU", "certree_seconds") * float(rows) / n / MACHINES / CORES

@@ -19,7 +19,7 @@ RATIOS = {
 
 
 def _lines() -> list[Line]:
-    """The experiment as it was summarised."""
+    """Return the lines of Table 2 from the recorded experiment."""
     found: dict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for one in lines_of("table2_errors.csv"):
         found[one["grower"], one["dataset"]].append(one)
@@ -45,7 +45,7 @@ def _with_error(mean: Mean) -> str:
 
 
 def table2(grower: str, title: str) -> str:
-    """Errors of the pruning and ratios of all methods on one grower."""
+    """Make the table of pruning errors and ratios of all methods with one grower."""
     of = [line for line in _lines() if line.grower == grower]
     lines = [
         [
@@ -61,14 +61,14 @@ def table2(grower: str, title: str) -> str:
 
 
 def table2_means() -> str:
-    """Mean ratios over the data sets, by grower."""
+    """Return mean ratios over the data sets, by grower."""
     found = compute_mean_ratios(_lines())
     lines = [[grower, *(decimals(means[m]) for m in RATIOS)] for grower, means in found.items()]
     return table(["grower", *RATIOS], lines)
 
 
 def table2_empty_cells() -> str:
-    """Errors of the pruning on the routed dyadic tree and on that of every cell."""
+    """Return pruning errors on the dyadic tree without and with regions that have no rows."""
     of = {(line.grower, line.dataset): line for line in _lines()}
     lines = []
     for (grower, dataset), line in of.items():
@@ -80,7 +80,7 @@ def table2_empty_cells() -> str:
 
 
 def table2_far() -> str:
-    """Ratios far from the paper's, and their likely reasons."""
+    """Make the table of ratios that are far from the paper's, with likely reasons."""
     lines = [
         [
             cell.line.grower,
@@ -96,20 +96,20 @@ def table2_far() -> str:
 
 
 def table2_count(grower: str = "") -> str:
-    """How many of the ratios that can be compared are far from the paper's."""
+    """Return how many of the comparable ratios are far from the paper's."""
     of = [line for line in _lines() if grower in ("", line.grower)]
     compared = sum(line.paper(m) is not None for line in of for m in line.ratios)
     return f"{len(find_distant_ratios(of))} of {compared}"
 
 
 def table2_nodes(grower: str, dataset: str) -> str:
-    """The mean number of nodes of a tree, in thousands."""
+    """Return the mean number of nodes of a tree, in thousands."""
     one = next(of for of in _lines() if (of.grower, of.dataset) == (grower, dataset))
     return f"{1000 * round(one.n_nodes / 1000):,}"
 
 
 def table2_distance(method: str) -> str:
-    """The mean distance of a method's ratios from the paper's."""
+    """Return the mean distance of a method's ratios from the paper's."""
     distances = [
         abs(line.ratios[method].value - paper)
         for line in _lines()
@@ -119,12 +119,12 @@ def table2_distance(method: str) -> str:
 
 
 def on_borders(dataset: str, column: str) -> str:
-    """An error of the pruning, or a ratio over the released one, where rows lie on borders."""
+    """Return a pruning error, or its ratio to the released code's, if rows lie on thresholds."""
     return decimals(float(the_line("table2_borders.csv", {"dataset": dataset})[column]))
 
 
 def borders_move(*without: str) -> str:
-    """By how much the released pruning moves the ratios of PAC-Bayes at most, on other sets."""
+    """Return the largest change of PAC-Bayes ratios by the released pruning, on other data sets."""
     moved = [
         abs(float(one[method]) - line.ratios[method].value)
         for one in lines_of("table2_borders.csv")

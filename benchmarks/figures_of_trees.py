@@ -40,7 +40,7 @@ REGRESSORS = {
 
 
 def defaults(kind: str) -> str:
-    """Means over tables of what candidates have over the first one."""
+    """Make the table of means over data sets of candidate settings relative to the first one."""
     numbers = kind == "numbers"
     names = REGRESSORS if numbers else CLASSIFIERS
     fields = ["error", "seconds"] if numbers else ["error", "log_loss", "seconds"]
@@ -57,7 +57,7 @@ def defaults(kind: str) -> str:
 
 
 def _means_of_defaults(numbers: bool, fields: list[str]) -> dict[str, dict[str, np.ndarray]]:
-    """Means over splits by candidate and table."""
+    """Return means over splits by candidate and data set."""
     found: dict[str, dict[str, list[list[float]]]] = {}
     for one in lines_of("defaults.csv"):
         if (one["table"] in REGRESSION) == numbers:
@@ -70,7 +70,7 @@ def _means_of_defaults(numbers: bool, fields: list[str]) -> dict[str, dict[str, 
 
 
 def against_tuned_tree() -> str:
-    """One tree of ours beside scikit-learn's, on the tables that chose no default."""
+    """Compare one tree of ours with scikit-learn's, on the tables that chose no default."""
     rows = [row for row in known(RESULTS / "learning_curves.csv") if not chooses(row["table"])]
     lines: list[list[str]] = []
     for numbers, fields in ((False, ("error", "log loss")), (True, ("root mean squared error",))):
@@ -87,12 +87,12 @@ def against_tuned_tree() -> str:
 
 
 def _means(ours: dict[Any, Any], theirs: dict[Any, Any], place: int) -> list[np.ndarray]:
-    """Means over splits of one figure, by cell."""
+    """Return the mean over splits of one figure, by combination of table and size."""
     return [np.array([of[cell][:, place].mean() for cell in theirs]) for of in (ours, theirs)]
 
 
 def _times(ours: dict[Any, Any], theirs: dict[Any, Any]) -> list[str]:
-    """Time of ours over the peer's, of few rows and of many."""
+    """Return our time divided by the peer's, for the smallest and the largest numbers of rows."""
     a, b = _means(ours, theirs, 2)
     small = np.array([n <= SMALL for _, n in theirs])
     ratios = [mean(list(a[part] / b[part])) for part in (small, ~small)]
@@ -111,7 +111,7 @@ MODELS = {
 
 
 def model_trees() -> str:
-    """Excess errors of models in leaves by features and rows, and seconds of fits."""
+    """Make the table of excess errors of models in leaves by features and rows, and seconds of fits."""
     found: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for one in lines_of("model_trees.csv"):
         if not one["peer"]:
@@ -131,7 +131,7 @@ def model_trees() -> str:
 
 
 def _cell(told: dict[str, dict[str, str]], model: str, column: str) -> str:
-    """An excess, or seconds; "-" was not run."""
+    """Format an excess error, or seconds; "-" if it was not run."""
     if model not in told:
         return "-"
     value = float(told[model][column])
@@ -139,7 +139,7 @@ def _cell(told: dict[str, dict[str, str]], model: str, column: str) -> str:
 
 
 def scaled_widths() -> str:
-    """Widths of scaled intervals over those of one width, on the tables that chose this default."""
+    """Return widths of scaled intervals over constant ones, on the tables that chose this default."""
     ratios = [
         float(the_line("intervals.csv", {"case": f"{name}, ours, scaled"})["figure"])
         / float(the_line("intervals.csv", {"case": f"{name}, ours, one"})["figure"])

@@ -1,4 +1,4 @@
-"""Files of results: how they are written, what is noted of the run, and how they are read again."""
+"""Files of results: write them, note the versions of a run, and read them."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ def store(path: Path, rows: Sequence[Mapping[str, Any]], added: bool = False) ->
 
 
 def note_run(file: str, added: bool = False) -> None:
-    """Write down when a file of results was made, and with which versions of the peers."""
+    """Note in runs.csv when a file of results was made, and with which versions of the peers."""
     found = [(name, installed(name)) for name in PEERS]
     run = {
         "file": file,
@@ -55,12 +55,12 @@ def note_run(file: str, added: bool = False) -> None:
 
 
 def _joined(before: str, now: str) -> str:
-    """What earlier runs say and this one, each once."""
+    """Join the notes of earlier runs and of this one, without repetitions."""
     return "; ".join(dict.fromkeys([*before.split("; "), now]))
 
 
 def installed(name: str) -> str | None:
-    """The version of a distribution, None if it is not there."""
+    """Return the version of a distribution, None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -68,7 +68,7 @@ def installed(name: str) -> str | None:
 
 
 def known(path: Path) -> list[dict[str, Any]]:
-    """The fits that were made before: names, and numbers."""
+    """Read the results of earlier fits: a list of {column: name or number}."""
     if not path.exists():
         return []
     return [

@@ -1,7 +1,9 @@
-"""Every stage again, slow and literal: what the library must agree with.
+"""Slow, literal versions ("twins") of the library's routines, with which tests compare its results.
 
-Prunings are enumerated one by one, with chains expanded into cells; sums are taken in decimals of
-80 digits or in fractions, so that nothing here can cancel.
+Prunings are enumerated one by one, with the regions of chains expanded; sums are taken in decimals
+of 80 digits or in fractions, so that nothing is lost by rounding. Arguments are as in the library:
+X is (n, p), y (n,), tree a `Tree` of m nodes, masses are probabilities of prunings, and weights
+belong to rows.
 """
 
 import math
@@ -23,13 +25,14 @@ from scipy.stats import norm
 DIGITS = 80
 LEAF = -1
 
-# A cell is (node, position in its chain); a pruning is the tuple of its leaf cells.
+# A region is (node, position in its chain); a pruning is the tuple of its leaf regions.
 
 
 # -- the tree --------------------------------------------------------------------------------------
 
 
 def apply(tree, X):
+    """Return the leaf of each row, (n,), by walking down the tree."""
     leaves = []
     for x in X:
         v = 0
@@ -40,7 +43,11 @@ def apply(tree, X):
 
 
 def goes_left(tree, v, x):
-    """The side of a row: members of a node's set go against the missing values, all others along."""
+    """Return whether a row x, (p,), goes to the left child of node v.
+
+    A split on categories sends its listed categories to the child where missing values do not go,
+    all other categories with the missing values.
+    """
     value = x[tree.feature[v]]
     members = tree.categories[tree.category_start[v] : tree.category_start[v + 1]].tolist()
     if members:
@@ -51,7 +58,7 @@ def goes_left(tree, v, x):
 
 
 def find_path(tree, leaf):
-    """Nodes from the root to a leaf."""
+    """Return the nodes from the root to a node, both included."""
     nodes = [leaf]
     while nodes[-1] != 0:
         v = nodes[-1]
@@ -62,11 +69,12 @@ def find_path(tree, leaf):
 
 
 def compute_depth(tree, v):
+    """Return the number of splits above node v, with all splits of chains."""
     return sum(int(tree.chain[u]) for u in find_path(tree, v)[:-1])
 
 
 def find_largest_nodes_of_one_label(tree, label, v=0):
-    """The largest cells all of whose leaves have one label, by recursion."""
+    """Return the largest nodes below v all of whose leaves have one label, by recursion."""
     inside = [u for u in range(tree.n_nodes) if tree.is_leaf[u] and v in find_path(tree, u)]
     if len({label[u] for u in inside}) == 1:
         return [v]
@@ -77,6 +85,7 @@ def find_largest_nodes_of_one_label(tree, label, v=0):
 
 
 def count_classes(tree, X, y, n_classes, weight=None):
+    """Return the (weighted) number of rows of each class in each node, (m, n_classes)."""
     table = np.zeros((len(tree.left), n_classes))
     for i, leaf in enumerate(apply(tree, X)):
         for v in find_path(tree, leaf):
@@ -85,6 +94,9 @@ def count_classes(tree, X, y, n_classes, weight=None):
 
 
 def label_nodes(tree, table):
+    """Return the label of each node, (m,): the most frequent class; of its parent if it has no
+    rows.
+    """
     labels = []
     for v in range(len(table)):
         u = v
@@ -96,7 +108,10 @@ def label_nodes(tree, table):
 
 
 def count_unknown_rows(known, given):
-    """How many given rows, with target and weight, are not among known ones, or not so often."""
+    """Return how many rows, with target and weight, are not among known rows, or not as often.
+
+    known, given: sequences of rows, of targets and of weights.
+    """
     left = [*zip(*known, strict=True)]
     n_unknown = 0
     for x, y, weight in zip(*given, strict=True):
@@ -110,9 +125,11 @@ def count_unknown_rows(known, given):
 
 
 def hash_row(row, rounded=False):
-    """Splitmix64 of the bits of each number in turn, from whole numbers without end.
+    """Return the 64-bit hash of a row: splitmix64 of the bits of each number in turn, in Python
+    integers.
 
-    256 zeros in a row, or more, are one word: what is left of 2^64 - 1 without their number.
+    A run of 256 zeros or more is one word, 2^64 - 1 minus its length. rounded: hash the row as
+    float32, with another start.
     """
     h = 0x9E3779B97F4A7C15 if rounded else 0
     with np.errstate(over="ignore"):
@@ -133,14 +150,18 @@ def hash_row(row, rounded=False):
 
 
 def mix_word(word):
-    """Stafford's thirteenth mix of a word of 64 bits."""
+    """Return Stafford's thirteenth mix of a 64-bit word."""
     word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
     return word ^ (word >> 31)
 
 
 def hash_target(targets):
-    """Of classes, or of sign and digits of numbers, whose power of two means nothing."""
+    """Return a hash of a row's targets: of class codes, or of sign and digits of numbers without
+    exponent.
+
+    The largest hash of several targets counts.
+    """
     words = []
     for y in targets:
         if isinstance(y, int):
@@ -153,15 +174,20 @@ def hash_target(targets):
 
 
 def sum_columns(X, y, n_categories):
-    """Of each column of numbers a sum of products, of others rows and sums by category and None."""
+    """Compute sums of each column by which `order_columns` sorts columns, whatever their order.
+
+    n_categories: number of categories of each column, None for a column of numbers. Return a sum of
+    products for each column of numbers, (p,), and for each column of categories the number of rows
+    and the sum of hashes by category; None stands for missing values.
+    """
     numbers, by_category = [0] * len(n_categories), [{} for _ in n_categories]
     for row, targets in zip(X, y, strict=True):
         words = []
         for value in row:
             known = math.nan if math.isnan(value) else float(value) + 0.0
             words.append(mix_word(struct.unpack("<Q", struct.pack("<d", known))[0]))
-        told = zip(words, n_categories, strict=True)
-        total = sum(word for word, n in told if n is None) + hash_target(targets)
+        hashed = zip(words, n_categories, strict=True)
+        total = sum(word for word, n in hashed if n is None) + hash_target(targets)
         of_row = mix_word(total % 2**64)
         for j, n in enumerate(n_categories):
             if n is None:
@@ -174,7 +200,9 @@ def sum_columns(X, y, n_categories):
 
 
 def order_columns(numbers, by_category):
-    """Columns by their sums, or by what categories have whatever these are called."""
+    """Return the column numbers sorted by the sums of `sum_columns`, whatever names categories
+    have.
+    """
     keys = []
     for number, known in zip(numbers, by_category, strict=True):
         key = number
@@ -186,14 +214,21 @@ def order_columns(numbers, by_category):
 
 
 def number_categories(known, n):
-    """The number of each of n categories: those that most rows have come first."""
-    told = [known.get(category, (0, 0)) for category in range(n)]
-    order = sorted(range(n), key=lambda category: (-told[category][0], told[category][1]))
+    """Return the number of each of n categories: the category with the most rows is number 0.
+
+    known: number of rows and sum of hashes of each category, from `sum_columns`.
+    """
+    totals = [known.get(category, (0, 0)) for category in range(n)]
+    order = sorted(range(n), key=lambda category: (-totals[category][0], totals[category][1]))
     return [order.index(category) for category in range(n)]
 
 
 def find_first_copies(rows, y):
-    """The first row that is a copy of each, by itself or by another copy, target included."""
+    """Return for each row the first row that is a copy of it, directly or through another copy.
+
+    Copies are equal rows, or rows of which one is the other in float32; their targets are equal,
+    too.
+    """
     n = len(rows)
     linked = [
         [
@@ -209,7 +244,7 @@ def find_first_copies(rows, y):
 
 
 def _round_target(value):
-    """A target, as float32 holds it if it is no integer."""
+    """Return a target as float32 holds it, if it is not an integer."""
     return float(np.float32(value)) if _is_fraction(value) else value
 
 
@@ -218,7 +253,7 @@ def _is_fraction(value):
 
 
 def are_copies(*rows):
-    """Whether two rows are equal, None and NaN alike, or one of them is the other one in float32."""
+    """Return whether two rows are equal, None like NaN, or one of them is the other in float32."""
     plain = [[None if value is None or value != value else value for value in row] for row in rows]
     if plain[0] == plain[1]:
         return True
@@ -241,7 +276,11 @@ def _as_float32(value):
 
 
 def find_identifiers(columns):
-    """Columns of text or integers without equal or missing values, and whether each is a key."""
+    """Return the columns of text or integers without equal or missing values, {column: whether it
+    is a key}.
+
+    Integers are a key if they fill less than twice the number of rows.
+    """
     found = {}
     for j, column in enumerate(columns):
         n, values = len(column), [None if value != value else value for value in column]
@@ -255,7 +294,10 @@ def find_identifiers(columns):
 
 
 def halve_at_gaps(values, bins):
-    """Ranks at which bins of ascending values start, each halved at the widest gap near its middle."""
+    """Return the ranks at which bins of ascending values start; each bin is halved near its middle.
+
+    It is halved at the widest gap between values near its middle, until there are `bins` bins.
+    """
 
     def gap(rank):
         if not 0 < rank < len(values) or values[rank - 1] == values[rank]:
@@ -275,9 +317,12 @@ def halve_at_gaps(values, bins):
 def find_near_copies(
     columns, beside, train, calibration, groups=None, keys=None, all_rows=8192, some=4096
 ):
-    """Number of judges, bins, share of judges with neighbours, and share that finer bins keep of these.
+    """Compare calibration rows with training rows that are nearly equal.
 
-    columns: numbers; beside: what rows must share beside them; keys: hashes of the rows.
+    columns: p columns of numbers; beside: other values that near copies must have in common; keys:
+    hashes of the rows. Return the number of calibration groups, the number of bins, the fraction of
+    groups with neighbours in the same bin of all columns, and the fraction of these neighbours that
+    bins of half the width keep.
     """
     n = len(columns[0])
     values = [[math.inf if value != value else float(value) for value in one] for one in columns]
@@ -305,9 +350,9 @@ def find_near_copies(
     if not train or not calibration:
         train = [i for i in range(n) if keys[i] % 2 == 0]
         calibration = [i for i in range(n) if keys[i] % 2 == 1]
-    judges = [i for i in compared if i in set(calibration)]
-    others = [i for i in compared if i in set(train)]
-    n_judges = len({group[i] for i in judges})
+    calibration_rows = [i for i in compared if i in set(calibration)]
+    training_rows = [i for i in compared if i in set(train)]
+    n_calibration = len({group[i] for i in calibration_rows})
 
     @cache
     def codes(bins):
@@ -318,27 +363,37 @@ def find_near_copies(
         ]
 
     def neighbours(i, bins):
-        return [k for k in others if codes(bins)[i] == codes(bins)[k]]
+        return [k for k in training_rows if codes(bins)[i] == codes(bins)[k]]
 
     def is_exact(i, k):
         return beside[i] == beside[k] and all(values[j][i] == values[j][k] for j in chosen)
 
-    judges = [i for i in judges if neighbours(i, first) and not any(is_exact(i, k) for k in others)]
+    calibration_rows = [
+        i
+        for i in calibration_rows
+        if neighbours(i, first) and not any(is_exact(i, k) for k in training_rows)
+    ]
     bins, found = first, []
-    units = {group[i] for i in judges}
-    start = (bins, len(units) / max(n_judges, 1), 0.0)
-    while len(units) > 0.05 * n_judges and 2 * bins <= len(ranked) // fewest:
-        kept = {i: len(neighbours(i, 2 * bins)) / len(neighbours(i, bins)) for i in judges}
-        means = [statistics.fmean(kept[i] for i in judges if group[i] == one) for one in units]
+    units = {group[i] for i in calibration_rows}
+    start = (bins, len(units) / max(n_calibration, 1), 0.0)
+    while len(units) > 0.05 * n_calibration and 2 * bins <= len(ranked) // fewest:
+        kept = {
+            i: len(neighbours(i, 2 * bins)) / len(neighbours(i, bins)) for i in calibration_rows
+        }
+        means = [
+            statistics.fmean(kept[i] for i in calibration_rows if group[i] == one) for one in units
+        ]
         mean, m = statistics.fmean(means), len(units)
-        found.append((mean - 0.65 - 1.5 / math.sqrt(m), (bins, m / n_judges, mean)))
-        judges, bins = [i for i in judges if kept[i] > 0], 2 * bins
-        units = {group[i] for i in judges}
-    return n_judges, *(max(found, key=lambda one: one[0])[1] if found else start)
+        found.append((mean - 0.65 - 1.5 / math.sqrt(m), (bins, m / n_calibration, mean)))
+        calibration_rows, bins = [i for i in calibration_rows if kept[i] > 0], 2 * bins
+        units = {group[i] for i in calibration_rows}
+    return n_calibration, *(max(found, key=lambda one: one[0])[1] if found else start)
 
 
 def compute_moments(tree, X, y, weight=None):
-    """Rows, mean and sum of squared distances from it, of the rows of every node."""
+    """Return rows, mean and sum of squared distances from it, for the rows of every node, (3,
+    m).
+    """
     weight = np.ones(len(X)) if weight is None else weight
     inside = [[] for _ in range(len(tree.left))]
     for i, leaf in enumerate(apply(tree, X)):
@@ -348,17 +403,18 @@ def compute_moments(tree, X, y, weight=None):
     table = []
     for v in range(len(inside)):
         u = next((u for u in reversed(find_path(tree, v)) if rows[u] > 0), None)
-        # Shares first, as weighed numbers may be too large.
+        # Weights are divided first, as weighted numbers may overflow.
         mean = 0.0 if u is None else (y[inside[u]] * (weight[inside[u]] / rows[u])).sum()
         table.append((rows[v], mean, (weight[inside[v]] * (y[inside[v]] - mean) ** 2).sum()))
     return np.array(table).T
 
 
 def compute_mean_loss(tree, X, targets, weight=None, units=None):
-    """What every node pays as a leaf if rows have several targets: the mean of what each costs.
+    """Return the mean loss over several targets of every node as a leaf, (m,), and the mean log
+    loss.
 
-    Errors of codes of classes, and beside them log losses (nats); of numbers sums of squares over the
-    unit of each, and None.
+    targets: (n, q); class codes have errors and log losses (nats), numbers sums of squares divided
+    by the unit of each. The second result is None if all targets are numbers.
     """
     losses, nats = [], []
     for k, y in enumerate(targets.T):
@@ -376,7 +432,11 @@ def compute_mean_loss(tree, X, targets, weight=None, units=None):
 
 
 def enumerate_prunings(tree, v=0) -> Iterator[tuple[tuple[int, int], ...]]:
-    """All prunings of the subtree at v: stop at one of the cells of its chain, or go on below."""
+    """Yield all prunings of the subtree at v, as tuples of (node, position in its chain) for each
+    leaf.
+
+    A pruning stops at one of the regions of a node's chain, or continues below it.
+    """
     for j in range(int(tree.chain[v])):
         yield ((v, j),)
     if tree.left[v] != LEAF:
@@ -388,7 +448,7 @@ def enumerate_prunings(tree, v=0) -> Iterator[tuple[tuple[int, int], ...]]:
 
 
 def find_split_regions(tree, pruning):
-    """The cells that a pruning splits."""
+    """Return the regions, as (node, position in its chain), that a pruning splits."""
     cells = set()
     for v, j in pruning:
         cells.update((v, i) for i in range(j))
@@ -397,9 +457,9 @@ def find_split_regions(tree, pruning):
 
 
 def compute_posterior(tree, log_weight):
-    """Probabilities of all prunings, and the log of the sum of their weights.
+    """Return all prunings, their probabilities, and the log of the sum of their weights.
 
-    log_weight(pruning) is a Decimal.
+    log_weight: takes a pruning, returns the log of its weight as a Decimal.
     """
     with localcontext() as context:
         context.prec = DIGITS
@@ -414,6 +474,7 @@ def compute_posterior(tree, log_weight):
 
 
 def compute_leaf_weights(tree, every, masses):
+    """Return the probability of each node to be a leaf of a drawn pruning, (m,)."""
     weight = [Decimal(0)] * len(tree.left)
     for pruning, mass in zip(every, masses, strict=True):
         for v, _ in pruning:
@@ -426,6 +487,12 @@ def decimal_sqrt(n):
 
 
 def average_prunings(tree, own, split):
+    """Return the posterior whose log weights are sums over leaves and over splits of a pruning.
+
+    own: log weight of each node as a leaf, (m,); split: log weight of each split region of a node,
+    (m,).
+    """
+
     def log_weight(pruning):
         total = sum((Decimal(float(own[v])) for v, _ in pruning), Decimal(0))
         return total + sum(Decimal(float(split[v])) for v, _ in find_split_regions(tree, pruning))
@@ -434,9 +501,11 @@ def average_prunings(tree, own, split):
 
 
 def compute_losses_from_means(tree, stats):
-    """Losses of nodes of numbers: that of the root, less what cuts gain by the distances of means.
+    """Return losses of nodes for a numeric target: that of the root minus the gains of splits,
+    (m,).
 
-    Means far from 0 are rounded, so that the sums of squares beside them tell of other gains.
+    Gains follow from distances of means, in fractions. Rounded means far from 0 and sums of squares
+    would give other gains.
     """
     n, mean = ([Fraction(float(one)) for one in column] for column in (stats.rows, stats.mean))
     loss = [Fraction(float(one)) / Fraction(stats.unit) for one in stats.sse]
@@ -452,6 +521,11 @@ def compute_losses_from_means(tree, stats):
 def compute_pac_bayes_posterior(
     tree, n, errors, lambda_error, lambda_penalty, prior="leaves", stop=0.5
 ):
+    """Return prunings, masses and log normaliser of the PAC-Bayes posterior.
+
+    n, errors: rows and errors in each node, (m,); stop: probability that a node stops in the
+    branching prior.
+    """
     stops, goes_on = Decimal(stop).ln(), (1 - Decimal(stop)).ln()
 
     def log_weight(pruning):
@@ -473,6 +547,7 @@ def compute_pac_bayes_posterior(
 
 
 def compute_theorem_posterior(tree, n, errors, lambda_error, delta):
+    """Return prunings, masses and log normaliser of the posterior of the paper's Theorem 1."""
     n_cells = int(np.sum(tree.chain))
     depth = max(compute_depth(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
 
@@ -490,6 +565,8 @@ def compute_theorem_posterior(tree, n, errors, lambda_error, delta):
 
 
 def compute_helmbold_schapire_posterior(tree, table, inverse_temperature):
+    """Return prunings, masses and log normaliser of the posterior of Helmbold and Schapire."""
+
     def log_weight(pruning):
         total = Decimal(0)
         could_split = len(find_split_regions(tree, pruning))
@@ -509,7 +586,9 @@ def compute_entropy(masses):
 
 
 def find_smallest_cost(tree, cost):
-    """The smallest total cost of a pruning, exactly, and the fewest leaves with which it is had."""
+    """Return the smallest total cost of a pruning, exactly, and the fewest leaves of prunings that
+    have it.
+    """
     totals = {}
     for pruning in enumerate_prunings(tree):
         total = sum(Fraction(float(cost[v])) for v, _ in pruning)
@@ -519,16 +598,18 @@ def find_smallest_cost(tree, cost):
 
 
 def find_regions_above(tree, cell):
-    """The cells that contain a cell, itself included."""
+    """Return the regions that contain a region, itself included, as (node, position in its
+    chain).
+    """
     v, j = cell
     above = [(u, i) for u in find_path(tree, v)[:-1] for i in range(int(tree.chain[u]))]
     return above + [(v, i) for i in range(j + 1)]
 
 
 def count_leaves_inside(tree, pruning, cell, n, count_empty):
-    """How many leaves of a pruning a cell contains: those with rows, or all.
+    """Return how many leaves of a pruning lie in a region: those with rows, or all.
 
-    A cell that is split inside a chain has a leaf without rows beside the chain.
+    A region that is split inside a chain has a leaf without rows beside the chain.
     """
     inside = [v for v, j in pruning if cell in find_regions_above(tree, (v, j))]
     if not count_empty:
@@ -538,17 +619,20 @@ def count_leaves_inside(tree, pruning, cell, n, count_empty):
 
 
 def count_leaves(tree, pruning, n, count_empty):
+    """Return how many leaves a pruning has: those with rows, or all."""
     return count_leaves_inside(tree, pruning, (0, 0), n, count_empty)
 
 
 def enumerate_root_fragments(tree, pruning):
-    """All prunings of a pruning."""
+    """Return all prunings of a pruning."""
     split = find_split_regions(tree, pruning)
     return [other for other in enumerate_prunings(tree) if find_split_regions(tree, other) <= split]
 
 
 def compute_fragment_penalty(tree, pruning, fragment, n, size_penalty, cell_penalty, count_empty):
-    """What the leaves of a root fragment pay; those beside a chain hold no rows."""
+    """Return the sum of the penalties of the leaves of a root fragment; those beside a chain have
+    no rows.
+    """
     return sum(
         size_penalty[v] * math.sqrt(count_leaves_inside(tree, pruning, (v, j), n, count_empty))
         + cell_penalty[v]
@@ -557,7 +641,9 @@ def compute_fragment_penalty(tree, pruning, fragment, n, size_penalty, cell_pena
 
 
 def enumerate_smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empty):
-    """The smallest cost and penalty over all prunings and all their root fragments."""
+    """Return the smallest cost plus penalty over all prunings and all their root fragments, by
+    enumeration.
+    """
     return min(
         sum(cost[v] for v, _ in pruning)
         + compute_fragment_penalty(
@@ -569,10 +655,11 @@ def enumerate_smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, 
 
 
 def compute_costs_by_size(tree, cost, n, count_empty):
-    """For every node and number of leaves, the smallest cost of a pruning that splits the node.
+    """Return for every node and number of leaves the smallest cost of a pruning that splits the
+    node.
 
-    The halvings inside the node's own chain do not count. Also the same for all prunings below the
-    node, with its chain.
+    The splits inside the node's own chain do not count. Also return the same for all prunings below
+    the node, with its chain.
     """
     split, every = {}, {}
     for v in range(len(tree.left) - 1, -1, -1):
@@ -589,7 +676,9 @@ def compute_costs_by_size(tree, cost, n, count_empty):
 
 
 def find_smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empty):
-    """The smallest cost and penalty of a pruning and its root fragment, over all numbers of leaves."""
+    """Return the smallest cost plus penalty of a pruning and its root fragment, over all numbers of
+    leaves.
+    """
     split, _ = compute_costs_by_size(tree, cost, n, count_empty)
     best = {}
     for v in range(len(tree.left) - 1, -1, -1):
@@ -603,7 +692,9 @@ def find_smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count
 
 
 def compute_resolvability(tree, pruning, n, errors, m, delta):
-    """Lemma 1 of Scott and Nowak, for one pruning: the least over its root fragments."""
+    """Return the bound of Lemma 1 of Scott and Nowak for one pruning: the smallest over its root
+    fragments.
+    """
     nats = tree.n_features * math.log(m) + math.log(3 / delta)
     bounds = []
     for fragment in enumerate_root_fragments(tree, pruning):
@@ -617,9 +708,10 @@ def compute_resolvability(tree, pruning, n, errors, m, delta):
 
 
 def order_merges(tree, rise):
-    """The inner nodes in the order in which they become leaves.
+    """Return the inner nodes in the order in which they become leaves when alpha rises.
 
-    Of all nodes above two leaves the one with the smallest rise is next, then the lowest one.
+    Of all nodes above two leaves, that of the smallest rise is next; of equal ones that of the
+    lowest number.
     """
     inner = {int(v) for v in np.flatnonzero(tree.left != LEAF)}
     order = []
@@ -632,7 +724,7 @@ def order_merges(tree, rise):
 
 
 def compute_critical_values(tree, rise):
-    """The largest rise at a node or below it, at least 0; -1 at leaves."""
+    """Return the largest rise at a node or below it, at least 0, (m,); -1 at leaves."""
     critical = [-1.0] * len(tree.left)
     for v in range(len(tree.left) - 1, -1, -1):
         if tree.left[v] != LEAF:
@@ -645,6 +737,7 @@ def compute_critical_values(tree, rise):
 
 
 def smooth_frequencies(tree, table, smoothing):
+    """Return class frequencies of each node, shrunk to those of its parent, (m, K)."""
     rows = []
     for v in range(len(table)):
         share = np.full(table.shape[1], 1 / table.shape[1])
@@ -655,6 +748,7 @@ def smooth_frequencies(tree, table, smoothing):
 
 
 def smooth_means(tree, n, mean, smoothing):
+    """Return the mean of each node, shrunk to that of its parent, (m,)."""
     values = []
     for v in range(len(n)):
         value = mean[0]
@@ -666,6 +760,7 @@ def smooth_means(tree, n, mean, smoothing):
 
 
 def compute_frequencies(tree, table):
+    """Return class frequencies of each node, those of its parent if it has no rows, (m, K)."""
     rows = []
     for v in range(len(table)):
         u = v
@@ -677,7 +772,9 @@ def compute_frequencies(tree, table):
 
 
 def vote(tree, every, masses, value):
-    """Every leaf's outcome: the value of the cell that contains it, averaged over prunings."""
+    """Return the outcome of every leaf: the value of the region that contains it, averaged over
+    prunings.
+    """
     outcome = {}
     for leaf in np.flatnonzero(tree.left == LEAF):
         on_path = set(find_path(tree, leaf))
@@ -689,7 +786,11 @@ def vote(tree, every, masses, value):
 
 
 def fit_mixture(rows, shares, n_steps):
-    """Proportions of laws by the EM algorithm, and the log loss of their mixture."""
+    """Return proportions of a mixture of distributions by the EM algorithm, and the log loss of the
+    mixture.
+
+    rows: weight of each row; shares: probability of each row under each distribution.
+    """
     n_laws = len(shares[0])
     proportion = [1 / n_laws] * n_laws
     for _ in range(n_steps):
@@ -706,7 +807,9 @@ def fit_mixture(rows, shares, n_steps):
 
 
 def find_grid_region(low, high, depth, x):
-    """The cell of a box, halved `depth` times, that holds x: its corners."""
+    """Return the region of a box, halved `depth` times, that contains x: its lower and upper
+    corner.
+    """
     low, high = list(low), list(high)
     for level in range(depth):
         j = level % len(low)
@@ -719,7 +822,7 @@ def find_grid_region(low, high, depth, x):
 
 
 def group_by_nodes(every, masses):
-    """Masses of prunings as tuples of nodes: cells of one chain hold the same rows."""
+    """Return masses of prunings by tuples of nodes; regions of one chain have the same rows."""
     merged = {}
     for pruning, mass in zip(every, masses, strict=True):
         nodes = tuple(sorted(v for v, _ in pruning))
@@ -728,7 +831,9 @@ def group_by_nodes(every, masses):
 
 
 def compute_branching_masses(tree, stop):
-    """Mass of every pruning, if a reached node stops with probability stop[v], leaves always."""
+    """Return the mass of every pruning if a reached node stops with probability stop[v], leaves
+    always.
+    """
     masses = {}
     for pruning in enumerate_prunings(tree):
         nodes = tuple(sorted(v for v, _ in pruning))
@@ -742,14 +847,16 @@ def compute_branching_masses(tree, stop):
 
 
 def compute_masses_from_log_odds(tree, log_odds):
-    """The same for log odds of splitting, in many digits."""
+    """Return the mass of every pruning for log odds of splitting each node, (m,), in many
+    digits.
+    """
     with localcontext() as context:
         context.prec = DIGITS
         return compute_branching_masses(tree, [1 / (1 + Decimal(float(x)).exp()) for x in log_odds])
 
 
 def compute_kl_divergence(law_masses, prior_masses):
-    """Sum of q log(q / p), for masses by pruning."""
+    """Return the sum of q log(q / p), for masses by pruning."""
     with localcontext() as context:
         context.prec = DIGITS
         terms = [q * (q / prior_masses[key]).ln() for key, q in law_masses.items() if q > 0]
@@ -757,6 +864,7 @@ def compute_kl_divergence(law_masses, prior_masses):
 
 
 def compute_renyi_divergence(law_masses, prior_masses, order):
+    """Return the Renyi divergence of an order, for masses by pruning."""
     with localcontext() as context:
         context.prec = DIGITS
         order = Decimal(order)
@@ -769,13 +877,17 @@ def compute_renyi_divergence(law_masses, prior_masses, order):
 
 
 def compute_gibbs_bound(risk, nats, n, delta, lam):
-    """Proposition 1 of Nguyen and Kpotufe, term by term."""
+    """Return the bound of Proposition 1 of Nguyen and Kpotufe, term by term."""
     complexity = (nats + math.log(2 * math.sqrt(n) / delta)) / (lam * (1 - lam / 2) * n)
     return risk / (1 - lam / 2) + complexity
 
 
 def bound_excess_over_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean=False):
-    """Proposition 2, or equation (14) with delta = 1 / n: the least over a dictionary of prunings."""
+    """Return the bound of Proposition 2, or equation (14) with delta = 1 / n: the smallest over
+    prunings.
+
+    excess, penalty, nats: by pruning.
+    """
     chance = math.log(2 * math.sqrt(n) / delta) + lam * math.sqrt(2 * n * math.log(1 / delta))
     chance += 4 * lam if mean else 0
     least = min(excess[h] + penalty[h] + nats[h] / (lam * n) for h in excess)
@@ -783,7 +895,9 @@ def bound_excess_over_prunings(excess, penalty, nats, n, delta, lam, n_classes, 
 
 
 def compute_theorem_bound(tree, mass, errors, n, bayes_risk, delta, lam, n_classes, mean=False):
-    """Theorem 1: mass, errors: probability of each node, and of errors in it."""
+    """Return the bound of Theorem 1; mass, errors: probability of each node, and of errors in
+    it.
+    """
     n_cells = int(np.sum(tree.chain))
     depth = max(compute_depth(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
     length = (2 + math.log(tree.n_features)) * depth + math.log(1 / delta)
@@ -799,12 +913,12 @@ def compute_theorem_bound(tree, mass, errors, n, bayes_risk, delta, lam, n_class
 
 
 def find_pruning_leaf(tree, nodes, leaf):
-    """The leaf of a pruning that holds a leaf of the tree."""
+    """Return the leaf of a pruning that contains a leaf of the tree."""
     return next(v for v in find_path(tree, leaf) if v in nodes)
 
 
 def enumerate_labelled_prunings(masses, label_prior):
-    """All prunings with all labels for their leaves, as (dict from node to label, mass)."""
+    """Yield all prunings with all labels for their leaves, as (dict from node to label, mass)."""
     for nodes, mass in masses.items():
         for labels in product(range(label_prior.shape[1]), repeat=len(nodes)):
             named = dict(zip(nodes, labels, strict=True))
@@ -813,6 +927,7 @@ def enumerate_labelled_prunings(masses, label_prior):
 
 
 def compute_mass_of_labelling(tree, masses, label_prior, label):
+    """Return the mass of the labelled prunings that predict `label` in all leaves of the tree."""
     leaves = np.flatnonzero(tree.left == LEAF)
     return float(
         sum(
@@ -824,7 +939,7 @@ def compute_mass_of_labelling(tree, masses, label_prior, label):
 
 
 def compute_tuple_risk(tree, masses, table, label, n_draws, n_wrong):
-    """Expected share of rows that at least n_wrong of n_draws prunings get wrong, tuple by tuple."""
+    """Return the expected fraction of rows that at least n_wrong of n_draws prunings get wrong."""
     total = 0.0
     for leaf in np.flatnonzero(tree.left == LEAF):
         for drawn in product(masses.items(), repeat=n_draws):
@@ -836,6 +951,9 @@ def compute_tuple_risk(tree, masses, table, label, n_draws, n_wrong):
 
 
 def compute_disagreement(tree, masses, table, label):
+    """Return the expected fraction of rows for which two drawn prunings predict different
+    labels.
+    """
     total = 0.0
     for leaf in np.flatnonzero(tree.left == LEAF):
         for (one, p), (other, q) in product(masses.items(), repeat=2):
@@ -848,7 +966,7 @@ def compute_disagreement(tree, masses, table, label):
 
 
 def compute_moments_of_leaf_sum(masses, value):
-    """Mean and variance of the sum of a value over the leaves of a pruning."""
+    """Return mean and variance of the sum of a value over the leaves of a drawn pruning."""
     sums = [(mass, sum(Decimal(float(value[v])) for v in nodes)) for nodes, mass in masses.items()]
     mean = sum(mass * total for mass, total in sums)
     return float(mean), float(sum(mass * (total - mean) ** 2 for mass, total in sums))
@@ -858,27 +976,29 @@ def compute_moments_of_leaf_sum(masses, value):
 
 
 def compute_binomial_tail(errors, n, p):
-    """Probability of at most `errors` errors, as a fraction."""
+    """Return the probability of at most `errors` errors among n rows, as a fraction."""
     p = Fraction(p)
     return sum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(errors + 1))
 
 
 def compute_log(fraction):
-    """Natural log of a positive fraction, in decimals."""
+    """Return the natural logarithm of a positive fraction, in decimals."""
     with localcontext() as context:
         context.prec = DIGITS
         return float((Decimal(fraction.numerator) / Decimal(fraction.denominator)).ln())
 
 
 def compute_xi(n):
-    """Maurer's sum, as a fraction."""
+    """Return Maurer's sum for n rows, as a fraction."""
     return sum(
         math.comb(n, k) * Fraction(k, n) ** k * Fraction(n - k, n) ** (n - k) for k in range(n + 1)
     )
 
 
 def compute_order_probability(lower, upper):
-    """Chance that uniform draws in order lie between two boundaries, as a fraction: Steck 1971."""
+    """Return the probability that sorted uniform draws lie between two boundaries, as a fraction
+    (Steck 1971).
+    """
     lower, upper = ([Fraction(end) for end in ends] for ends in (lower, upper))
     n = len(lower)
     table = [
@@ -894,7 +1014,7 @@ def compute_order_probability(lower, upper):
 
 
 def compute_determinant(table):
-    """By its first column."""
+    """Return the determinant, by expansion along the first column."""
     if not table:
         return Fraction(1)
     rest = [row[1:] for row in table]
@@ -906,7 +1026,9 @@ def compute_determinant(table):
 
 
 def rank_outcomes_of_two_errors(n, weights, level):
-    """Numbers of errors of two kinds among n rows, and their places in the order of the bound."""
+    """Return numbers of errors of two kinds among n rows, with the key that orders them in the
+    bound.
+    """
     spread = max(norm.isf(level), 0.0)
     one, other = weights
     return {
@@ -917,7 +1039,9 @@ def rank_outcomes_of_two_errors(n, weights, level):
 
 
 def compute_probability_of_two_errors(n, numbers, p, q):
-    """Probability of some outcomes."""
+    """Return the probability of some pairs of numbers of errors, which have probabilities p and q
+    in a row.
+    """
     return sum(
         math.comb(n, i) * math.comb(n - i, j) * p**i * q**j * max(1 - p - q, 0.0) ** (n - i - j)
         for i, j in numbers
@@ -925,7 +1049,9 @@ def compute_probability_of_two_errors(n, numbers, p, q):
 
 
 def find_highest_mean_cost(errors, n, weights, level, steps):
-    """The highest cost on a grid of probabilities at which outcomes so low are likely enough."""
+    """Return the highest cost on a grid of probabilities at which outcomes as low have probability
+    `level`.
+    """
     places = rank_outcomes_of_two_errors(n, weights, level)
     low = [one for one, place in places.items() if place <= places[errors] * (1 + 1e-12)]
     grid = [k / steps for k in range(steps + 1)]
@@ -938,7 +1064,7 @@ def find_highest_mean_cost(errors, n, weights, level, steps):
 
 
 def compute_rates_at_threshold(score, is_positive, threshold):
-    """Of rows taken where their score is at least the threshold: false positive rate and recall."""
+    """Return false positive rate and recall of the rows whose score is at least the threshold."""
     taken = [value >= threshold for value in score]
     pairs = list(zip(taken, is_positive, strict=True))
     return [
@@ -949,7 +1075,9 @@ def compute_rates_at_threshold(score, is_positive, threshold):
 
 
 def find_largest_risk(errors, n, level):
-    """The largest risk at which so few errors have at least a probability, by bisection."""
+    """Return the largest risk at which so few errors have at least probability `level`, by
+    bisection.
+    """
     inside, outside = 0.0, 1.0
     for _ in range(60):
         p = (inside + outside) / 2
@@ -959,6 +1087,7 @@ def find_largest_risk(errors, n, level):
 
 
 def compute_binary_kl(q, p):
+    """Return kl(q, p) of two probabilities, in decimals."""
     with localcontext() as context:
         context.prec = DIGITS
         q, p = Decimal(q), Decimal(p)
@@ -971,7 +1100,9 @@ def compute_binary_kl(q, p):
 
 
 def invert_binary_kl(q, nats, end):
-    """The p between q and an end where kl(q, p) passes `nats`, by bisection in decimals."""
+    """Return the p between q and `end` at which kl(q, p) passes `nats`, by bisection in
+    decimals.
+    """
     with localcontext() as context:
         context.prec = DIGITS
         inside, outside = Decimal(q), Decimal(end)
@@ -984,15 +1115,19 @@ def invert_binary_kl(q, nats, end):
 
 
 def compute_radius(n, complexity, log_delta):
-    """Nats per row by which observed and true risk may differ in Maurer's bound."""
+    """Return the nats per row by which observed and true risk may differ in Maurer's bound."""
     return (complexity + compute_log(compute_xi(n)) - log_delta) / n
 
 
 def compute_vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
-    """Bounds on a majority vote of two classes as their theorems say, from decimal inverses."""
+    """Return bounds on a majority vote of two classes by their theorems, {name: bound}.
 
-    def above(observed, draws=1, share=1.0):
-        nats = compute_radius(n, draws * complexity, log_delta + math.log(share))
+    risk: of a drawn pruning; one_wrong: probability that one of two drawn prunings errs; differing:
+    that they disagree.
+    """
+
+    def above(observed, draws=1, fraction=1.0):
+        nats = compute_radius(n, draws * complexity, log_delta + math.log(fraction))
         return invert_binary_kl(observed, nats, 1)
 
     def below(observed):
@@ -1000,7 +1135,7 @@ def compute_vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
             observed, compute_radius(n, 2 * complexity, log_delta + math.log(0.5)), 0
         )
 
-    half = above(risk, share=0.5)
+    half = above(risk, fraction=0.5)
     first, second = 1 - 2 * half, 1 - 2 * below(one_wrong)
     both = risk - one_wrong / 2
     return {
@@ -1018,10 +1153,12 @@ def compute_vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
 
 
 def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=True):
-    """Nested lists ("leaf", chain, rows) or ("split", chain, feature, threshold, left, right).
+    """Grow a dyadic tree as nested tuples ("leaf", chain, rows) or ("split", chain, feature,
+    threshold, left, right).
 
-    Halves the box one feature after the other; a run of cells with one child that holds rows
-    becomes one node. Cells are sets of rows, thresholds the midpoints of exact fractions of the box.
+    Halve the box by one feature after the other. Successive regions with one child that has rows
+    become one node. Nodes are lists of rows; thresholds are the midpoints of exact fractions of the
+    box.
     """
     n, p = X.shape
     low = [np.nanmin(X[:, j]) if not np.isnan(X[:, j]).all() else 0.0 for j in range(p)]
@@ -1041,19 +1178,19 @@ def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=T
             j = depth % p
             a, b = box[j]
             middle = (a + b) / 2
-            cut = threshold(j, middle)
-            left = [i for i in rows if X[i, j] <= cut]
-            right = [i for i in rows if not X[i, j] <= cut]
+            split = threshold(j, middle)
+            left = [i for i in rows if X[i, j] <= split]
+            right = [i for i in rows if not X[i, j] <= split]
             lower, upper = {**box, j: (a, middle)}, {**box, j: (middle, b)}
             if left and right and max_depth is not None and depth >= max_depth:
                 return ("leaf", max_depth - start + 1, rows)
             depth += 1
             if left and right:
                 below = grow(left, lower, depth), grow(right, upper, depth)
-                cut = place_threshold(X[:, j], cut, at_middle=False)
-                return ("split", depth - start, j, cut, *below)
+                split = place_threshold(X[:, j], split, at_middle=False)
+                return ("split", depth - start, j, split, *below)
             box = lower if left else upper
-        return ("leaf", 1, rows)  # no halving ever separates them
+        return ("leaf", 1, rows)  # no split ever separates these rows
 
     everywhere = {j: (Fraction(0), Fraction(1)) for j in range(p)}
     return grow(list(range(n)), everywhere, 0)
@@ -1062,7 +1199,9 @@ def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=T
 def grow_kd(
     X, y=None, axis="spread", min_samples_split=2, max_depth=None, stop_when_pure=True, weight=None
 ):
-    """The same nested lists for cuts at medians; NaN stands above every number."""
+    """Grow a tree with splits at medians as nested tuples, as `grow_dyadic`; NaN is above every
+    number.
+    """
     n, p = X.shape
     Z = np.where(np.isnan(X), np.inf, X)
     w = np.ones(n) if weight is None else weight
@@ -1090,17 +1229,19 @@ def grow_kd(
         else:
             widths = {j: spread(rows, j) for j in sorted(varying)}
             j = max(widths, key=widths.get)
-        cut = find_median_split(Z[rows, j], w[rows])
-        left = [i for i in rows if Z[i, j] <= cut]
-        right = [i for i in rows if Z[i, j] > cut]
+        split = find_median_split(Z[rows, j], w[rows])
+        left = [i for i in rows if Z[i, j] <= split]
+        right = [i for i in rows if Z[i, j] > split]
         below = [grow(part, (j + 1) % p, depth + 1) for part in (left, right)]
-        return ("split", 1, j, place_threshold(X[:, j], cut), *below)
+        return ("split", 1, j, place_threshold(X[:, j], split), *below)
 
     return grow(list(range(n)), 0, 0)
 
 
 def find_median_split(z, w):
-    """Between two values, where nearest to half of the weight lies below; the upper on ties."""
+    """Return the threshold between two values below which the weight is nearest to half; the upper
+    on ties.
+    """
     values = sorted(set(z))
     gap = min(
         range(len(values) - 1),
@@ -1112,25 +1253,27 @@ def find_median_split(z, w):
 
 
 def nest_tree(tree, X, v=0, rows=None):
-    """A Tree as such nested lists."""
+    """Convert a `Tree` to the nested tuples of `grow_dyadic`."""
     rows = list(range(len(X))) if rows is None else rows
     if tree.left[v] == LEAF:
         return ("leaf", int(tree.chain[v]), rows)
-    j, cut, left = int(tree.feature[v]), float(tree.threshold[v]), int(tree.left[v])
-    below = [i for i in rows if X[i, j] <= cut]
-    above = [i for i in rows if not X[i, j] <= cut]
+    j, split, left = int(tree.feature[v]), float(tree.threshold[v]), int(tree.left[v])
+    below = [i for i in rows if X[i, j] <= split]
+    above = [i for i in rows if not X[i, j] <= split]
     return (
         "split",
         int(tree.chain[v]),
         j,
-        cut,
+        split,
         nest_tree(tree, X, left, below),
         nest_tree(tree, X, left + 1, above),
     )
 
 
 def compute_impurity(y, w, criterion):
-    """Impurity of a cell times its rows; of several targets the mean of theirs."""
+    """Return the impurity of a node's rows times their weight; for several targets the mean of
+    theirs.
+    """
     if y.ndim == 2:
         return sum(compute_impurity(one, w, criterion) for one in y.T) / y.shape[1]
     total = w.sum()
@@ -1150,7 +1293,9 @@ def compute_impurity(y, w, criterion):
 
 
 def iterate_cart_splits(X, y, w, criterion):
-    """Every cut of a cell as (decrease, feature, threshold, missing_left, rows that go left)."""
+    """Yield every split of a node as (decrease, feature, threshold, missing_left, which rows go
+    left).
+    """
     for j in range(X.shape[1]):
         x = X[:, j]
         values = np.unique(x[~np.isnan(x)])
@@ -1158,14 +1303,14 @@ def iterate_cart_splits(X, y, w, criterion):
         sides = [False, True] if np.isnan(x).any() else [False]
         for missing_left in sides:
             last = [] if missing_left or not np.isnan(x).any() or not len(values) else [values[-1]]
-            for cut in gaps + last:
-                left = np.where(np.isnan(x), missing_left, x <= cut)
+            for split in gaps + last:
+                left = np.where(np.isnan(x), missing_left, x <= split)
                 if is_proper(y, left, criterion):
-                    yield compute_decrease(y, w, left, criterion), j, cut, missing_left, left
+                    yield compute_decrease(y, w, left, criterion), j, split, missing_left, left
 
 
 def iterate_category_splits(x, y, w, criterion):
-    """Every division of a cell's categories in two, as (decrease, rows that go left).
+    """Yield every division of a node's categories in two, as (decrease, which rows go left).
 
     Missing values are one more category. The last category stays on the right.
     """
@@ -1179,7 +1324,9 @@ def iterate_category_splits(x, y, w, criterion):
 
 
 def list_target_columns(y):
-    """Numbers, or for each class whether a row has it, of one target or several."""
+    """Return columns of numbers, or for each class whether a row has it, of one target or
+    several.
+    """
     of_each = [*np.atleast_2d(y.T)]
     return (
         of_each if y.dtype == np.float64 else [one == k for one in of_each for k in np.unique(one)]
@@ -1187,7 +1334,9 @@ def list_target_columns(y):
 
 
 def differs_beyond_chance(x, y, w, free=6, deviations=3):
-    """Whether categories differ by more than they would if y were dealt to the rows at random."""
+    """Return whether categories differ by more than they would if y were assigned to the rows at
+    random.
+    """
     groups = np.unique(np.where(np.isnan(x), np.inf, x), return_inverse=True)[1]
     d = groups.max() + 1 - free
     if d <= 0:
@@ -1205,7 +1354,7 @@ def differs_beyond_chance(x, y, w, free=6, deviations=3):
 
 
 def iterate_prefix_splits(x, y, w, criterion, scores):
-    """The divisions of a cell's categories that their order by scores offers."""
+    """Yield the divisions of a node's categories into those of lower and of higher scores."""
     order = sorted(scores, key=scores.get)
     for i in range(1, len(order)):
         left = np.isin(x, order[:i])
@@ -1214,7 +1363,9 @@ def iterate_prefix_splits(x, y, w, criterion, scores):
 
 
 def compute_principal_scores(x, y, w):
-    """Projection of class shares, or means, of each category on their first principal component."""
+    """Return a score for each category: the projection of its class frequencies, or means, on the
+    first principal component.
+    """
     share = {
         c: np.array([w[x == c] @ column[x == c] for column in list_target_columns(y)])
         / w[x == c].sum()
@@ -1228,24 +1379,28 @@ def compute_principal_scores(x, y, w):
 
 
 def compute_decrease(y, w, left, criterion):
-    """What a cut lowers the impurity of a cell by, times its rows."""
+    """Return how much a split lowers the impurity of a node, times its weight."""
     parts = sum(compute_impurity(y[side], w[side], criterion) for side in (left, ~left))
     return compute_impurity(y, w, criterion) - parts
 
 
 def is_proper(y, left, criterion):
-    """Whether no side of a cut predicts 0 by Poisson's deviance."""
+    """Return whether no child of a split predicts 0 under Poisson's deviance."""
     return criterion != "poisson" or min(y[left].max(), y[~left].max()) > 0
 
 
 def is_enough(w, left, min_rows, min_weight):
-    """Whether both sides have so many rows, each counted as one at least, and so much weight."""
+    """Return whether both children have enough rows, each counted as one at least, and enough
+    weight.
+    """
     rows = min(side.sum() for side in (left, ~left))
     return rows >= min_rows - 1e-9 and min(w[left].sum(), w[~left].sum()) >= min_weight - 1e-9
 
 
 def has_ordered_means(y, w, left, slope, lower, upper, slack):
-    """Whether the means of both sides lie within bounds and differ in the direction of the slope."""
+    """Return whether the means of both children lie within bounds and differ in the constrained
+    direction.
+    """
     means = [(w[side] * y[side]).sum() / w[side].sum() for side in (left, ~left)]
     within = lower - slack <= min(means) and max(means) <= upper + slack
     return within and slope * (means[1] - means[0]) >= 0
@@ -1255,7 +1410,9 @@ def has_ordered_means(y, w, left, slope, lower, upper, slack):
 
 
 def compute_information(prior, masses):
-    """Mutual information (nats) of a class and what it draws; masses (K, B) of each class sum to 1."""
+    """Return the mutual information (nats) of a class and a draw; masses (K, B) of each class sum
+    to 1.
+    """
     mixture = [
         sum(p * row[b] for p, row in zip(prior, masses, strict=True)) for b in range(len(masses[0]))
     ]
@@ -1267,29 +1424,32 @@ def compute_information(prior, masses):
     )
 
 
-# -- what is drawn: splitmix64 in whole numbers ----------------------------------------------------
+# -- random draws: splitmix64 in Python integers ------------------------------------------------------
 
 GAMMA, WORD = 0x9E3779B97F4A7C15, 2**64
 
 
 def mix_bits(x):
+    """Return the finaliser of splitmix64."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % WORD
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB % WORD
     return x ^ (x >> 31)
 
 
 def derive_key(key, i):
+    """Return the key of number i among those derived from a key."""
     return mix_bits((mix_bits((key + GAMMA) % WORD) + (i + 1) * GAMMA) % WORD)
 
 
 def iterate_random_bits(key):
-    """64 bits after the other."""
+    """Yield 64-bit words of splitmix64, one after the other."""
     while True:
         key = (key + GAMMA) % WORD
         yield mix_bits(key)
 
 
 def compute_node_keys(tree, key):
+    """Return the random key of each node, derived from that of its parent."""
     keys = {0: key}
     for v in range(tree.n_nodes):
         if tree.left[v] != LEAF:
@@ -1299,7 +1459,7 @@ def compute_node_keys(tree, key):
 
 
 def draw_features(key, X, max_features):
-    """Features of a cell that are looked at: constant ones do not count."""
+    """Draw features of a node that may be split; features that are constant in it do not count."""
     features, drawn = list(range(X.shape[1])), []
     bits = iterate_random_bits(key)
     for n in range(len(features), 0, -1):
@@ -1313,7 +1473,9 @@ def draw_features(key, X, max_features):
 
 
 def iterate_random_splits(key, j, x, y, w, criterion, is_categorical):
-    """The random cut of a feature with missing values on either side, as in cart_cuts."""
+    """Yield the random split of a feature, with missing values on either side, as
+    `iterate_cart_splits` does.
+    """
     bits, seen = iterate_random_bits(derive_key(key, j)), np.unique(x[~np.isnan(x)])
     if is_categorical:
         sides = [next(bits) >> 63 for _ in seen]
@@ -1343,7 +1505,7 @@ def round_to_float32(x):
 
 
 def find_last_rounded_to(number):
-    """The largest float64 that is rounded to a number of float32, by halving."""
+    """Return the largest float64 that rounds to a float32 number, by bisection over its bits."""
 
     def place(x):  # float64 in order as integers
         bits = struct.unpack("<q", struct.pack("<d", x + 0.0))[0]
@@ -1360,7 +1522,9 @@ def find_last_rounded_to(number):
 
 
 def place_threshold(column, threshold, at_middle=True):
-    """The threshold in its gap between values of a column that keeps both apart as float32, too."""
+    """Return a threshold in its gap between values of a column that separates both in
+    float32, too.
+    """
     values = [float(x) for x in column if not math.isnan(x)]
     low = max((x for x in values if x <= threshold), default=-math.inf)
     high = min((x for x in values if x > threshold), default=math.inf)
@@ -1380,11 +1544,13 @@ def place_threshold(column, threshold, at_middle=True):
     return find_last_rounded_to(float(before))
 
 
-# -- growing from sums ------------------------------------------------------------------------------
+# -- growing by integer sums -------------------------------------------------------------------------
 
 
 def convert_to_units(values, rows, n):
-    """Whole multiples of a power of two, ties to even, by number of row; and its exponent."""
+    """Return integer multiples of a power of two, ties to even, by number of row; and its
+    exponent.
+    """
     largest = max(abs(values[i]) for i in rows)
     exponent = math.frexp(largest)[1] - min(40, 62 - (n - 1).bit_length())
     unit = Fraction(2) ** exponent
@@ -1392,7 +1558,7 @@ def convert_to_units(values, rows, n):
 
 
 def scale_by_power(value, exponent):
-    """A float times a power of two, which may be infinite."""
+    """Return a float times a power of two, which may be infinite."""
     try:
         return math.ldexp(value, exponent)
     except OverflowError:
@@ -1400,12 +1566,14 @@ def scale_by_power(value, exponent):
 
 
 def compute_fine_bin_size(n_below, n, most):
-    """How many values a bin behind n_below of n holds where ends are fine."""
+    """Return how many values a bin has that begins above n_below of n values, if bins are fine at
+    both ends.
+    """
     return max(1, min(most, int(min(0.2 * n_below, 0.2 / 1.2 * (n - n_below)))))
 
 
 def find_fine_size_bound(n_below, n, n_bins):
-    """The smallest bound of sizes by which so many bins suffice, bin by bin."""
+    """Return the smallest bound of bin sizes with which n_bins bins suffice, bin by bin."""
     for most in range(1, n + 1):
         at = n_below
         for _ in range(n_bins):
@@ -1416,7 +1584,7 @@ def find_fine_size_bound(n_below, n, n_bins):
 
 
 def assign_bins(values, fine_ends, max_bins=255):
-    """Which of so many bins each value lies in; each is closed where it is nearest to its size."""
+    """Return the bin of each value; a bin ends where its size is nearest to the planned size."""
     n, distinct = len(values), sorted(set(values))
     if len(distinct) <= max_bins:
         return [distinct.index(x) for x in values]
@@ -1441,7 +1609,9 @@ def assign_bins(values, fine_ends, max_bins=255):
 
 
 def merge_bins(n_bins, n_edges, key, feature):
-    """For each of the bins of a feature of numbers, the one that it becomes a part of."""
+    """Return for each bin of a numeric feature the number of the wider bin that it becomes a part
+    of.
+    """
     if n_bins <= max(32, n_edges + 1):
         return list(range(n_bins))
     bits, into, left = iterate_random_bits(derive_key(key, feature)), [0], n_edges
@@ -1453,7 +1623,7 @@ def merge_bins(n_bins, n_edges, key, feature):
 
 
 class GradientSums:
-    """Whole sums of gradients and Hessians of rows, and what cells and cuts are worth by them."""
+    """Integer sums of gradients and Hessians of rows, and the gain of nodes and splits by them."""
 
     def __init__(self, gradient, hessian, rows, l2=0.0, min_hessian=0.0, min_gain=0.0):
         self.g, self.g_unit = convert_to_units(gradient, rows, len(rows))
@@ -1503,7 +1673,9 @@ class GradientSums:
 
 
 class ClassSums:
-    """The same for whole weights of classes."""
+    """Integer weights of classes, and the gain of nodes and splits by them, with the methods of
+    GradientSums.
+    """
 
     def __init__(self, y, n_classes, weight, rows, criterion="gini", min_weight=0.0):
         self.y, self.n_classes, self.criterion = y, n_classes, criterion
@@ -1530,7 +1702,7 @@ class ClassSums:
         return float(self.sums(rows)[-1]) / (float(sum(self.sums(rows))) or 1.0)
 
     def scores(self, groups, _):
-        """Shares of the last class."""
+        """Fractions of the last class."""
         return [
             float(self.sums(rows)[-1]) / max(float(sum(self.sums(rows))), 1.0) for rows in groups
         ]
@@ -1546,7 +1718,9 @@ class ClassSums:
 
 
 def iterate_threshold_splits(X, cell, j):
-    """Cuts of a cell between values: (feature, threshold, missing_left, rows left, categories)."""
+    """Yield splits of a node between values: (feature, threshold, missing_left, rows left,
+    categories).
+    """
     column = {i: float(X[i, j]) for i in cell}
     values = sorted({v for v in column.values() if not math.isnan(v)})
     lacking = {i for i in cell if math.isnan(column[i])}
@@ -1558,7 +1732,10 @@ def iterate_threshold_splits(X, cell, j):
 
 
 def iterate_sorted_category_splits(X, cell, target, j):
-    """The same for sets, where the categories differ by more than chance explains."""
+    """Yield splits of a node by categories, as `iterate_threshold_splits`, sorted by their scores.
+
+    There are none if more than six categories differ by no more than chance explains.
+    """
     column = {i: math.inf if math.isnan(X[i, j]) else float(X[i, j]) for i in cell}
     levels = sorted(set(column.values()))
     groups = [[i for i in cell if column[i] == level] for level in levels]
@@ -1575,18 +1752,18 @@ def iterate_sorted_category_splits(X, cell, target, j):
 
 
 def iterate_binned_splits(X, cell, target, options):
-    """Every cut of a cell that is allowed, in order, its value first."""
+    """Yield every split of a node that is allowed, in order: its value, then the split."""
     for j in options["features"]:
         if options["groups"] and not any(j in group for group in cell["groups"]):
             continue
         sets = j in options["categorical"]
-        cuts = (
+        splits = (
             iterate_sorted_category_splits(X, cell["rows"], target, j)
             if sets
             else iterate_threshold_splits(X, cell["rows"], j)
         )
-        for cut in cuts:
-            left, right = cut[3], [i for i in cell["rows"] if i not in cut[3]]
+        for split in splits:
+            left, right = split[3], [i for i in cell["rows"] if i not in split[3]]
             if min(len(left), len(right)) < max(options["min_rows"], 1):
                 continue
             if not (target.enough(left) and target.enough(right)):
@@ -1599,12 +1776,12 @@ def iterate_binned_splits(X, cell, target, options):
                 and slope * (responses[1] - responses[0]) >= 0
             ):
                 continue
-            yield target.value(left) + target.value(right), *cut
+            yield target.value(left) + target.value(right), *split
 
 
-def make_binned_children(cell, target, cut, options):
-    """The two cells that a cut makes of one."""
-    _, j, _, _, left, _ = cut
+def make_binned_children(cell, target, split, options):
+    """Yield the two children that a split makes of a node."""
+    _, j, _, _, left, _ = split
     right = [i for i in cell["rows"] if i not in left]
     groups = [group for group in cell["groups"] if j in group]
     bounds = [(cell["lower"], cell["upper"])] * 2
@@ -1624,19 +1801,21 @@ def make_binned_children(cell, target, cut, options):
 
 
 def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **given):
-    """Nested cells as a dictionary by node: what it compares, its left child, its rows."""
+    """Grow a tree by gradient sums or class sums; return its nodes as dictionaries, the root
+    first.
+    """
     p = X.shape[1]
     options = {"features": range(p), "min_rows": 1, "categorical": [], "groups": [], **given}
     options["constrained"] = "slopes" in given
     options.setdefault("slopes", [0] * p)
 
-    def best_cut(cell):
+    def find_best_split(cell):
         if cell["depth"] == max_depth:
             return None
         best = None
-        for cut in iterate_binned_splits(X, cell, target, options):
-            if best is None or cut[0] > best[0]:
-                best = cut
+        for split in iterate_binned_splits(X, cell, target, options):
+            if best is None or split[0] > best[0]:
+                best = split
         if best is None:
             return None
         gain = best[0] - target.value(cell["rows"])
@@ -1644,21 +1823,21 @@ def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **
 
     root = {"rows": list(rows), "depth": 0, "groups": options["groups"]}
     nodes = [root | {"lower": -math.inf, "upper": math.inf}]
-    waiting = {0: best_cut(nodes[0])}
+    waiting = {0: find_best_split(nodes[0])}
     for _ in range(max_leaves - 1):
-        waiting = {v: cut for v, cut in waiting.items() if cut is not None}
+        waiting = {v: split for v, split in waiting.items() if split is not None}
         if not waiting:
             break
         v = min(waiting, key=lambda v: (-waiting[v][0] if best_first else 0, v))
-        _, cut = waiting.pop(v)
-        children = list(make_binned_children(nodes[v], target, cut, options))
-        _, j, threshold, missing_left, _, categories = cut
+        _, split = waiting.pop(v)
+        children = list(make_binned_children(nodes[v], target, split, options))
+        _, j, threshold, missing_left, _, categories = split
         threshold = threshold if categories else place_threshold(X[:, j], threshold)
         nodes[v] |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
         nodes[v] |= {"left": len(nodes), "categories": categories}
         for cell in children:
             nodes.append(cell)
-            waiting[len(nodes) - 1] = best_cut(cell)
+            waiting[len(nodes) - 1] = find_best_split(cell)
     return nodes
 
 
@@ -1666,7 +1845,7 @@ def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **
 
 
 def draw_rows(n, bootstrap, n_draws, seed, tree):
-    """How often each of n rows is drawn for a tree, by the order of their keys."""
+    """Return how often each of n rows is drawn for a tree, in the order of their keys."""
     bits, count = iterate_random_bits(derive_key(derive_key(seed, tree), 0)), [0] * n
     if not bootstrap and n_draws == n:
         return [1] * n
@@ -1681,7 +1860,7 @@ def draw_rows(n, bootstrap, n_draws, seed, tree):
 
 
 class ForestSums:
-    """Weights of rows, by class or times their number, and what cuts are worth by them."""
+    """Weights of rows, by class or times their number, and the gain of splits by them."""
 
     def __init__(self, y, weight, n_classes=None, criterion="gini"):
         self.y, self.w, self.n_classes, self.criterion = y, weight, n_classes, criterion
@@ -1690,13 +1869,13 @@ class ForestSums:
         return sum(int(self.w[i]) for i in rows)
 
     def sums(self, rows):
-        """One for each class, or one alone."""
+        """Return the weight of each class, or one weighted sum of numbers."""
         if self.n_classes is None:
             return [sum(int(self.w[i]) * Fraction(float(self.y[i])) for i in rows)]
         return [self.weight(i for i in rows if self.y[i] == k) for k in range(self.n_classes)]
 
     def impurity(self, rows):
-        """Times the weight of the rows."""
+        """Return the impurity times the weight of the rows."""
         n, sums = self.weight(rows), self.sums(rows)
         if self.n_classes is None:
             if self.criterion == "poisson":
@@ -1711,7 +1890,7 @@ class ForestSums:
         return len({self.y[i] for i in rows}) == 1
 
     def is_proper(self, rows, left):
-        """Whether no side predicts 0 by Poisson's deviance."""
+        """Return whether no child predicts 0 under Poisson's deviance."""
         sides = left, [i for i in rows if i not in left]
         return self.criterion != "poisson" or all(self.sums(side)[0] > 0 for side in sides)
 
@@ -1739,7 +1918,7 @@ class ForestSums:
         )
 
     def numbers(self, rows):
-        """Weights of the classes that occur; or the weight, and the sum."""
+        """Return weights of the classes that occur; or the weight, and the sum."""
         sums = self.sums(rows)
         if self.n_classes is None:
             return {0: self.weight(rows), 1: float(sums[0])}
@@ -1747,7 +1926,9 @@ class ForestSums:
 
 
 class ForestColumns:
-    """The same of several columns: what cuts are worth by each, times its share, in sum."""
+    """ForestSums of several targets: the gain of a split is the sum of those of all targets, times
+    fractions.
+    """
 
     def __init__(self, y, weight, n_classes=None, shares=None, criterion="gini"):
         q = y.shape[1]
@@ -1771,7 +1952,7 @@ class ForestColumns:
         return sum(share * one.decrease(rows, left) for share, one in pairs)
 
     def scaled(self, rows):
-        """Columns (n, lanes) whose squared distances are what a cut is worth."""
+        """Return columns (n, outputs) whose squared distances are the gain of a split."""
         found = []
         for share, one in zip(self.shares, self.of_each, strict=True):
             y, k = np.asarray(one.y)[rows], one.n_classes
@@ -1783,20 +1964,22 @@ class ForestColumns:
                 found += [math.sqrt(share) * (y == c) for c in range(k)]
         return np.column_stack(found).astype(float)
 
-    def _told(self, tell, groups):
+    def _apply_to_columns(self, function, groups):
         x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
         rows = [i for rows in groups for i in rows]
-        return tell(x, self.scaled(rows), np.asarray(self.w, dtype=float)[rows])
+        return function(x, self.scaled(rows), np.asarray(self.w, dtype=float)[rows])
 
     def scores(self, groups, _):
-        scores = self._told(compute_principal_scores, groups)
+        scores = self._apply_to_columns(compute_principal_scores, groups)
         return [scores[float(k)] for k in range(len(groups))]
 
     def beyond_chance(self, groups, _):
-        return self._told(differs_beyond_chance, groups)
+        return self._apply_to_columns(differs_beyond_chance, groups)
 
     def numbers(self, rows):
-        """The weight, and sums of numbers, of the second of two classes, or of each of more."""
+        """Return the weight, and sums of numbers, of the second of two classes, or of each of
+        more.
+        """
         found = [self.weight(rows)]
         for one in self.of_each:
             sums = [float(each) for each in one.sums(rows)]
@@ -1808,7 +1991,9 @@ class ForestColumns:
 
 
 def iterate_random_feature_splits(X, cell, j, key, is_categorical):
-    """The random cut of a feature, missing values on either side, as in threshold_cuts."""
+    """Yield the random split of a feature, missing values on either side, as
+    `iterate_threshold_splits`.
+    """
     x = X[cell, j]
     levels = sorted(set(x[~np.isnan(x)]))
     for _, _, threshold, missing_left, left in iterate_random_splits(
@@ -1821,28 +2006,30 @@ def iterate_random_feature_splits(X, cell, j, key, is_categorical):
 
 
 def iterate_forest_splits(X, cell, key, target, features, options):
-    """Every cut of a cell by features that are drawn, in order."""
+    """Yield every split of a node by features that are drawn, in order."""
     drawn = draw_features(key, X[np.ix_(cell, features)], options["max_features"])
     for j in options.get("in_order") or (features[k] for k in drawn):
         sets = j in options["categorical"]
         if options["random_cuts"]:
-            cuts = iterate_random_feature_splits(X, cell, j, key, sets)
+            splits = iterate_random_feature_splits(X, cell, j, key, sets)
         else:
-            cuts = (
+            splits = (
                 iterate_sorted_category_splits(X, cell, target, j)
                 if sets
                 else iterate_threshold_splits(X, cell, j)
             )
-        for cut in cuts:
-            n_left = len(cut[3])
+        for split in splits:
+            n_left = len(split[3])
             is_large = 0 < n_left < len(cell)
             is_large &= options["min_leaf"] <= min(n_left, len(cell) - n_left)
-            if is_large and target.is_proper(cell, cut[3]):
-                yield cut
+            if is_large and target.is_proper(cell, split[3]):
+                yield split
 
 
 def grow_forest_tree(X, target, seed, tree, **given):
-    """Nodes as dictionaries; their rows are all that have a weight."""
+    """Grow a tree of a forest; return nodes as dictionaries, the root first. Its rows are all with
+    a weight.
+    """
     p = X.shape[1]
     options = {"max_features": p, "max_features_per_tree": p, "categorical": [], "max_depth": None}
     options |= {"random_cuts": False, "min_leaf": 1, "min_split": 2, "min_decrease": 0}
@@ -1857,27 +2044,29 @@ def grow_forest_tree(X, target, seed, tree, **given):
     nodes = [{"rows": rows, "depth": 0, "key": derive_key(derive_key(seed, tree), 2)}]
     if options.pop("ties_by_root", False):
         root, worth = nodes[0], [-math.inf] * p
-        for cut in iterate_forest_splits(X, rows, root["key"], target, range(p), options):
-            worth[cut[0]] = max(worth[cut[0]], target.decrease(rows, cut[3]))
+        for split in iterate_forest_splits(X, rows, root["key"], target, range(p), options):
+            worth[split[0]] = max(worth[split[0]], target.decrease(rows, split[3]))
         options["in_order"] = sorted(range(p), key=lambda j: -worth[j])
 
-    def best_cut(node):
-        """What the best cut of a cell gains, and the cut; None: it is a leaf."""
+    def find_best_split(node):
+        """Return the gain of the best split of a node, and the split; None if it is a leaf."""
         cell = node["rows"]
         if len(cell) < options["min_split"] or target.is_pure(cell):
             return None
         if node["depth"] == options["max_depth"]:
             return None
-        cuts = list(iterate_forest_splits(X, cell, node["key"], target, features, options))
-        gains = [target.decrease(cell, cut[3]) for cut in cuts]
-        if not cuts or max(gains) < options["min_decrease"] * target.weight(rows):
+        splits = list(iterate_forest_splits(X, cell, node["key"], target, features, options))
+        gains = [target.decrease(cell, split[3]) for split in splits]
+        if not splits or max(gains) < options["min_decrease"] * target.weight(rows):
             return None
-        return max(gains), cuts[gains.index(max(gains))]
+        return max(gains), splits[gains.index(max(gains))]
 
-    waiting = {0: best_cut(nodes[0])}
-    while waiting := {v: cut for v, cut in waiting.items() if cut is not None}:
+    waiting = {0: find_best_split(nodes[0])}
+    while waiting := {v: split for v, split in waiting.items() if split is not None}:
         if options["max_leaves"] is None:
-            v = max(waiting, key=lambda v: (nodes[v]["depth"], -v))  # all below a cell come first
+            v = max(
+                waiting, key=lambda v: (nodes[v]["depth"], -v)
+            )  # descendants of a node come first
         elif len(nodes) // 2 + 1 == options["max_leaves"]:
             break
         else:
@@ -1892,12 +2081,12 @@ def grow_forest_tree(X, target, seed, tree, **given):
         for side, part in enumerate((left, [i for i in node["rows"] if i not in left])):
             key = derive_key(node["key"], side)
             nodes.append({"rows": part, "depth": node["depth"] + 1, "key": key})
-        waiting |= {v: best_cut(nodes[v]) for v in (len(nodes) - 2, len(nodes) - 1)}
+        waiting |= {v: find_best_split(nodes[v]) for v in (len(nodes) - 2, len(nodes) - 1)}
     return nodes
 
 
 def find_weight_unit(weight):
-    """The largest number of which all weights are multiples, but for 1e-12 of the largest one.
+    """Return the largest number of which all weights are multiples, up to 1e-12 of the largest.
 
     It is 0 if there is none of at least 2^-16 of the largest weight.
     """
@@ -1912,13 +2101,17 @@ def find_weight_unit(weight):
 
 
 def convert_weights_to_integers(weight):
-    """Multiples of that unit; if there is none, of 2^-16 of the largest, rounded, 1 at least."""
+    """Return weights as multiples of their unit; without one, of 2^-16 of the largest, rounded, at
+    least 1.
+    """
     unit = find_weight_unit(weight) or max(weight) / 2**16
     return [max(round(one / unit), 1) for one in weight]
 
 
 def balance_in_bag_weights(count, weight, y):
-    """Whole weights of drawn rows by which all classes of each column weigh the same; else 0."""
+    """Return integer weights of drawn rows by which all classes of each target have equal weight;
+    else 0.
+    """
     drawn = [i for i in range(len(count)) if count[i] > 0]
     relative = {i: float(weight[i]) for i in drawn}
     for column in np.transpose(y):
@@ -1931,9 +2124,10 @@ def balance_in_bag_weights(count, weight, y):
 
 
 def reorder_columns(X, y, categorical):
-    """Rows with columns in the order that they tell, and with numbers of categories that they tell.
+    """Return rows with columns and categories in the order of `order_columns` and
+    `number_categories`.
 
-    Gives the order, and the categories of each column by these numbers, too.
+    Also return the order of the columns, and the original category of each new number, by column.
     """
     p = X.shape[1]
     sizes = [
@@ -1950,7 +2144,7 @@ def reorder_columns(X, y, categorical):
 
 
 def grow_on_samples(X, y, n_classes, samples, seeds, weight, categorical=(), **given):
-    """Sums and nodes of trees that see nothing but the rows of their samples, one after the other."""
+    """Yield sums and nodes of trees that each depend on the rows of a sample only."""
     for sample, seed in zip(samples, seeds, strict=True):
         own = [1] * len(sample) if weight is None else convert_weights_to_integers(weight[sample])
         target = ForestSums(y[sample], own, n_classes)
@@ -1966,18 +2160,19 @@ def grow_on_samples(X, y, n_classes, samples, seeds, weight, categorical=(), **g
 
 
 def compute_refilled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes):
-    """What a tree says of row i, by copies of rows in each cell of its path; None if there are none.
+    """Return the prediction of a tree for row i from copies of rows in each node of its path; None
+    without any.
 
-    inside, outside: how much each row counts as in the bag and out of it, row i as it is to. n_lanes:
-    for each column of y 1, if its numbers are averaged, else how many classes it has.
+    inside, outside: weight of each row in the bag and out of it, with the weight of row i as it
+    shall count. n_lanes: for each target 1 if its numbers are averaged, else its number of classes.
     """
-    said, n_said = None, sum(n_lanes)
+    predicted, n_outputs = None, sum(n_lanes)
     for v in find_path(tree, leaf_of[i]):
         cell = [j for j in range(len(y)) if v in find_path(tree, leaf_of[j])]
         weight = [inside[j] + outside[j] for j in cell]
-        whole = sum(weight) + (0 if said is None else shrinkage)
+        whole = sum(weight) + (0 if predicted is None else shrinkage)
         if whole == 0:
-            if said is None:
+            if predicted is None:
                 return None
             continue
         sums = []
@@ -1987,13 +2182,15 @@ def compute_refilled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lan
                 sums.append(sum(w * one for w, one in pairs))
             else:
                 sums += [sum(w for w, one in pairs if one == c) for c in range(n)]
-        drawn = [0.0] * n_said if said is None else [shrinkage * one for one in said]
-        said = [(one + other) / whole for one, other in zip(sums, drawn, strict=True)]
-    return said
+        drawn = [0.0] * n_outputs if predicted is None else [shrinkage * one for one in predicted]
+        predicted = [(one + other) / whole for one, other in zip(sums, drawn, strict=True)]
+    return predicted
 
 
 def sum_out_of_bag_predictions(trees, X, y, weight, draws, filled_by, shrinkage, n_lanes):
-    """Sums of what trees say of rows that they were not drawn for, each left out, and how many do."""
+    """Return sums of predictions of trees for rows out of their bags, with the row left out, and
+    their number.
+    """
     total, n_trees = np.zeros((len(y), sum(n_lanes))), np.zeros(len(y), dtype=int)
     for tree, count in zip(trees, draws, strict=True):
         leaf_of = apply(tree, X)
@@ -2003,9 +2200,11 @@ def sum_out_of_bag_predictions(trees, X, y, weight, draws, filled_by, shrinkage,
             if filled_by == "out_of_bag" and not outside.any():
                 inside = count * weight
             outside = np.where(np.arange(len(y)) == i, 0, outside)
-            said = compute_refilled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes)
-            if said is not None:
-                total[i] += said
+            predicted = compute_refilled_leaf(
+                tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes
+            )
+            if predicted is not None:
+                total[i] += predicted
                 n_trees[i] += 1
     return total, n_trees
 
@@ -2023,7 +2222,7 @@ def compute_mean_and_variance(values):
 
 
 def compute_normal_log_density(value, x, y, k, added):
-    """Log density at a value, for the rows of class k, or for all if it has none."""
+    """Return the log density at a value, for the rows of class k, or for all if it has none."""
     if math.isnan(value):
         return 0.0
     present = [v for v in x if not math.isnan(v)]
@@ -2042,7 +2241,7 @@ def compute_table_log_probability(value, x, y, k, n_categories, alpha):
 
 
 def find_bin(value, edges):
-    """The last bin that begins at or below a value; the first one for what is below all."""
+    """Return the last bin that begins at or below a value; the first one for values below all."""
     if math.isnan(value):
         return math.nan
     return max([b for b in range(len(edges) - 1) if edges[b] <= value], default=0)
@@ -2057,7 +2256,10 @@ def compute_histogram_log_density(value, x, y, k, edges, alpha):
 
 
 def compute_product_posterior(row, X, y, n_classes, log_density):
-    """The prior times the density of every feature, log_density(value, column, y, k), summing to 1."""
+    """Return the prior times the density of every feature, scaled to sum 1, for one row.
+
+    log_density: takes value, column, y and class.
+    """
     products = []
     for k in range(n_classes):
         product = list(y).count(k) / len(y)
@@ -2068,9 +2270,10 @@ def compute_product_posterior(row, X, y, n_classes, log_density):
 
 
 def compute_leave_one_out(x, y, times, log_density):
-    """For each row log_density(value, other rows, their classes, class); None for a row alone.
+    """Return for each row log_density(value, other rows, their classes, class); None without others
+    of the class.
 
-    A row is there so many times, and goes as a whole.
+    times: how often each row occurs; all its copies are left out.
     """
     result = []
     for i, (value, k) in enumerate(zip(x, y, strict=True)):
@@ -2083,12 +2286,14 @@ def compute_leave_one_out(x, y, times, log_density):
 
 
 def compute_log_losses(counts):
-    """Log loss of the rows of each node under its own frequencies, in nats."""
+    """Return the log loss of the rows of each node under its frequencies, in nats."""
     return np.array([sum(-c * np.log(c / sum(row)) for c in row if c > 0) for row in counts], float)
 
 
 def find_label_strata(y, times):
-    """Of each row (n, q) its classes, as (how many rows have them, which ones), the rarest first."""
+    """Return for each row, (n, q), its classes as (number of rows with them, which rows), the
+    rarest first.
+    """
     found = []
     for one in y:
         classes = []
@@ -2103,7 +2308,7 @@ def find_label_strata(y, times):
 
 
 def compute_loss_scale(name, parameter, y, scores):
-    """The number that all rows decide together; 1 where there is none."""
+    """Return the number of a loss that depends on all rows; 1 if there is none."""
     if name == "quantile":
         return np.abs(y - scores).mean()
     if name == "huber":
@@ -2112,7 +2317,9 @@ def compute_loss_scale(name, parameter, y, scores):
 
 
 def compute_gradients(name, parameter, y, scores, least=1e-7):
-    """Gradients and Hessians, (n_outputs, n) each; the parameter is a quantile or a power."""
+    """Return gradients and Hessians, (n_outputs, n) each; the parameter is a quantile or a
+    power.
+    """
     quantile = parameter
     if name == "classes":
         return compute_log_loss_gradients(y, scores, least)
@@ -2141,7 +2348,7 @@ def compute_gradients(name, parameter, y, scores, least=1e-7):
 
 
 def compute_losses(name, parameter, y, scores):
-    """Loss of each row."""
+    """Return the loss of each row."""
     quantile = parameter
     if name == "classes":
         every = np.vstack([np.zeros_like(scores), scores]) if len(scores) == 1 else scores
@@ -2182,7 +2389,9 @@ def compute_dispersion(name, quantile, y, scores, weight):
 
 
 def compute_log_loss_gradients(y, scores, least):
-    """Gradients and Hessians of log loss, (n_outputs, n) each; one output: log odds of class 1."""
+    """Return gradients and Hessians of log loss, (n_outputs, n) each; one output: log odds of class
+    1.
+    """
     every = np.vstack([np.zeros_like(scores), scores]) if len(scores) == 1 else scores
     powers = np.exp(every - every.max(axis=0))
     share = powers / powers.sum(axis=0)
@@ -2195,10 +2404,11 @@ def compute_log_loss_gradients(y, scores, least):
 
 
 def compute_multi_column_log_loss(y, scores, lanes, least=1e-7):
-    """Loss of each row (n,), gradients and Hessians (n_scores, n), by columns of classes (q, n).
+    """Return the loss of each row (n,), gradients and Hessians (n_scores, n), for several targets y
+    (q, n).
 
-    Each column has its scores, one behind the other: log odds of the second of two classes, or one for
-    each of more.
+    Each target has its scores, one behind the other: log odds of the second of two classes, or one
+    for each of more. lanes: number of scores of each target.
     """
     loss, gradient, hessian = np.zeros(y.shape[1]), np.zeros(scores.shape), np.zeros(scores.shape)
     for i in range(y.shape[1]):
@@ -2225,7 +2435,7 @@ def compute_multi_column_log_loss(y, scores, lanes, least=1e-7):
 
 
 def find_ranking_pairs(query, truncation, y, scores):
-    """(better, worse, worth) of all pairs that count, by the scores."""
+    """Return (better, worse, weight) of all pairs of documents that count, by the scores."""
     pairs = []
     for number in np.unique(query):
         rows = [i for i in range(len(y)) if query[i] == number]
@@ -2244,7 +2454,7 @@ def find_ranking_pairs(query, truncation, y, scores):
 
 
 def sum_ranking_gradients(pairs, n, scores, weight, least=1e-7):
-    """Gradients and Hessians of the rows, in the unit of the pairs."""
+    """Return gradients and Hessians of the rows, in the unit of the pairs."""
     gradient, hessian = np.zeros(n), np.zeros(n)
     for i, j, worth in pairs:
         wrong, factor = expit(scores[j] - scores[i]), 1.0 if weight is None else weight[i]
@@ -2254,14 +2464,14 @@ def sum_ranking_gradients(pairs, n, scores, weight, least=1e-7):
 
 
 def compute_ranking_unit(pairs, scores, weight, query):
-    """What makes the mean Hessian 1."""
+    """Return the factor that makes the mean Hessian 1."""
     hessian = sum_ranking_gradients(pairs, len(query), scores, weight)[1]
     mean = hessian.sum() / (len(query) if weight is None else weight.sum())
     return mean if mean > 0 else 1.0
 
 
 def compute_ranking_gradients(query, truncation, y, scores, weight, least=1e-7):
-    """Gradients and Hessians (n,) by all pairs."""
+    """Return gradients and Hessians, (n,) each, by all pairs."""
     pairs = find_ranking_pairs(query, truncation, y, scores)
     gradient, hessian = sum_ranking_gradients(pairs, len(y), scores, weight)
     unit = compute_ranking_unit(pairs, scores, weight, query)
@@ -2274,7 +2484,7 @@ def compute_ranking_dispersion(gradient, hessian, weight):
 
 
 def compute_mean_ranking_loss(query, at, y, scores, weight):
-    """Mean of 1 - NDCG; documents of equal score take the places of these on average."""
+    """Return the mean of 1 - NDCG; documents of equal score take the average of their places."""
     losses, weights = [], []
     for number in np.unique(query):
         rows = [i for i in range(len(y)) if query[i] == number]
@@ -2291,20 +2501,20 @@ def compute_mean_ranking_loss(query, at, y, scores, weight):
 
 
 def draw_round_rows(bits, keys, subsample):
-    """Which rows grow the tree of a round, and what each counts as to grow."""
+    """Return which rows are in the bag of a round, and the weight of each row in growth."""
     odd, other_odd = next(bits) | 1, next(bits) | 1
     if subsample == 1:
         return np.ones(len(keys), dtype=bool), np.ones(len(keys))
-    dealt = [int(key) * odd % WORD for key in keys]
-    grows = np.array([one < int(subsample * 2.0**64) for one in dealt])
+    assigned = [int(key) * odd % WORD for key in keys]
+    grows = np.array([one < int(subsample * 2.0**64) for one in assigned])
     if not grows.any():
-        grows = np.array([one == min(dealt) for one in dealt])
+        grows = np.array([one == min(assigned) for one in assigned])
     levels = [(int(key) * other_odd % WORD) >> 56 for key in keys]
     return grows, np.array([-math.log((level + 0.5) / 256) for level in levels])
 
 
 def draw_mixture(bits, n_outputs):
-    """Factors of the outputs: sums of twelve uniform numbers are nearly normal."""
+    """Return random factors of the outputs: sums of twelve uniform numbers are nearly normal."""
     if n_outputs == 1:
         return [1.0]
     return [sum((next(bits) >> 11) * 2.0**-53 for _ in range(12)) - 6 for _ in range(n_outputs)]
@@ -2323,7 +2533,9 @@ def draw_round_features(bits, order, n_drawn):
 
 
 def list_output_groups(loss, y, scores):
-    """What outputs are for: their numbers, (name, parameter, target, scores), share in the loss."""
+    """Return for each output group its outputs, (name, parameter, target, scores), and its factor
+    in the loss.
+    """
     found, targets = [], np.atleast_2d(y)
     for parameter, share, first, n_outputs, target in loss.list_groups():
         outputs = list(range(first, first + n_outputs))
@@ -2334,27 +2546,29 @@ def list_output_groups(loss, y, scores):
 
 
 def run_boosting_rounds(run, first, last, round_steps):
-    """Scores after some rounds, [(tree, steps, growing samples by node)], and losses that judge."""
+    """Return scores after some rounds, [(tree, steps, in-bag rows by node)], and losses of the
+    validation rows.
+    """
     settings, loss, n = run.settings, run.settings.loss, len(run.keys)
-    scores, made, after, n_all = run.scores.copy(), [], [], run.scores.shape[1]
+    scores, rounds, validation_losses, n_all = run.scores.copy(), [], [], run.scores.shape[1]
     weight = None if run.weight is None else run.weight[:n]
     for number in range(first, last):
         bits = iterate_random_bits(derive_key(run.seed, number))
         grows, counts_as = draw_round_rows(bits, run.keys, settings.subsample)
-        gradient, hessian, voters = np.zeros((len(scores), n)), np.zeros((len(scores), n)), []
+        gradient, hessian, groups = np.zeros((len(scores), n)), np.zeros((len(scores), n)), []
         for outputs, given, _ in list_output_groups(loss, run.y[..., :n], scores[:, :n]):
             if run.query is None:
-                slopes = compute_gradients(*given)
-                slopes = [one * (1.0 if weight is None else weight) for one in slopes]
+                gradients = compute_gradients(*given)
+                gradients = [one * (1.0 if weight is None else weight) for one in gradients]
                 spread = compute_dispersion(*given, weight)
             else:
                 ranked = run.query[:n], loss.cutoffs[0], run.y[:n], scores[0, :n], weight
-                slopes = compute_ranking_gradients(*ranked)
-                spread = compute_ranking_dispersion(*(one[None] for one in slopes), weight)
-            gradient[outputs], hessian[outputs] = slopes
-            voters.append((outputs[0], len(outputs), 1 / spread))
-        # Of classes a tree serves all goals, of numbers each has its turn.
-        own = voters if loss.core_name == "classes" else [voters[number % len(voters)]]
+                gradients = compute_ranking_gradients(*ranked)
+                spread = compute_ranking_dispersion(*(one[None] for one in gradients), weight)
+            gradient[outputs], hessian[outputs] = gradients
+            groups.append((outputs[0], len(outputs), 1 / spread))
+        # One tree serves all groups of a classifier; groups of a regressor take turns.
+        own = groups if loss.core_name == "classes" else [groups[number % len(groups)]]
         grown_for = [k for begin, n_outputs, _ in own for k in range(begin, begin + n_outputs)]
         factors = draw_mixture(bits, len(grown_for))
         turn, p = (
@@ -2382,7 +2596,7 @@ def run_boosting_rounds(run, first, last, round_steps):
             *(np.flatnonzero(side).astype(np.int32) for side in (grows, ~grows)),
             *(np.ascontiguousarray(one) for one in (gradient, hessian)),
             settings.l2_regularization,
-            voters,
+            groups,
             0.1,
             0.5,
             np.array([0.02, 0.1, 0.5] if settings.votes else []),
@@ -2390,19 +2604,22 @@ def run_boosting_rounds(run, first, last, round_steps):
         )
         steps = settings.learning_rate * steps
         scores = scores + steps[leaf].T
-        made.append((tree, steps, sums[:, 2]))
+        rounds.append((tree, steps, sums[:, 2]))
         of_rows = np.zeros(n_all - n)
         if n < n_all and run.query is None:
             for _, given, share in list_output_groups(loss, run.y[..., n:], scores[:, n:]):
                 of_rows += share * compute_losses(*given)
-        after.append(of_rows.sum() if run.weight is None else (of_rows * run.weight[n:]).sum())
-    return scores, made, after
+        validation_losses.append(
+            of_rows.sum() if run.weight is None else (of_rows * run.weight[n:]).sum()
+        )
+    return scores, rounds, validation_losses
 
 
 def stop_early(score, most, n_iter_no_change, tol):
-    """Scores before the first round and after each one that is made, and how many rounds are kept.
+    """Return scores before the first round and after each one that is made, and how many rounds are
+    kept.
 
-    ``score(t)`` says how good t rounds are.
+    score: takes a number of rounds and returns their score; larger is better.
     """
     scores = [score(0)]
     best, since = scores[0], 0
@@ -2417,7 +2634,7 @@ def stop_early(score, most, n_iter_no_change, tol):
 
 
 def compute_newton_steps(tree, leaf, gradient, hessian, shrinkage):
-    """Step of each node by its rows, drawn to that of its parent."""
+    """Return the Newton step of each node by its rows, shrunk to that of its parent."""
     steps = []
     for v in range(tree.n_nodes):
         inside = [v in find_path(tree, u) for u in leaf]
@@ -2434,11 +2651,11 @@ def compute_newton_steps(tree, leaf, gradient, hessian, shrinkage):
 def average_boosting_steps(
     tree, leaf, grew, gradient, hessian, shrinkage, voters, others, curvature, stops
 ):
-    """Average step of every leaf over all prunings, how far the steps of single ones lie from it,
-    {leaf: (n_outputs,)} each, and their log evidence.
+    """Return the average step of every leaf over all prunings, the standard deviation of the steps
+    of single prunings, {leaf: (n_outputs,)} each, and the log evidence.
 
-    Those who vote, [(first output, how many, inverse temperature)], count a share of the losses of
-    others.
+    voters: (first output, number of outputs, inverse temperature) of each group; others: factor
+    with which a group counts the losses of other groups.
     """
     every = [tuple(v for v, _ in pruning) for pruning in enumerate_prunings(tree)]
     pairs = list(zip(gradient, hessian, strict=True))
@@ -2446,62 +2663,67 @@ def average_boosting_steps(
     steps = [compute_newton_steps(tree, leaf, g, h, shrinkage) for g, h in pairs]
     own = np.zeros((len(voters), tree.n_nodes))
     for v in range(tree.n_nodes):
-        judges = [i for i in range(len(leaf)) if not grew[i] and v in find_path(tree, leaf[i])]
+        out_of_bag = [i for i in range(len(leaf)) if not grew[i] and v in find_path(tree, leaf[i])]
         for number, (first, n_outputs, inverse_temperature) in enumerate(voters):
             for k in range(first, first + n_outputs):
                 (g, h), step = pairs[k], grown[k][v]
-                change = sum(g[i] * step + 0.5 * curvature * h[i] * step**2 for i in judges)
+                change = sum(g[i] * step + 0.5 * curvature * h[i] * step**2 for i in out_of_bag)
                 own[number, v] -= inverse_temperature * change
     found = {int(u): [0.0] * len(steps) for u in np.flatnonzero(tree.left == LEAF)}
     deviations, evidence = {u: [0.0] * len(steps) for u in found}, 0.0
     for number, (first, n_outputs, _) in enumerate(voters):
-        told = own[number] + others * np.delete(own, number, axis=0).sum(axis=0)
+        log_weight = own[number] + others * np.delete(own, number, axis=0).sum(axis=0)
         weight = np.array([compute_pruning_prior(tree, one, stops) for one in every])
-        weight *= np.exp([told[list(pruning)].sum() for pruning in every])
+        weight *= np.exp([log_weight[list(pruning)].sum() for pruning in every])
         evidence += float(np.log(weight.sum()))
-        for u, said in found.items():
+        for u, predicted in found.items():
             cells = [next(v for v in pruning if v in find_path(tree, u)) for pruning in every]
             for k in range(first, first + n_outputs):
-                said[k] = float(weight @ steps[k][cells] / weight.sum())
-                off = steps[k][cells] - said[k]
+                predicted[k] = float(weight @ steps[k][cells] / weight.sum())
+                off = steps[k][cells] - predicted[k]
                 deviations[u][k] = math.sqrt(weight @ off**2 / weight.sum())
     return found, deviations, evidence
 
 
 def compute_pruning_prior(tree, pruning, stops):
-    """Mean probability of a pruning by branching priors of some stop probabilities."""
+    """Return the mean probability of a pruning by branching priors of several stop
+    probabilities.
+    """
     inner = len({u for v in pruning for u in find_path(tree, v)[:-1]})
     early = sum(tree.left[v] != LEAF for v in pruning)
     return np.mean([(1 - stop) ** inner * stop**early for stop in stops])
 
 
 def compute_standard_errors(fits, own, scores, deviations, weight):
-    """Standard errors (n, n_outputs) of scores by three fits, [{row: what it says}], to own rows each.
+    """Return standard errors (n, n_outputs) of scores from three fits, [{row: prediction}], to own
+    rows each.
 
-    Every row is looked at by those who have not seen it, and by the model, whose scores are (n, K).
+    Every row is predicted by the fits without it, and by the model, whose scores are (n, K).
     """
     n, n_outputs = scores.shape
-    told = np.zeros((n, n_outputs))
+    errors = np.zeros((n, n_outputs))
     for k in range(n_outputs):
         squares = spread = total = 0.0
         for i in range(n):
-            said = [fit[i][k] for fit, rows in zip(fits, own, strict=True) if i not in rows]
-            one, other, model = *said, scores[i, k]
+            predicted = [fit[i][k] for fit, rows in zip(fits, own, strict=True) if i not in rows]
+            one, other, model = *predicted, scores[i, k]
             pairs = (one - other) ** 2 + (one - model) ** 2 + (other - model) ** 2
             spread += weight[i] * pairs / 4
             squares += weight[i] * deviations[i, k] ** 2
             total += weight[i]
         for i in range(n):
-            share = deviations[i, k] / math.sqrt(squares / total) if squares > 0 else 1.0
-            told[i, k] = share * math.sqrt(spread / total)
-    return told
+            factor = deviations[i, k] / math.sqrt(squares / total) if squares > 0 else 1.0
+            errors[i, k] = factor * math.sqrt(spread / total)
+    return errors
 
 
 # -- smaller trees ---------------------------------------------------------------------------------
 
 
 def compact_leaves(tree, weight, values, tolerance):
-    """Leaves of the smallest tree whose outcomes are near those of the vote: {node: outcome}."""
+    """Return the leaves of the smallest tree whose outcomes are near those of the vote: {node:
+    outcome}.
+    """
 
     def outcome(node):
         nodes = find_path(tree, node)
@@ -2517,11 +2739,11 @@ def compact_leaves(tree, weight, values, tolerance):
         return sum(weight[v] * values[v] for v in find_path(tree, leaf))
 
     def visit(node):
-        cut = outcome(node)
+        split = outcome(node)
         if tree.left[node] < 0 or all(
-            np.abs(voted(leaf) - cut).max() <= tolerance for leaf in leaves_below(node)
+            np.abs(voted(leaf) - split).max() <= tolerance for leaf in leaves_below(node)
         ):
-            return {node: cut}
+            return {node: split}
         return visit(tree.left[node]) | visit(tree.left[node] + 1)
 
     return visit(0)
@@ -2531,7 +2753,9 @@ def compact_leaves(tree, weight, values, tolerance):
 
 
 def find_next_nodes(tree, rows, node, x):
-    """Children that a row goes on to, each with the part of it that does: [(child, part)]."""
+    """Return the children to which a row goes, with the fraction of it that does: [(child,
+    fraction)].
+    """
     left = tree.left[node]
     if tree.missing_both[node] and np.isnan(x[tree.feature[node]]):
         total = rows[left] + rows[left + 1]
@@ -2541,7 +2765,9 @@ def find_next_nodes(tree, rows, node, x):
 
 
 def find_fractional_leaves(tree, rows, x):
-    """Leaves that a row may belong to, each with the part of the row that does: [(leaf, part)]."""
+    """Return the leaves that a row reaches, with the fraction of it that does: [(leaf,
+    fraction)].
+    """
 
     def visit(node, part):
         if tree.left[node] < 0:
@@ -2553,7 +2779,9 @@ def find_fractional_leaves(tree, rows, x):
 
 
 def compute_contributions(tree, every, masses, value, rows, x):
-    """What each feature adds to the values of a row: mean changes at the cuts of prunings."""
+    """Return the contribution of each feature to the values of a row: mean changes at the splits of
+    prunings.
+    """
     added = np.zeros((value.shape[1], tree.n_features))
 
     def walk(stops, node, part):
@@ -2570,7 +2798,7 @@ def compute_contributions(tree, every, masses, value, rows, x):
 
 
 def compute_outcome_below(tree, outcome, rows, node):
-    """Mean outcome of the leaves below a node, each by its rows."""
+    """Return the mean outcome of the leaves below a node, each weighted by its rows."""
     leaves = [leaf for leaf in np.flatnonzero(tree.left == LEAF) if node in find_path(tree, leaf)]
     weight = [rows[leaf] for leaf in leaves]
     weight = weight if sum(weight) > 0 else [1.0] * len(leaves)
@@ -2578,7 +2806,9 @@ def compute_outcome_below(tree, outcome, rows, node):
 
 
 def find_nodes_with_missing(tree, X):
-    """Whether a row that reaches a node has NaN in the feature that the node compares."""
+    """Return whether some row that reaches a node has NaN in the feature on which the node splits,
+    (m,).
+    """
     lacks = np.zeros(tree.n_nodes, dtype=bool)
     for x in X:
         node = 0
@@ -2592,7 +2822,9 @@ def find_nodes_with_missing(tree, X):
 
 
 def predict_by_path(tree, rows, value, x, known):
-    """What a tree says of a row of which some features are known; others send it by rows."""
+    """Return the value of a tree for a row with only some features known; at others it goes to both
+    children.
+    """
 
     def visit(node):
         left = tree.left[node]
@@ -2610,22 +2842,26 @@ def predict_by_path(tree, rows, value, x, known):
 
 
 def predict_by_background(tree, rows, value, x, background, known):
-    """The same where other features are those of a background, on average."""
+    """Return the mean value of a tree for a row whose unknown features are those of background
+    rows.
+    """
     mixed = [[x[j] if j in known else z[j] for j in range(len(x))] for z in background]
-    said = [
+    predicted = [
         sum(q * value[leaf] for leaf, q in find_fractional_leaves(tree, rows, z)) for z in mixed
     ]
-    return sum(said) / len(said)
+    return sum(predicted) / len(predicted)
 
 
-def compute_power_indices(says, p):
-    """Shapley's and Banzhaf's values of p players, by all coalitions: says(known) is what they win."""
+def compute_power_indices(predict, p):
+    """Return Shapley and Banzhaf values of p players, by all coalitions; says(known) is what they
+    win.
+    """
     shapley, banzhaf = [0.0] * p, [0.0] * p
     for j in range(p):
         others = [i for i in range(p) if i != j]
         for chosen in product([False, True], repeat=p - 1):
             known = {i for i, is_known in zip(others, chosen, strict=True) if is_known}
-            change = says(known | {j}) - says(known)
+            change = predict(known | {j}) - predict(known)
             n = len(known)
             share = math.factorial(n) * math.factorial(p - n - 1) / math.factorial(p)
             shapley[j] = shapley[j] + share * change
@@ -2633,22 +2869,24 @@ def compute_power_indices(says, p):
     return np.array(shapley), np.array(banzhaf)
 
 
-def analyse_variance(says, cells):
-    """Variance due to each set of features, by enumeration of all cells: {frozenset: variance}.
+def analyse_variance(predict, cells):
+    """Return the variance due to each set of features, by enumeration of all bins: {frozenset:
+    variance}.
 
-    cells has the values and probabilities of each feature, [(value, mass), ...]; says(x) is a number.
+    cells: values and probabilities of the bins of each feature, [(value, mass), ...]; says(x):
+    output at a row.
     """
     p = len(cells)
     every = [*product(*[range(len(own)) for own in cells])]
-    said = {at: says([cells[j][c][0] for j, c in enumerate(at)]) for at in every}
+    predicted = {at: predict([cells[j][c][0] for j, c in enumerate(at)]) for at in every}
 
     def mean(features, at):
-        """What is said on average where the cells of some features are known."""
+        """Return the mean output if the bins of some features are known."""
         total = 0.0
         for other in every:
             if all(other[j] == at[j] for j in features):
                 free = [cells[j][other[j]][1] for j in range(p) if j not in features]
-                total += math.prod(free) * said[other]
+                total += math.prod(free) * predicted[other]
         return total
 
     found = {}
@@ -2671,11 +2909,11 @@ def analyse_variance(says, cells):
 # -- AdaBoost --------------------------------------------------------------------------------------
 
 
-def run_adaboost(says, y, start, n_rounds):
-    """AdaBoost of two classes -1, 1 over learners given by what they say, best first.
+def run_adaboost(predict, y, start, n_rounds):
+    """Run AdaBoost of two classes -1, 1 over learners given by their predictions, best first.
 
-    Each round takes the learner with the smallest error under the weights. Returns for each round
-    (learner, alpha, eps, Z, weights of the rows after it, training error), in decimals.
+    Each round takes the learner with the smallest weighted error. Return for each round (learner,
+    alpha, eps, Z, weights of the rows after it, training error), in decimals.
     """
     with localcontext() as context:
         context.prec = DIGITS
@@ -2683,32 +2921,44 @@ def run_adaboost(says, y, start, n_rounds):
         first, scores, rounds = weights, [Decimal(0)] * len(y), []
         for _ in range(n_rounds):
             errors = [
-                sum((w for w, h, c in zip(weights, said, y, strict=True) if h != c), Decimal(0))
-                for said in says
+                sum(
+                    (w for w, h, c in zip(weights, predicted, y, strict=True) if h != c), Decimal(0)
+                )
+                for predicted in predict
             ]
-            best = min(range(len(says)), key=errors.__getitem__)
-            eps, said = errors[best], says[best]
+            best = min(range(len(predict)), key=errors.__getitem__)
+            eps, predicted = errors[best], predict[best]
             if eps == 0 or eps >= Decimal("0.5"):
                 break
             alpha = ((1 - eps) / eps).ln() / 2
-            moved = [w * (-alpha * c * h).exp() for w, h, c in zip(weights, said, y, strict=True)]
+            moved = [
+                w * (-alpha * c * h).exp() for w, h, c in zip(weights, predicted, y, strict=True)
+            ]
             z = sum(moved)
             weights = [w / z for w in moved]
-            scores = [f + alpha * h for f, h in zip(scores, said, strict=True)]
+            scores = [f + alpha * h for f, h in zip(scores, predicted, strict=True)]
             wrong = sum(w for w, f, c in zip(first, scores, y, strict=True) if (f > 0) != (c > 0))
             rounds.append((best, alpha, eps, z, weights, wrong))
         return rounds
 
 
-def compute_ensemble_risks(wrong, judged, weight):
-    """Risks of one voter, of two together and of either, pair by pair and row by row."""
+def compute_ensemble_risks(wrong, is_out_of_bag, weight):
+    """Return the risk of one voter, of two at once and of either, pair by pair and row by row.
+
+    wrong, is_out_of_bag: whether each voter errs on each row, and whether the row is out of its
+    bag.
+    """
     n_voters, n = len(wrong), len(wrong[0])
     one = both = either = 0.0
     for a in range(n_voters):
-        own = [wrong[a][i] for i in range(n) if judged[a][i]]
+        own = [wrong[a][i] for i in range(n) if is_out_of_bag[a][i]]
         one += weight[a] * sum(own) / len(own)
         for b in range(n_voters):
-            pairs = [(wrong[a][i], wrong[b][i]) for i in range(n) if judged[a][i] and judged[b][i]]
+            pairs = [
+                (wrong[a][i], wrong[b][i])
+                for i in range(n)
+                if is_out_of_bag[a][i] and is_out_of_bag[b][i]
+            ]
             share = weight[a] * weight[b] / len(pairs)
             both += share * sum(p * q for p, q in pairs)
             either += share * sum(1 - (1 - p) * (1 - q) for p, q in pairs)
@@ -2719,12 +2969,14 @@ def compute_ensemble_risks(wrong, judged, weight):
 
 
 def enumerate_bits(n):
-    """All choices of n bits; bit j of a row's number is its bit j."""
+    """Return all choices of n bits; bit j of a row's number is its bit j."""
     return [[(u >> j) & 1 for j in range(n)] for u in range(2**n)]
 
 
 def compute_character(subset, bits, mean):
-    """The product over a set of phi_j = (x_j - mean_j) / sqrt(1 - mean_j^2), with x_j = (-1)^b_j."""
+    """Return the product over a set of phi_j = (x_j - mean_j) / sqrt(1 - mean_j^2), with x_j =
+    (-1)^b_j.
+    """
     value = 1.0
     for j in subset:
         value *= ((-1) ** bits[j] - mean[j]) / math.sqrt(1 - mean[j] ** 2)
@@ -2736,7 +2988,9 @@ def compute_probability(bits, mean):
 
 
 def compute_coefficients(values, mean):
-    """The coefficient of every set, numbered by its bits, as an expectation over the cube."""
+    """Return the coefficient of every set, numbered by its bits, as an expectation over all choices
+    of bits.
+    """
     n = len(mean)
     found = []
     for subset in enumerate_bits(n):
@@ -2750,7 +3004,7 @@ def compute_coefficients(values, mean):
 
 
 def sum_paths(tree, values, X):
-    """Sums of the values (m, K) of all nodes that hold each row."""
+    """Return the sum of the values (m, K) of all nodes that contain each row."""
     parent = {}
     for v in range(len(tree.left)):
         if tree.left[v] != LEAF:
@@ -2765,7 +3019,8 @@ def sum_paths(tree, values, X):
 
 
 def find_large_sets(values, n, theta):
-    """Kushilevitz and Mansour's recursion, with exact E f_alpha^2: sets with |coefficient| >= theta.
+    """Return the sets with |coefficient| >= theta, by Kushilevitz and Mansour's recursion with
+    exact E f_alpha^2.
 
     f_alpha is the sum of all terms whose set agrees with alpha, a choice for the first variables.
     """
@@ -2783,7 +3038,7 @@ def find_large_sets(values, n, theta):
 
 
 def compute_prefix_weight(values, n, alpha):
-    """E f(y, z) f(y', z) chi_alpha(y) chi_alpha(y') by loops over all y, y' and z."""
+    """Return E f(y, z) f(y', z) chi_alpha(y) chi_alpha(y') by loops over all y, y' and z."""
     k, total = len(alpha), 0.0
     members = [j for j in range(k) if alpha[j]]
     for z in range(2 ** (n - k)):
@@ -2795,7 +3050,7 @@ def compute_prefix_weight(values, n, alpha):
 
 
 def compute_mean_of_products(X, y, subset):
-    """The mean of y times the product of -1 and 1 for the 1s and 0s of some features."""
+    """Return the mean of y times the product of -1 and 1 for the 1s and 0s of some features."""
     return math.fsum(
         value * math.prod(1 - 2 * int(row[j]) for j in subset)
         for row, value in zip(X, y, strict=True)
@@ -2803,10 +3058,15 @@ def compute_mean_of_products(X, y, subset):
 
 
 def fit_power_law(curve):
-    """Level and exponent of the likeliest power law, by a search over exponents."""
-    share, error, judged = (np.array(column, dtype=float) for column in zip(*curve, strict=True))
-    error = (error * judged + 0.5) / (judged + 1)
-    certainty = judged * error / (1 - error)
+    """Return level and exponent of the likeliest power law, by a search over exponents.
+
+    curve: (fraction of the rows, error, number of validation rows) at each point.
+    """
+    share, error, is_out_of_bag = (
+        np.array(column, dtype=float) for column in zip(*curve, strict=True)
+    )
+    error = (error * is_out_of_bag + 0.5) / (is_out_of_bag + 1)
+    certainty = is_out_of_bag * error / (1 - error)
 
     def cost(exponent):
         residual = np.log(error) + exponent * np.log(share)
@@ -2824,9 +3084,10 @@ def fit_power_law(curve):
 
 
 def compute_undercoverage_probability(n, place, coverage):
-    """Probability that a share `coverage` of new numbers exceeds no number in that place of n.
+    """Return the probability that the place-th smallest of n draws covers less than `coverage` of
+    new draws.
 
-    At least `place` of the n lie below the quantile then.
+    At least `place` of the n are below the quantile then.
     """
     with localcontext() as context:
         context.prec = DIGITS
@@ -2835,7 +3096,9 @@ def compute_undercoverage_probability(n, place, coverage):
 
 
 def find_covering_rank(n, coverage, delta):
-    """The first place that covers too little with probability delta at most; n + 1: none."""
+    """Return the first rank that covers too little with probability delta at most; n + 1: there is
+    none.
+    """
     place = n + 1
     while place > 1 and compute_undercoverage_probability(n, place - 1, coverage) <= Decimal(delta):
         place -= 1
@@ -2843,7 +3106,9 @@ def find_covering_rank(n, coverage, delta):
 
 
 def compute_failure_probability(probability, n, place, coverage):
-    """The same for numbers 0, 1, ... of given probabilities, from every sample of n."""
+    """Return the probability of undercoverage for numbers 0, 1, ... of known probabilities, over
+    all samples of n.
+    """
     fails = 0.0
     for sample in product(range(len(probability)), repeat=n):
         reach = sorted(sample)[place - 1]
@@ -2853,20 +3118,22 @@ def compute_failure_probability(probability, n, place, coverage):
 
 
 def compute_interval(tree, score, scale, region, reach, x):
-    """Lower and upper end of the band of one row, before rounding outwards."""
+    """Return lower and upper end of the prediction interval of one row, before outward rounding."""
     leaf = apply(tree, x[None])[0]
     half = reach[region[leaf]] * scale[leaf]
     return score[leaf] - half, score[leaf] + half
 
 
 def compute_truncated_error(tree, value, X, y, limit):
-    """Mean absolute error, none counted beyond the limit."""
+    """Return the mean absolute error, where each error counts as `limit` at most."""
     off = [min(abs(t - value[leaf]), limit) for t, leaf in zip(y, apply(tree, X), strict=True)]
     return sum(off) / len(off)
 
 
 def compute_prediction_sets(shares, truth, new, coverage, delta):
-    """Which classes are in the set of each new row; a truth of None is of no class that has a share."""
+    """Return for each new row which classes are in its set; a truth of None is a class without
+    probability.
+    """
     scores = sorted(
         math.inf if c is None else 1 - row[c] for row, c in zip(shares, truth, strict=True)
     )
@@ -2875,7 +3142,7 @@ def compute_prediction_sets(shares, truth, new, coverage, delta):
 
 
 def compute_ridge_terms(run):
-    """What each feature adds to the mean in a ridge regression, (p, n); rows have a weight each."""
+    """Return the term of each feature in a ridge regression, (p, n); rows have weights."""
     codes, bins, n = run.bins.codes, run.bins, len(run.y)
     weight = [1.0] * n if run.weight is None else [float(w) for w in run.weight]
     owner, columns = [], []
@@ -2914,7 +3181,9 @@ def _standardize(values, weight):
 
 
 def _fit_best_ridge(design, y, weight):
-    """By the matrix that makes predictions of targets, one penalty after the other."""
+    """Return the ridge coefficients of the penalty with the smallest generalised cross-validation
+    error.
+    """
     n, q = design.shape
     mean = np.ones((n, n)) * weight / weight.sum()
     found = []
@@ -2931,9 +3200,11 @@ def _fit_best_ridge(design, y, weight):
 
 
 def compute_category_means(place, n_levels, target, weight, keys):
-    """Mean of each level above the mean of all, by all rows and as each row that trains sees it.
+    """Return the mean of each category minus the mean of all rows, from all rows and from other
+    folds.
 
-    In units of the largest target; a level of n_levels is missing.
+    In units of the largest target. A category number of n_levels stands for missing values. Also
+    return, for each training row, the mean of its category in the rows of other folds.
     """
     n = len(keys)
     fold = [mix_bits(int(key) ^ 0x6C6576656C730000) % 5 for key in keys]
@@ -2954,7 +3225,9 @@ def compute_category_means(place, n_levels, target, weight, keys):
 
 
 def do_categories_differ(place, target, weight):
-    """Whether means of levels differ by two standard deviations more than dealt targets' would."""
+    """Return whether means of categories differ by two standard deviations more than those of
+    random targets.
+    """
     weight, target = [Fraction(w) for w in weight], [Fraction(one) for one in target]
     total = sum(weight)
     mean = sum(w * t for w, t in zip(weight, target, strict=True)) / total
@@ -2970,9 +3243,11 @@ def do_categories_differ(place, target, weight):
 
 
 def does_category_go_left(level, means, threshold, missing_left):
-    """Side of a level at a cut by means; None: one that no row had, or that is missing.
+    """Return whether a category goes left at a split by means; None: a category without rows, or
+    missing.
 
-    Where the means of all rows lie on one side, the level nearest to the other goes there alone.
+    If the means of all rows are on one side, the category nearest to the other side goes there
+    alone.
     """
     if level is None:
         return missing_left

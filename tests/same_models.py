@@ -1,4 +1,4 @@
-"""Tables for fits on parts, and what it means that two models are the same."""
+"""Tables for out-of-core fits, and assertions that two models are equal to the bit."""
 
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
@@ -22,7 +22,7 @@ COLUMNS = (
 
 
 class ChunkedRows:
-    """Rows in memory, as chunks."""
+    """Rows in memory that are delivered in chunks, at the given row numbers."""
 
     empty = n_rows = None
 
@@ -45,7 +45,10 @@ class ChunkedRows:
 
 
 def make_table(n, target="two", seed=0, weights="real"):
-    """Numbers, few and many distinct ones, missing ones, categories, equal rows, target and weights."""
+    """Make a table of numbers and categories, a target and weights.
+
+    It has columns of few and of many distinct numbers, missing values and equal rows.
+    """
     rs = np.random.RandomState(seed)
     X = rs.normal(size=(n, 4))
     X[:, 1] = np.round(X[:, 1], 1)
@@ -75,7 +78,9 @@ def make_table(n, target="two", seed=0, weights="real"):
 
 
 def make_equal_rows(n, target, weights, seed=0):
-    """Rows of few values, equal ones of which differ in their weights alone: X, targets, weights."""
+    """Make rows of few distinct values, where equal rows differ in their weights only: X, targets,
+    weights.
+    """
     random = np.random.RandomState(seed)
     X = random.randint(0, 3, (n, 3)).astype(float)
     y = X[:, 0] * X[:, 1] + random.randint(0, 2, n)
@@ -92,7 +97,9 @@ def make_equal_rows(n, target, weights, seed=0):
 
 
 def make_groups(rows, kind, n_groups=60, seed=4):
-    """Groups of rows, of one of which no row weighs anything; and the rows, weights and all."""
+    """Return a group for each row, where all rows of one group have weight 0; and the table with
+    the groups.
+    """
     number = np.random.RandomState(seed).randint(0, n_groups, len(rows))
     weight = rows["w"].to_numpy().copy()
     weight[number == 7] = 0
@@ -103,7 +110,9 @@ def make_groups(rows, kind, n_groups=60, seed=4):
 
 
 def add_towns(rows, n_levels, seed=0):
-    """The rows beside a feature of so many levels, which tell something of the target; some lack it."""
+    """Return the table with a feature of n_levels categories that predict the target; some are
+    missing.
+    """
     random = np.random.RandomState(seed)
     codes = pd.factorize(rows["y"].to_numpy(zero_copy_only=False), sort=True)[0]
     order = np.argsort(codes + random.normal(scale=np.std(codes), size=len(rows)))
@@ -116,14 +125,16 @@ def add_towns(rows, n_levels, seed=0):
 
 
 def split_table(rows, weighed=True):
-    """X, y and weights of a table in memory."""
+    """Return X, y and weights of a table in memory; weights are None if `weighed` is False."""
     y = rows["y"].to_numpy(zero_copy_only=False)
     weight = rows["w"].to_numpy() if weighed else None
     return rows.drop_columns(["y", "w"]), y, weight
 
 
 def add_targets(rows, target, seed=3):
-    """The rows beside two more targets, b and c, one of which hardly says anything."""
+    """Return the table with two more targets, b and c, one of which hardly depends on the
+    features.
+    """
     rs, n = np.random.RandomState(seed), len(rows)
     y, x0 = rows["y"].to_numpy(zero_copy_only=False), rows["x0"].to_numpy()
     if target == "numbers":
@@ -138,7 +149,7 @@ def add_targets(rows, target, seed=3):
 
 
 def write_files(folder, rows, ends=(0, 400, 400, 1499, 1500)):
-    """Files of some rows each, as Parquet."""
+    """Write the rows between successive `ends` to one Parquet file each; return the paths."""
     files = []
     for number, (begin, end) in enumerate(pairwise(ends)):
         files.append(folder / f"{number}.parquet")
@@ -147,7 +158,7 @@ def write_files(folder, rows, ends=(0, 400, 400, 1499, 1500)):
 
 
 def expect_same(model, other, folder=None):
-    """Two models have the same bits in all that a fit sets, and the same file."""
+    """Assert that two models have the same bits in all fitted attributes, and the same file."""
     for name in COLUMNS:
         assert_same(getattr(model.trees_, name), getattr(other.trees_, name), name)
     skipped = {"trees_", "_fitted_with", "categories_", *model.get_params(deep=False)}
@@ -162,6 +173,9 @@ def expect_same(model, other, folder=None):
 
 
 def assert_same(one, other, name):
+    """Assert that two fitted values are equal to the bit: arrays, lists of them, or dataclasses of
+    them.
+    """
     if isinstance(one, list):  # of several targets
         assert len(one) == len(other), name
         for pair in zip(one, other, strict=True):
@@ -177,15 +191,17 @@ def assert_same(one, other, name):
 
 
 def assert_same_fields(one, other, name):
+    """Assert that two dataclasses are of one type and have equal fields."""
     assert type(one) is type(other), name
     for field in fields(one):
         assert_same(getattr(one, field.name), getattr(other, field.name), f"{name}.{field.name}")
 
 
 def expect_same_tree(model, other, folder):
-    """Two single trees have the same bits in all that a fit sets, and the same file.
+    """Assert that two single trees have the same bits in all fitted attributes, and the same file.
 
-    Only what certificates say of near copies may differ, which fits to rows in memory alone look for.
+    Only the certificates' reports of near copies may differ, as only fits to rows in memory look
+    for them.
     """
     for part in ("tree_", "stats_", "weights_", "vote_"):
         assert_same_fields(getattr(model, part), getattr(other, part), part)

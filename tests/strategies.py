@@ -11,7 +11,11 @@ from certree import NodeStats, TargetStats, Tree
 
 @st.composite
 def trees(draw, max_inner=5, max_chain=3, n_features=3, sets=False):
-    """A tree of at most max_inner splits, grown at random; some compare sets of categories."""
+    """Draw a tree of at most max_inner splits, grown at random.
+
+    max_chain: largest number of nested regions of a node; sets: whether some splits compare sets of
+    categories.
+    """
     left, chain = [-1], [draw(st.integers(1, max_chain))]
     leaves = [0]
     for _ in range(draw(st.integers(0, max_inner))):
@@ -45,7 +49,7 @@ def trees(draw, max_inner=5, max_chain=3, n_features=3, sets=False):
 
 
 def sum_leaves(tree, leaf_values):
-    """Give every node the sum of its leaves' values: (m, ...) with leaves filled in."""
+    """Return values of all nodes, (m, ...), where a node has the sum of its leaves' values."""
     values = np.array(leaf_values, dtype=np.float64)
     for v in range(len(tree.left) - 1, -1, -1):
         if tree.left[v] >= 0:
@@ -55,7 +59,7 @@ def sum_leaves(tree, leaf_values):
 
 @st.composite
 def trees_and_stats(draw, n_classes=None, largest=10**9, labels=("majority", "any"), **tree):
-    """A tree with counts up to `largest` and labels of the majority, or any."""
+    """Draw a tree with class counts up to `largest`, and labels of the majority, or any."""
     t = draw(trees(**tree))
     k = draw(st.integers(1, 4)) if n_classes is None else n_classes
     size = draw(st.sampled_from([3, 30, largest]))
@@ -70,7 +74,7 @@ def trees_and_stats(draw, n_classes=None, largest=10**9, labels=("majority", "an
 
 @st.composite
 def trees_and_targets(draw, **tree):
-    """A tree with the moments of numbers that lie in its leaves; some leaves have none."""
+    """Draw a tree with the moments of numbers in its leaves; some leaves have no numbers."""
     t = draw(trees(**tree))
     n_rows = draw(hnp.arrays(np.int64, t.n_nodes, elements=st.integers(0, 3)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -87,14 +91,14 @@ def trees_and_targets(draw, **tree):
 
 
 def temperatures(largest=1e6):
-    """Non-negative temperatures of all sizes."""
+    """Draw non-negative temperatures of all sizes."""
     powers = st.floats(-10, np.log10(largest)).map(lambda power: 10.0**power)
     return st.one_of(st.just(0.0), st.sampled_from([0.25, 1.0, 3.0, largest]), powers)
 
 
 @st.composite
 def categorical_rows(draw, max_rows=24, n_categories=5, n_classes=3):
-    """Rows of two features of categories and one of numbers, some missing, with their classes."""
+    """Draw rows of three columns of category codes, some missing, and their classes."""
     n = draw(st.integers(1, max_rows))
     values = st.one_of(st.integers(0, n_categories - 1).map(float), st.just(float("nan")))
     X = draw(hnp.arrays(np.float64, (n, 3), elements=values))
@@ -104,7 +108,7 @@ def categorical_rows(draw, max_rows=24, n_categories=5, n_classes=3):
 
 @st.composite
 def rows(draw, max_rows=24, max_features=3, missing=True):
-    """Rows with ties, duplicates, constant features and perhaps NaN."""
+    """Draw rows with ties, duplicates, constant features and perhaps NaN, and their classes."""
     n, p = draw(st.integers(1, max_rows)), draw(st.integers(1, max_features))
     values = st.one_of(
         st.integers(-4, 4).map(float),
@@ -119,7 +123,7 @@ def rows(draw, max_rows=24, max_features=3, missing=True):
 
 @st.composite
 def bit_trees(draw, n_bits=5, n_outputs=2, largest=1.0, **tree):
-    """A tree over bits, which may ask for one twice, and values of all its nodes."""
+    """Draw a tree over bits, which may test a bit twice on a path, and values of all its nodes."""
     t = draw(trees(n_features=n_bits, max_chain=1, **tree))
     t = replace(t, threshold=np.where(t.is_leaf, 0.0, 0.5))
     numbers = st.floats(-largest, largest, width=32)
@@ -127,7 +131,9 @@ def bit_trees(draw, n_bits=5, n_outputs=2, largest=1.0, **tree):
 
 
 def make_complete_tree(rng, n_bits, depth):
-    """A whole tree whose leaves say -1 or 1, and which asks for no bit twice on a path."""
+    """Make a complete tree with leaf values -1 or 1, which tests no bit twice on a path; return it
+    and the values.
+    """
     m = 2 ** (depth + 1) - 1
     number = np.arange(m)
     inner = number < 2**depth - 1
@@ -144,13 +150,15 @@ def make_complete_tree(rng, n_bits, depth):
 
 
 def make_function(tree):
-    """A tree as a function of rows, which does not go through its spectrum."""
+    """Return a tree with its values as a function of rows, which does not use its spectrum."""
     nodes, value = tree
     return lambda X: value[nodes.apply(X), 0]
 
 
 def draw_examples(tree, n, seed, noise=0.0):
-    """Rows of fair bits and what the tree says of them, some signs flipped."""
+    """Draw rows of independent, balanced bits and the tree's values at them; a fraction `noise` of
+    signs is flipped.
+    """
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (n, tree[0].n_features)).astype(float)
     return X, make_function(tree)(X) * np.where(rng.random(n) < noise, -1, 1)

@@ -184,7 +184,10 @@ def test_constraints_hold_for_predictions(estimator):
     [
         ({"monotonic_cst": [0, 2]}, "monotonic_cst must hold -1, 0 or 1"),
         ({"monotonic_cst": [1]}, r"monotonic_cst must have shape \(2,\)"),
-        ({"monotonic_cst": {"length": 1}}, r"monotonic_cst must have names .* got \['length'\]"),
+        (
+            {"monotonic_cst": {"length": 1}},
+            r"monotonic_cst must have names .* got \['length'\]",
+        ),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst must be 0 for categorical features"),
         ({"monotonic_cst": [0, 1], "grower": "kd"}, "takes a Cart grower, got 'kd'"),
         ({"monotonic_cst": [0, 1], "grower": Dyadic()}, r"a Cart grower, got Dyadic\(\)"),
@@ -192,7 +195,10 @@ def test_constraints_hold_for_predictions(estimator):
         ({"grower": Cart(max_features=0.0)}, "max_features must be None, "),
         ({"grower": Cart(splitter="worst")}, 'splitter must be "best" or "random", got'),
         ({"grower": Cart(min_impurity_decrease=-1.0)}, "min_impurity_decrease must be a finite"),
-        ({"grower": Cart(min_samples_split=1)}, "min_samples_split must be a number >= 2, or"),
+        (
+            {"grower": Cart(min_samples_split=1)},
+            "min_samples_split must be a number >= 2, or",
+        ),
         ({"grower": Cart(criterion="chaos")}, "criterion must be None or "),
     ],
 )

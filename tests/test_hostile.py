@@ -490,7 +490,7 @@ def test_settings_answer_or_say_what_was_expected(part):
                 certificates.labelled_posterior(TREE, HELD.stats, PRIOR, 1.0),
                 replace(PRIOR, log_label=PRIOR.log_label[:, :, :1]),
             ),
-            "posterior has 2 labels, but prior has 1 labels",
+            "same number of labels, got 2 and 1",
         ),
         (
             lambda: certificates.labelled_posterior(
@@ -520,7 +520,10 @@ def test_settings_answer_or_say_what_was_expected(part):
             ),
             r"tuples must be a sequence, each \(an integer, an integer\), got \[2\]",
         ),
-        (lambda: PACBayesTreeClassifier(cv=b"0.5").fit(X, Y), "cv must hold pairs of rows"),
+        (
+            lambda: PACBayesTreeClassifier(cv=b"0.5").fit(X, Y),
+            "cv must hold pairs of training and validation rows",
+        ),
     ],
 )
 def test_parts_of_what_is_given_are_looked_at(act, words):

@@ -228,7 +228,10 @@ def test_bad_rows_are_refused_in_scikit_learns_words(estimator, X, y, message):
         ({"search": "random"}, "search"),
         ({"scoring": "auc"}, "scoring"),
         ({"cv": 1}, "cv"),
-        ({"grower": Cart(min_samples_split=1)}, "min_samples_split must be a number >= 2, or"),
+        (
+            {"grower": Cart(min_samples_split=1)},
+            "min_samples_split must be a number >= 2, or",
+        ),
         ({"grower": KD(min_samples_split=np.nan)}, "min_samples_split must be at least 2"),
         ({"grower": KD(axis="longest")}, 'axis must be "cycle" or "spread", got'),
         ({"grower": Cart}, "grower"),
@@ -285,7 +288,7 @@ def test_the_tree_can_be_looked_at(estimator):
     assert model.get_n_leaves() == model.tree_.n_leaves
     cells = model.path(X[0])
     assert sum(cell.share for cell in cells) == pytest.approx(1)
-    with pytest.raises(ValueError, match="path takes one row, got 2"):
+    with pytest.raises(ValueError, match="x must be a single row, got 2"):
         model.path(X[:2])
 
 
@@ -486,7 +489,7 @@ def test_the_search_decides_whether_laws_are_mixed(search, scoring, n_laws):
 
 
 def test_a_mixture_is_not_learned_from_errors():
-    with pytest.raises(ValueError, match='search="mixture" takes scoring="log_loss"'):
+    with pytest.raises(ValueError, match='scoring must be "log_loss" with search="mixture"'):
         PACBayesTreeClassifier(search="mixture", scoring="error").fit(*two_classes())
 
 
@@ -614,7 +617,7 @@ def test_frames_are_read_like_their_arrays(estimator, container):
     assert not hasattr(b, "feature_names_in_")
     one_row = a.path(frame[:1])
     assert [cell.share for cell in one_row] == [cell.share for cell in b.path(X[0])]
-    with pytest.raises(ValueError, match="path takes one row, got 3"):
+    with pytest.raises(ValueError, match="x must be a single row, got 3"):
         a.path(frame[:3])
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         a.predict(X)

@@ -325,8 +325,8 @@ def test_columns_that_were_checked_are_shared():
     [
         ({"left": [0, 3, -1, -1, -1]}, "left must be -1 or a node after its parent"),
         ({"left": [1, 1, -1, -1, -1]}, "left must be -1 or a node after its parent"),
-        ({"left": [1, 4, -1, -1, -1]}, "that has a sibling"),
-        ({"left": [1, 99, -1, -1, -1]}, "that has a sibling"),
+        ({"left": [1, 4, -1, -1, -1]}, "followed by its sibling"),
+        ({"left": [1, 99, -1, -1, -1]}, "followed by its sibling"),
         ({"left": [-2, 3, -1, -1, -1]}, "left must be -1 or a node"),
         ({"left": [1, 2, -1, -1, -1]}, "exactly one parent"),
         ({"left": [1, -1, -1, -1, -1]}, "exactly one parent"),

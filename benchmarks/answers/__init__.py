@@ -1,1 +1,1 @@
-"""Answers of the library as hashes: `python -m benchmarks.answers`."""
+"""Results of the library as hashes, to find changes of bits: `python -m benchmarks.answers`."""

@@ -1,18 +1,4 @@
-"""What the library answers, as hashes: `python -m benchmarks.answers [recorded.csv]`.
-
-Fits models of every estimator, with every option that answers may hang on, and runs every stage by
-itself, on small tables. Each part of an answer (the tree, its statistics, the weights of
-its nodes, the vote, predictions, certificates) becomes one hash, whose first 16 hex digits make one
-line of a table: case, part, hash. Floating-point numbers count to the last bit, and arrays with
-their dtype and shape.
-
-Without an argument the table is written, with one hash for each case unless `--parts` is given. With
-the file of a recorded table the two are compared: the cases that differ are printed, and the exit
-status is 1 if there are any that were not meant to.
-
-Answers depend on the machine and on the versions of NumPy, SciPy and scikit-learn: record both
-tables in the same place.
-"""
+"""Hash results of the library: `python -m benchmarks.answers [recorded.csv]`."""
 
 import argparse
 import csv
@@ -52,7 +38,7 @@ CASES: Mapping[str, Case] = {
 
 
 def lines(names: list[str]) -> Iterator[Line]:
-    """Run cases; a line for each of their parts."""
+    """Run the named cases; return a line (case, part, hash) for each of their parts."""
     for name in names:
         try:
             parts = CASES[name]()
@@ -67,14 +53,14 @@ Found = dict[tuple[str, str], str]
 
 
 def read(path: Path) -> Found:
-    """A recorded table; the part is "whole" where there is one hash for each case."""
+    """Read a recorded table; the part is "whole" if the record has one hash for each case."""
     with path.open(newline="") as file:
         rows = list(csv.reader(file))[1:]
     return {(row[0], row[1] if len(row) == 3 else "whole"): row[-1] for row in rows}
 
 
 def whole(found: Found) -> Found:
-    """One hash for each case."""
+    """Combine the hashes of all parts of each case into one hash for each case."""
     texts: dict[str, str] = {}
     for (case, part), value in found.items():
         texts[case] = texts.get(case, "") + f"{part} {value}\n"
@@ -85,7 +71,7 @@ def whole(found: Found) -> Found:
 
 
 def write(path: Path, found: Found) -> None:
-    """Record a table."""
+    """Write a table of hashes as a record."""
     of_cases = {part for _, part in found} == {"whole"}
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -96,7 +82,7 @@ def write(path: Path, found: Found) -> None:
 
 
 def differing(old: Found, new: Found) -> dict[str, str]:
-    """The cases that differ, and in which parts."""
+    """Return the cases whose hashes differ between two tables, and in which parts."""
     found: dict[str, list[str]] = {}
     for case, part in old | new:
         before, after = old.get((case, part)), new.get((case, part))
@@ -109,7 +95,7 @@ def differing(old: Found, new: Found) -> dict[str, str]:
 
 
 def main() -> None:
-    """Record the answers, or compare them with a record."""
+    """Write a record of the hashes, or compare with one and print the cases that differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("recorded", nargs="?", type=Path, help="the table to compare with")
     parser.add_argument("--write", type=Path, default=RECORD, help="where the table goes")

@@ -1,4 +1,4 @@
-"""Models of many trees: boosting, forests, AdaBoost, certified forests, and intervals."""
+"""Cases of ensembles: boosting, forests, AdaBoost, certified forests, and intervals."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -52,7 +52,7 @@ ANSWERS: Mapping[str, tuple[str, Callable[[Table], tuple[Any, ...]]]] = {
 
 
 def ensemble_parts(model: Any, data: Table) -> Parts:
-    """All parts of a fitted model of many trees."""
+    """Return all hashed parts of a fitted ensemble."""
     parts = model_parts(model, data)
     if getattr(model, "trees_", None) is not None:
         parts |= trees_parts(model.trees_)
@@ -73,7 +73,7 @@ def ensemble_parts(model: Any, data: Table) -> Parts:
 def fits(
     estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
 ) -> dict[str, Case]:
-    """The cases of one estimator; see `single_trees.fits`."""
+    """Return the cases of one estimator; see `single_trees.fits`."""
 
     def of(name: str, params: Mapping[str, Any]) -> Case:
         return lambda: ensemble_parts(fitted(name, estimator, **params), table(name))
@@ -156,7 +156,7 @@ BOOSTED_NUMBERS = {
 def warmly(
     estimator: Callable[..., Any], name: str, rounds: str, weight: str = "", **params: Any
 ) -> Case:
-    """A model that went on where it had stopped, twice."""
+    """Return a case of a model that continues its fit twice with warm_start."""
 
     def run() -> Parts:
         data = table(name)
@@ -170,7 +170,7 @@ def warmly(
 
 
 def evaluated(estimator: Callable[..., Any], name: str, **params: Any) -> Case:
-    """A model whose rounds were judged by other rows."""
+    """Return a case of a model with an explicit validation set."""
 
     def run() -> Parts:
         data = table(name)
@@ -239,7 +239,7 @@ FOREST_NUMBERS = {
 
 
 def bag_importances(estimator: Callable[..., Any], name: str, **params: Any) -> Case:
-    """How much rows out of bags lose by shuffled values."""
+    """Return a case of permutation importances from out-of-bag rows."""
 
     def run() -> Parts:
         data, model = table(name), fitted(name, estimator, **TREES, **params)
@@ -249,7 +249,7 @@ def bag_importances(estimator: Callable[..., Any], name: str, **params: Any) -> 
 
 
 def several(estimator: Callable[..., Any], name: str) -> Case:
-    """A forest that serves the target and two functions of it and the features."""
+    """Return a case of a forest with three targets: two are functions of the other and the features."""
 
     def run() -> Parts:
         data = table(name)
@@ -340,7 +340,7 @@ CERTIFIED_BOOSTED_NUMBERS = {
 def intervals(
     name: str, params: Mapping[str, Any], kind: Callable[..., Any] = CertifiedTreeRegressor
 ) -> Case:
-    """A certified regressor with its intervals."""
+    """Return a case of a certified regressor with its prediction intervals."""
 
     def run() -> Parts:
         data, model = table(name), fitted(name, kind, **params)
@@ -358,14 +358,14 @@ def intervals(
 
 
 def whole_tree(model: Any) -> Any:
-    """The likeliest pruning of a model."""
+    """Return the pruning of a model with the largest posterior weight."""
     from certree.weights import map_pruning
 
     return map_pruning(model.tree_, model.weights_)
 
 
 def conformal(name: str, **params: Any) -> Case:
-    """Intervals around quantiles."""
+    """Return a case of intervals around predicted quantiles."""
 
     def run() -> Parts:
         data = table(name)
@@ -383,7 +383,7 @@ def conformal(name: str, **params: Any) -> Case:
 
 
 def sets(name: str, **params: Any) -> Case:
-    """What a certified classifier guarantees beside its error."""
+    """Return a case of prediction sets and further guarantees of a certified classifier."""
 
     def run() -> Parts:
         data, model = table(name), fitted(name, CertifiedTreeClassifier, **params)

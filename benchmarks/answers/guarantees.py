@@ -1,4 +1,4 @@
-"""Certificates by every method, and what they are computed from."""
+"""Cases of certificates by every method, and of the numbers from which they are computed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from certree.grow import dyadic_grid
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """Rows that weigh a tree, a prior and a law over its prunings."""
+    """A tree, a prior and a posterior over its prunings, and the calibration set."""
 
     held: Any
     pruning: NodeWeights
@@ -47,7 +47,7 @@ class Held:
 
 @cache
 def held(name: str, groups: bool = False) -> Held:
-    """One third of the rows grows, the others weigh."""
+    """Grow a tree on a third of the rows; the others are its calibration set."""
     data = table(name)
     place, K = np.arange(len(data.y)), int(data.y.max()) + 1
     grow_rows, weigh = place[: len(place) // 3], place[len(place) // 3 :]
@@ -67,20 +67,20 @@ def held(name: str, groups: bool = False) -> Held:
 
 
 def of_law(method: str) -> Callable[[Held], Any]:
-    """Certify a law, or its majority vote."""
+    """Return a function that certifies a posterior, or its majority vote, by a method."""
     return lambda one: certificates.certify_posterior(
         one.held, one.posterior, one.prior, 0.05, 0.5, method=method
     )
 
 
 def label_of(one: Held) -> NDArray[Any]:
-    """The vote's label of every node."""
+    """Return the label that the vote gives to every node."""
     label: NDArray[Any] = vote(one.held.tree, one.held.stats, one.posterior, "majority").label
     return label
 
 
 def answers_of(one: Held) -> Any:
-    """Certify a vote that abstains in some cells."""
+    """Certify a vote that abstains in some leaves."""
     label = np.where(np.arange(one.held.tree.n_nodes) % 5 == 0, one.held.n_classes, label_of(one))
     prior = certificates.allow_abstention(one.prior, 0.2)
     return certificates.occam_answers(one.held, label, prior)
@@ -111,7 +111,7 @@ WHOLE_ERRORS = ("hold_out", "hold_out_best", "occam_vote", "occam_answers", "occ
 
 
 def method_case(method: str, name: str, groups: bool = False) -> Case:
-    """The certificate of one method of the table of methods."""
+    """Return a case of the certificate by one method of the table of methods."""
 
     def run() -> Parts:
         return certificate_parts(METHODS[method](held(name, groups)))
@@ -120,14 +120,14 @@ def method_case(method: str, name: str, groups: bool = False) -> Case:
 
 
 def tightest_parts() -> Parts:
-    """The best of several certificates."""
+    """Return the parts of the best of several certificates."""
     one = held("normal")
     several = [METHODS[name](one) for name in ("gibbs_kl", "hold_out")]
     return certificate_parts(certificates.tightest(*several))
 
 
 def prior_parts(name: str) -> Case:
-    """Priors, and the masses and divergences that they give."""
+    """Return priors, with the masses and divergences that follow from them."""
 
     def run() -> Parts:
         one = held(name)
@@ -156,7 +156,7 @@ def prior_parts(name: str) -> Case:
 
 
 def divergence_parts(name: str) -> Case:
-    """Divergences between laws and the mass of a labelling."""
+    """Return divergences between distributions over prunings, and the mass of a labelling."""
 
     def run() -> Parts:
         one = held(name)
@@ -174,7 +174,7 @@ def divergence_parts(name: str) -> Case:
 
 
 def moment_parts(name: str) -> Case:
-    """Moments of the vote and of sums over leaves."""
+    """Return moments of the vote and of sums over leaves."""
 
     def run() -> Parts:
         one = held(name)
@@ -198,7 +198,7 @@ def moment_parts(name: str) -> Case:
 
 
 def selective_case(name: str) -> Case:
-    """Certificates of votes that abstain."""
+    """Return a case of certificates of votes that abstain."""
 
     def run() -> Parts:
         one = held(name)
@@ -209,7 +209,7 @@ def selective_case(name: str) -> Case:
 
 
 def labelled_parts() -> Parts:
-    """A law over labelled prunings of a grid that no row has grown."""
+    """Return a posterior over labelled prunings of a grid that does not depend on rows."""
     data, tree = table("plane"), TREES["grid"]()
     every = np.arange(len(data.y))
     found = certificates.held_out(tree, data.X, data.y, 2, grow=[], weigh=every)
@@ -226,7 +226,7 @@ def labelled_parts() -> Parts:
 
 
 def oracle_parts() -> Parts:
-    """What is promised before any row is seen."""
+    """Return bounds that hold before any row is seen."""
     one = held("three")
     counts = one.held.stats.counts / one.held.stats.n[0]
     population = NodeStats(counts, one.held.grown.label)
@@ -251,7 +251,7 @@ def oracle_parts() -> Parts:
 
 
 def excess_parts() -> Parts:
-    """How much more than the Bayes risk a law errs, by nodes whose deviations are bounded."""
+    """Return bounds on the excess over the Bayes risk, by nodes whose deviations are bounded."""
     one = held("normal")
     tree, stats = one.held.tree, one.held.stats
     penalty = paper.deviation_penalty(tree, stats, 0.1)
@@ -264,7 +264,7 @@ def excess_parts() -> Parts:
 
 
 def box_parts() -> Parts:
-    """Certificates of prunings of a box that was fixed before any row was seen."""
+    """Return certificates of prunings of a box that was fixed before any row was seen."""
     data = table("plane")
     fixed = certificates.fixed_box(dyadic_grid(*CORNERS, 6), data.X, data.y, CORNERS)
     lowest = certificates.lowest_fixed_box(fixed)
@@ -273,7 +273,7 @@ def box_parts() -> Parts:
 
 
 def sampled_trees() -> Parts:
-    """Trees of anybody, each judged by the rows that it has not seen."""
+    """Return certificates of foreign trees, each with the rows that it was not fitted to."""
     data, rng = table("cancer"), np.random.default_rng(11)
     wrong = np.zeros((6, len(data.y)))
     judged = rng.random(wrong.shape) < 0.5
@@ -290,7 +290,7 @@ def sampled_trees() -> Parts:
 
 
 def watched() -> Parts:
-    """Losses that come one after the other, and what they say of a bound."""
+    """Return results of monitoring a bound by losses that arrive one after the other."""
     monitor = certificates.Monitor(0.1)
     for losses in np.array_split(np.random.default_rng(12).random(400) < 0.2, 4):
         monitor.update(losses)
@@ -298,7 +298,7 @@ def watched() -> Parts:
 
 
 def guaranteed_elsewhere() -> Parts:
-    """What is guaranteed of a classifier of anybody, family by family."""
+    """Return the guarantees of a foreign classifier, by family."""
     data = table("three")
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(data.X, data.y)
     groups = np.arange(len(data.truth)) % 2
@@ -313,7 +313,7 @@ def guaranteed_elsewhere() -> Parts:
 
 
 def certified_elsewhere() -> Parts:
-    """The certificate of a classifier of anybody, by new rows."""
+    """Return the certificate of a foreign classifier on new rows."""
     data = table("cancer")
     model = DecisionTreeClassifier(random_state=0).fit(data.X, data.y)
     return certificate_parts(certify(model, data.new, data.truth, 0.1))

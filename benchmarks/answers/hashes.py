@@ -1,4 +1,4 @@
-"""Hashes of what stages and models are made of."""
+"""Hashes of the arrays that stages and models consist of."""
 
 import hashlib
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Case = Callable[[], Parts]
 
 
 def digest(*values: Any) -> str:
-    """First 16 hex digits of the SHA-256 of some arrays, numbers or texts."""
+    """Return the first 16 hex digits of the SHA-256 of arrays, numbers or texts."""
     sha = hashlib.sha256()
     for value in values:
         array = np.asarray(value)
@@ -27,7 +27,7 @@ def digest(*values: Any) -> str:
 
 
 def tree_parts(tree: Tree) -> Parts:
-    """The columns of a tree."""
+    """Return the columns of a tree."""
     columns = ("feature", "threshold", "left", "chain", "missing_left")
     sets = (tree.category_start, tree.categories)
     optimal = str(tree.optimal_splits)
@@ -35,7 +35,7 @@ def tree_parts(tree: Tree) -> Parts:
 
 
 def trees_parts(trees: Any) -> Parts:
-    """The columns of many trees, and what their nodes say."""
+    """Return the columns of several trees, with the values of their nodes."""
     columns = ("feature", "threshold", "left", "missing_left", "category_start", "categories")
     return {
         "trees": (*(getattr(trees, name) for name in columns), trees.root),
@@ -44,7 +44,7 @@ def trees_parts(trees: Any) -> Parts:
 
 
 def weights_parts(posterior: NodeWeights) -> Parts:
-    """The columns of a posterior over prunings."""
+    """Return the columns of a posterior over prunings."""
     chains = (posterior.log_evidence, posterior.chain_entropy, posterior.chain_mode)
     return {
         "weight": posterior.weight,
@@ -54,20 +54,20 @@ def weights_parts(posterior: NodeWeights) -> Parts:
 
 
 def stats_columns(stats: Any) -> tuple[Any, ...]:
-    """The columns of class counts, or of the moments of a number."""
+    """Return the columns of class counts, or of the moments of a number."""
     if isinstance(stats, NodeStats):
         return stats.counts, stats.label
     return stats.rows, stats.mean, stats.sse, stats.unit
 
 
 def numbers(certificate: Any) -> tuple[Any, ...]:
-    """The numbers of a certificate."""
+    """Return the numbers of a certificate."""
     names = ("bound", "risk", "n", "complexity", "delta", "share")
     return tuple(getattr(certificate, name) for name in names)
 
 
 def certificate_parts(certificate: Any) -> Parts:
-    """A certificate with what follows from it."""
+    """Return the numbers of a certificate, and those computed from it."""
     shown = certificate.parts
     needed = [certificate.n_samples_needed(target) or -1 for target in (0.02, 0.1, 0.3, 0.5)]
     return {
@@ -79,7 +79,7 @@ def certificate_parts(certificate: Any) -> Parts:
 
 
 def selective_parts(found: Any) -> Parts:
-    """Margins, coverages and certificates of votes that abstain."""
+    """Return margins, coverages and certificates of votes that abstain."""
     return {
         "margins": [(one.margin, one.coverage) for one in found],
         "selective": [numbers(one.certificate) for one in found],

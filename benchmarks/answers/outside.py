@@ -1,4 +1,4 @@
-"""What leaves a model: explanations, exports, files."""
+"""Cases of explanations, exports and files of models."""
 
 import json
 import pickle
@@ -66,7 +66,7 @@ OTHERS: Mapping[str, tuple[Any, str, Mapping[str, Any]]] = {
 
 
 def explained(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
-    """How a model says why."""
+    """Return a case of the explanations of a model."""
 
     def run() -> Parts:
         data, model = table(name), fitted(name, estimator, **params)
@@ -93,7 +93,7 @@ def explained(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
 
 
 def exported(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
-    """What a model becomes elsewhere."""
+    """Return a case of the exports of a model."""
 
     def run() -> Parts:
         data, model = table(name), fitted(name, estimator, **params)
@@ -113,7 +113,7 @@ def exported(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
 
 
 def kept(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
-    """A model that went through a file, and through a pickle."""
+    """Return a case of a model that was saved and loaded, and of one that was pickled."""
 
     def run() -> Parts:
         data, model = table(name), fitted(name, estimator, **params)

@@ -1,4 +1,4 @@
-"""Models of one tree, with every grower, rule, prior, vote and search."""
+"""Cases of models of one tree, with every grower, rule, prior, vote and search."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ from certree import (
 def fits(
     estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
 ) -> dict[str, Case]:
-    """The cases of one estimator: each has a table, and parameters as `fitted` takes them."""
+    """Return the cases of one estimator: each has a table, and parameters for `fitted`."""
 
     def of(name: str, params: Mapping[str, Any]) -> Case:
         return lambda: model_parts(fitted(name, estimator, **params), table(name))
@@ -85,7 +85,7 @@ def fitted(
 
 
 def model_parts(model: Any, data: Table) -> Parts:
-    """All parts of a fitted model."""
+    """Return all hashed parts of a fitted model."""
     parts: Parts = {"predictions": model.predict(data.new), "training": model.predict(data.X)}
     if hasattr(model, "predict_proba"):
         parts["probabilities"] = model.predict_proba(data.new)
@@ -105,7 +105,7 @@ def model_parts(model: Any, data: Table) -> Parts:
 
 
 def tree_model_parts(model: Any, data: Table) -> Parts:
-    """The stages of a model and what it says about itself."""
+    """Return the stages of a model, and its printed descriptions."""
     path = model.path(data.new[:1])
     # The names of the temperatures are not part of the answer.
     temperatures = [np.atleast_1d(value) for value in model.best_params_.values()]
@@ -124,7 +124,7 @@ def tree_model_parts(model: Any, data: Table) -> Parts:
 
 
 def fitted_in_parts() -> Parts:
-    """Naive Bayes that learns the rows in three parts."""
+    """Return the parts of naive Bayes that learns the rows in three batches."""
     data = table("missing")
     model = NaiveBayesClassifier(densities="normal")
     for part in np.array_split(np.arange(len(data.y)), 3):
@@ -133,7 +133,7 @@ def fitted_in_parts() -> Parts:
 
 
 def updated(name: str, kind: Callable[..., Any], **params: Any) -> Case:
-    """A fit in a given box that rows have joined and left."""
+    """Return a case of a fit in a fixed box to which rows are added and removed."""
 
     def run() -> Parts:
         data = table(name)
@@ -150,7 +150,7 @@ def updated(name: str, kind: Callable[..., Any], **params: Any) -> Case:
 
 
 def read_again() -> Parts:
-    """A certified model that went through a file."""
+    """Return the parts of a certified model that was saved and loaded."""
     model = fitted("frame", CertifiedTreeClassifier)
     with tempfile.TemporaryDirectory() as folder:
         save(model, Path(folder) / "model")
@@ -158,7 +158,7 @@ def read_again() -> Parts:
 
 
 def after_certified(name: str, **params: Any) -> Case:
-    """What a certified model promises when it is asked again."""
+    """Return a case of certificates that are computed after the fit."""
 
     def run() -> Parts:
         model, data = fitted(name, CertifiedTreeClassifier, **params), table(name)
@@ -355,7 +355,7 @@ CLASS_RULES = (*EVERY_RULE, "pessimistic", "description-length")
 
 
 def pruned(name: str, every_rule: tuple[str, ...]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Prunings by every rule, of greedy and dyadic trees, with a price that is given or chosen."""
+    """Return prunings by every rule, of greedy and dyadic trees, with a fixed or a chosen alpha."""
     paper = Dyadic(resolution="paper")
     return {
         **{rule: (name, {"rule": rule}) for rule in every_rule},

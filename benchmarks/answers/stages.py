@@ -1,4 +1,4 @@
-"""The stages by themselves: growers, statistics, laws, prunings, votes, folds."""
+"""Cases of single stages: growers, statistics, posteriors, prunings, votes, folds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from certree import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
-    """A tree with the statistics of its rows, and a law over its prunings."""
+    """A tree with the statistics of its rows, and a posterior over its prunings."""
 
     tree: Tree
     stats: Any
@@ -42,7 +42,7 @@ class Grown:
 
 @cache
 def grown(name: str, grower: str = "cart") -> Grown:
-    """Grow a tree, count or measure its rows and weigh its prunings."""
+    """Grow a tree, compute statistics of its rows and a posterior over its prunings."""
     data = table(name)
     tree = TREES[f"{grower}, {name}"]()
     if data.y.dtype.kind == "f":
@@ -53,7 +53,7 @@ def grown(name: str, grower: str = "cart") -> Grown:
 
 
 def growing(name: str, grower: Callable[..., Tree], weight: str = "", **switches: Any) -> Any:
-    """How a tree grows from a table."""
+    """Return a case of a tree grown from a table."""
 
     def run() -> Tree:
         data = table(name)
@@ -135,12 +135,12 @@ TREES: Mapping[str, Callable[[], Tree]] = {
 
 
 def grown_parts(make: Callable[[], Tree]) -> Case:
-    """The parts of a tree."""
+    """Return the parts of a tree."""
     return lambda: tree_parts(make())
 
 
 def resolutions() -> Parts:
-    """Resolutions of dyadic trees."""
+    """Return resolutions of dyadic trees."""
     found = [
         grow.dyadic_resolution(n, p, exponent)
         for n in (1000, 10**6)
@@ -151,7 +151,7 @@ def resolutions() -> Parts:
 
 
 def counted() -> Parts:
-    """Statistics of classes, with weights and labels that are given."""
+    """Return class counts, with weights and with fixed labels."""
     data, tree = table("three"), grown("three").tree
     weighted = count(tree, data.X, data.y, 3, sample_weight=row_weights("any", len(data.y)))
     labelled = count(tree, data.new, data.truth, 4, label=np.arange(tree.n_nodes) % 3)
@@ -163,7 +163,7 @@ def counted() -> Parts:
 
 
 def measured() -> Parts:
-    """Statistics of numbers, with weights and a unit that is given."""
+    """Return moments of numbers, with weights and a fixed unit."""
     data, tree = table("wave"), grown("wave").tree
     weighted = measure(tree, data.X, data.y, sample_weight=row_weights("any", len(data.y)))
     own_unit = measure(tree, data.new, data.truth, unit=0.25)
@@ -216,7 +216,7 @@ CLASS_PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
 
 
 def law_parts(name: str, grower: str, make: Callable[[Tree, Any], NodeWeights]) -> Case:
-    """A law or a pruning, and what is asked of it."""
+    """Return the parts of a posterior or a pruning, and of its properties."""
 
     def run() -> Parts:
         tree, stats = grown(name, grower).tree, grown(name, grower).stats
@@ -235,7 +235,7 @@ def law_parts(name: str, grower: str, make: Callable[[Tree, Any], NodeWeights]) 
 
 
 def path_parts(name: str, grower: str, cost: str | None) -> Case:
-    """The paths of cost-complexity and of merges."""
+    """Return the paths of cost-complexity pruning and of merges."""
 
     def run() -> Parts:
         stage = grown(name, grower)
@@ -253,7 +253,7 @@ def path_parts(name: str, grower: str, cost: str | None) -> Case:
 
 
 def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
-    """Votes of a law by labels and by frequencies, or means and their spread."""
+    """Return votes of a posterior by labels and by frequencies, or means and their variance."""
 
     def run() -> Parts:
         stage = grown(name)
@@ -273,7 +273,7 @@ def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
 
 
 def folded() -> Parts:
-    """Folds by content."""
+    """Return folds that are assigned by the content of rows."""
     parts: Parts = {}
     for name, weight in (("three", ""), ("whole", ""), ("whole", "whole"), ("wave", "any")):
         data, rng = table(name), np.random.RandomState(5)

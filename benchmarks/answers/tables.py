@@ -1,4 +1,4 @@
-"""The small tables that cases are about: rows to fit, and rows to predict."""
+"""Small tables of the cases: rows to fit, and rows to predict."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sklearn import datasets
 
 
 def normal_table(n: int, p: int, n_classes: int = 2) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Normal features, and classes that depend on three of them and on chance."""
+    """Make normal features, and classes that depend on three of them and on noise."""
     rng = np.random.default_rng(n + p)
     X = rng.normal(size=(n, p))
     score = X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * rng.normal(size=n)
@@ -20,21 +20,21 @@ def normal_table(n: int, p: int, n_classes: int = 2) -> tuple[NDArray[Any], NDAr
 
 
 def missing_table() -> tuple[NDArray[Any], NDArray[Any]]:
-    """The same with values missing."""
+    """Make the normal table with missing values."""
     X, y = normal_table(420, 4)
     X[np.random.default_rng(1).random(X.shape) < 0.15] = np.nan
     return X, y
 
 
 def whole_table() -> tuple[NDArray[Any], NDArray[Any]]:
-    """Whole numbers, so that many rows are alike."""
+    """Make features of integers, so that many rows are equal."""
     rng = np.random.default_rng(2)
     X = rng.integers(0, 8, size=(360, 3)).astype(np.float64)
     return X, (X[:, 0] + X[:, 1] + rng.integers(0, 5, size=360) > 9).astype(np.int64)
 
 
 def plane_table() -> tuple[NDArray[Any], NDArray[Any]]:
-    """Two features in the unit square, and a noisy circle that is not in its middle."""
+    """Make two features in the unit square, with noisy classes in and out of a circle."""
     rng = np.random.default_rng(3)
     X = rng.random((480, 2))
     inside = ((X - [0.3, 0.7]) ** 2).sum(axis=1) < 0.1
@@ -42,7 +42,7 @@ def plane_table() -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def line_table() -> tuple[NDArray[Any], NDArray[Any]]:
-    """One feature, and two noisy classes that take turns along it."""
+    """Make one feature, and two noisy classes that alternate along it."""
     rng = np.random.default_rng(9)
     X = rng.random((800, 1))
     odd = np.isin((11 * X[:, 0]).astype(int), (1, 2, 4, 7, 8, 9))
@@ -50,7 +50,7 @@ def line_table() -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def coded_table() -> tuple[NDArray[Any], NDArray[Any]]:
-    """Two features of categories 0, 1, ... and two of numbers, with values missing."""
+    """Make two features of category codes and two of numbers, with missing values."""
     rng = np.random.default_rng(4)
     n = 400
     codes = np.column_stack([rng.integers(0, 6, n), rng.integers(0, 15, n)]).astype(np.float64)
@@ -61,7 +61,7 @@ def coded_table() -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def frame_table() -> tuple[Any, NDArray[Any]]:
-    """The same as a data frame with names of categories, and named classes."""
+    """Make the table of category codes as a data frame with names of categories and classes."""
     import pandas as pd
 
     X, y = coded_table()
@@ -73,14 +73,14 @@ def frame_table() -> tuple[Any, NDArray[Any]]:
 
 
 def wave_table() -> tuple[NDArray[Any], NDArray[Any]]:
-    """A number that depends on two of three features and on chance."""
+    """Make a number that depends on two of three features and on noise."""
     rng = np.random.default_rng(5)
     X = rng.random((420, 3))
     return X, np.sin(6 * X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=420)
 
 
 def rough_wave_table() -> tuple[NDArray[Any], NDArray[Any]]:
-    """The same with values missing and a feature of categories."""
+    """Make the wave table with missing values and a feature of categories."""
     X, y = wave_table()
     rng = np.random.default_rng(6)
     code = rng.integers(0, 7, len(y)).astype(np.float64)
@@ -89,14 +89,14 @@ def rough_wave_table() -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def counts_table() -> tuple[NDArray[Any], NDArray[Any]]:
-    """Counts whose logarithm is linear, some of them 0, and a feature of categories."""
+    """Make counts whose logarithm is linear, some of them 0, and a feature of categories."""
     rng = np.random.default_rng(10)
     X = np.column_stack([rng.normal(size=(420, 3)), rng.integers(0, 9, 420)])
     return X, rng.poisson(np.exp(0.6 * X[:, 0] + 0.3 * (X[:, 3] % 3))).astype(np.float64)
 
 
 def bundled(name: str, n_rows: int | None = None) -> Callable[[], tuple[Any, Any]]:
-    """One of scikit-learn's own tables, or its first rows."""
+    """Return a function that reads a data set of scikit-learn, or its first rows."""
 
     def read() -> tuple[Any, Any]:
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
@@ -151,7 +151,7 @@ def table(name: str) -> Table:
 
 
 def row_weights(kind: str, n: int) -> NDArray[np.float64]:
-    """Weights of rows: any number, eighths, whole numbers from 1 or from 0."""
+    """Draw row weights: any number, eighths, or integers from 1 or from 0."""
     rng = np.random.default_rng(8)
     drawn = {
         "any": lambda: rng.uniform(0.2, 3.0, n),

@@ -1,26 +1,24 @@
-"""Tree classifiers in which all prunings of one tree vote.
+"""Trees, forests and boosted trees with guarantees, in which all prunings of a tree vote.
 
-The flow, stage by stage::
+The stages of a classifier::
 
     rows -> tree -> stats -> weights -> vote -> certificate
 
-`grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` over rows. `count` gives each of its nodes
-`NodeStats`, or `measure` its `TargetStats` if the target is a number. `pac_bayes` and other posteriors
-give each node its probability of being a leaf (`NodeWeights`), and `vote` pushes the votes of all
-prunings down to the leaves (`Vote`). One pruning is the case in which those probabilities are 0 and
-1. With rows that `held_out` keeps apart and a `Prior`, `occam_vote` and the other functions of
+`grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` from rows. `count` computes `NodeStats`, the
+class counts of its nodes, or `measure` the `TargetStats` of a numeric target. `pac_bayes` and other
+posteriors compute the probability of each node to be a leaf of a pruning (`NodeWeights`); a single
+pruning has probabilities 0 and 1. `vote` computes the prediction of all prunings in each leaf
+(`Vote`). With a calibration set and a `Prior`, `occam_vote` and the other functions of
 `certificates.METHODS` bound the error on new rows (`Certificate`).
 
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
-`PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
-`BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
-`BoostedTreesRanker` ranks the documents of queries by them.
-`TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees;
-`CertifiedForestClassifier` is a forest with a certificate, `CertifiedBoostedTreesClassifier` and
-`CertifiedBoostedTreesRegressor` are boosted trees with one.
-`CertifiedTreeRegressor` keeps rows apart that say how far it is off, with bands that hold new numbers.
-`AdaBoostTreeClassifier` is AdaBoost with its bound on the training error.
-`NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
+`PACBayesTreeRegressor` and `PrunedTreeRegressor` run these stages behind scikit-learn's interface.
+`CertifiedTreeClassifier` and `CertifiedTreeRegressor` set a calibration set aside and certify their
+error. `TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees;
+`BoostedTreesClassifier`, `BoostedTreesRegressor` and `BoostedTreesRanker` are gradient boosting.
+`CertifiedForestClassifier`, `CertifiedBoostedTreesClassifier` and `CertifiedBoostedTreesRegressor`
+have certificates. `AdaBoostTreeClassifier` is AdaBoost with its bound on the training error, and
+`NaiveBayesClassifier` a baseline without trees.
 """
 
 from importlib import import_module
@@ -131,29 +129,29 @@ __all__ = [
 ]
 # fmt: on
 
-# In the order of the flow: a room imports those before it alone.
-_ROOMS = (
+# In order of imports: a package imports only packages before it.
+_PACKAGES = (
     "interface", "rows", "tree", "grow", "parts", "stats", "weights", "prunings", "votes",
     "certificates", "export", "explain", "estimators", "ensembles", "files", "boolean", "show",
     "paper",
 )  # fmt: skip
-# Those with names of `__all__`. To look for a name room by room loads hardly more than its own
-# room does.
-_FRONT_ROOMS = (
+# Packages that define the names of `__all__`. They are imported one by one until the name is found,
+# which loads little more than the package of the name.
+_PUBLIC_PACKAGES = (
     "rows", "tree", "grow", "stats", "weights", "prunings", "votes", "certificates", "estimators",
     "estimators.naive_bayes", "ensembles", "files",
 )  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return import_module(f"certree.{name}")
     if name in __all__:
-        rooms = (import_module(f"certree.{room}") for room in _FRONT_ROOMS)
-        globals()[name] = next(vars(room)[name] for room in rooms if name in vars(room))
+        packages = (import_module(f"certree.{package}") for package in _PUBLIC_PACKAGES)
+        globals()[name] = next(vars(package)[name] for package in packages if name in vars(package))
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_PACKAGES})

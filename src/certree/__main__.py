@@ -1,4 +1,4 @@
-"""The command ``certree``: it starts the command line, or says in one line what that needs."""
+"""The command ``certree``: it starts the command line, or prints which package is missing."""
 
 import io
 import os
@@ -8,15 +8,23 @@ from certree.interface.extras import import_extra
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line on ``sys.argv``, as `certree.cli` defines it.
+
+    Exit with status 130 after Ctrl-C. Raise SystemExit with a message if a package of the extra
+    "cli" is missing, or the output cannot be written.
+    """
     try:
         _run()
-    except KeyboardInterrupt:  # the command line says so itself, once it has been imported
+    except KeyboardInterrupt:  # during imports; the command line handles it afterwards
         sys.stderr.write("interrupted\n")
         raise SystemExit(130) from None
 
 
 def _run() -> None:
+    """Import and run the command line.
+
+    Raise SystemExit with a message if an import fails or the output cannot be written.
+    """
     try:
         for module in ("typer", "rich", "pyarrow"):
             import_extra(module, "cli")
@@ -24,14 +32,14 @@ def _run() -> None:
         raise SystemExit(f"error: {error}") from None
     from certree.cli import app
 
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name in letters that it lacks is no error
+    if isinstance(sys.stdout, io.TextIOWrapper):  # characters that its encoding lacks are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
             app()
         finally:
-            sys.stdout.flush()  # what is printed may fail only here
-    except BrokenPipeError:  # who reads has seen enough
+            sys.stdout.flush()  # buffered output may fail only here
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _forget_output()
         raise SystemExit(1) from None
     except OSError as error:
@@ -40,7 +48,10 @@ def _run() -> None:
 
 
 def _forget_output() -> None:
-    """What is left of the output goes nowhere, so that Python does not try again at its end."""
+    """Redirect standard output to the null device.
+
+    Otherwise Python would flush to a closed pipe at exit and fail again.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -64,40 +64,42 @@ class Trees(ArrayRecord):
 
     The nodes of each tree follow those of the tree before. The root is the first node of its tree,
     children come after their parents, and siblings are adjacent. A row goes to the left child if
-    ``x[feature] <= threshold``, else to the right child; NaN goes left if `missing_left`. A node with a
-    set of categories has no threshold: categories of the set go to the child that NaN does not go to,
-    and all other values go where NaN goes.
+    ``x[feature] <= threshold``, else to the right child; NaN goes left if `missing_left`. A node
+    that splits on categories has no threshold: categories of its set go to the child that NaN does
+    not go to, and all other values go where NaN goes.
 
     Parameters
     ----------
     feature : array-like of int, shape (m,)
-        Feature that a node splits on; 0 at leaves.
+        Feature that a node splits on; 0 at leaves. m is the number of nodes of all trees.
     threshold : array-like of float, shape (m,)
         Threshold of the split; 0 at leaves.
     left : array-like of int, shape (m,)
         Left child, numbered among the nodes of all trees, or -1 at leaves. The right child is
         ``left + 1``.
     chain : array-like of int, shape (m,), or None
-        Number of nested regions with the same rows that a node stands for; None: 1 everywhere.
+        Number of nested regions with the same rows that a node stands for (a grower may halve a
+        region several times until both halves hold rows); None: 1 everywhere.
     n_features : int
         Number of features of the rows.
     missing_left : array-like of bool, shape (m,), or None
         Whether NaN goes to the left child; None: it goes right everywhere.
     category_start : array-like of int, shape (m + 1,), or None
-        First place of the set of each node in `categories`; it ends where the next one starts. None:
-        no node splits on categories.
-    categories : array-like of int, shape (any,), or None
-        The sets of all nodes, one after the other, each ascending. A category is an integer >= 0.
+        The category set of node v is ``categories[category_start[v] : category_start[v + 1]]``.
+        None: no node splits on categories.
+    categories : array-like of int, shape (number of categories in all sets,), or None
+        Category codes >= 0 of the sets of all nodes, node by node, each set ascending.
     optimal_splits : bool or None
-        Whether every split is known to be the best one; False if a heuristic was used; None if it is
-        unknown, or if growth maximised no criterion.
+        Whether every split is known to be the best one; False if a heuristic was used; None if it
+        is unknown, or if growth maximised no criterion.
     missing_both : array-like of bool, shape (m,), or None
-        Whether `blend` sends a row with NaN to both children; None: nowhere.
+        Whether `Tree.blend` and `compute_contributions` send a row with NaN to both children; None:
+        nowhere.
     root : array-like of int, shape (T,), or None
-        First node of each tree; None: there is one tree.
+        First node of each of T trees; None: there is one tree.
     value : array-like of float, shape (m, n_outputs), or None
-        What a tree adds to scores at each leaf. At inner nodes the expected value there, so that the
-        difference between child and parent is attributed to the feature that the parent splits on.
+        Leaf values, which a tree adds to the scores of its rows. At inner nodes the expected value,
+        so that the difference between child and parent is the contribution of the split's feature.
         None: no outputs.
 
     Raises
@@ -105,7 +107,7 @@ class Trees(ArrayRecord):
     TypeError
         If a column's dtype does not convert without loss.
     ValueError
-        If the columns are not those of trees.
+        If the columns do not describe trees in this way.
     """
 
     feature: Int32
@@ -159,10 +161,24 @@ class Trees(ArrayRecord):
 
     @classmethod
     def from_valid_columns(cls, left: Int32, n_features: int, **columns: Any) -> Self:
-        """Create trees from read-only columns that are valid already, without checking them.
+        """Create trees from read-only columns without checking them.
 
-        They must come from growers of the core or from other trees. Missing columns get the defaults of
-        the constructor.
+        The columns must satisfy the conditions of the class, because they come from growers of the
+        core or from other trees.
+
+        Parameters
+        ----------
+        left : ndarray of int32, shape (m,)
+            Left children.
+        n_features : int
+            Number of features.
+        **columns
+            Other fields, by name; missing ones get the defaults of the constructor.
+
+        Returns
+        -------
+        Trees, or Tree for the class Tree
+            The trees; a `Tree` if the method is called on that class.
         """
         complete = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
         for name in _DEFAULTS.keys() - complete.keys():
@@ -173,7 +189,22 @@ class Trees(ArrayRecord):
     def from_ensemble_columns(
         cls, columns: tuple[Any, ...], n_features: int, value: Float64 | None = None
     ) -> Self:
-        """Create trees from the columns that the core returns for ensembles, and values of nodes."""
+        """Create trees from the columns that the core returns for ensembles, without checking them.
+
+        Parameters
+        ----------
+        columns : tuple
+            feature, threshold, left, missing_left (uint8), category_start, categories and root.
+        n_features : int
+            Number of features.
+        value : ndarray of float64, shape (m, n_outputs), or None
+            Values of all nodes; None: no outputs.
+
+        Returns
+        -------
+        Trees
+            The trees, with `chain` 1 everywhere.
+        """
         feature, threshold, left, missing_left, starts, categories, root = columns
         return cls.from_valid_columns(
             left,
@@ -189,7 +220,12 @@ class Trees(ArrayRecord):
 
     @staticmethod
     def joined(trees: Sequence[Trees], n_features: int, n_outputs: int) -> Trees:
-        """Concatenate trees, or several `Trees`, all with `n_outputs` columns of values."""
+        """Concatenate several `Trees` (or single trees) to one, in their order.
+
+        trees: the objects to concatenate; n_features: number of features, which all have;
+        n_outputs: number of columns of `value`, which all have. `optimal_splits` of the result is
+        None.
+        """
 
         def concatenate(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
             columns = [np.zeros(shape, dtype), *(getattr(each, name) for each in trees)]
@@ -216,9 +252,10 @@ class Trees(ArrayRecord):
         )
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the columns for a model file, with entries for inner nodes only.
+        """Return the columns for a model file, by stored name, with entries for inner nodes only.
 
-        `chain`, `missing_both` and `value` are not included.
+        "compares" (m,) marks the inner nodes; "beyond" is the distance of a left child from its
+        parent. `chain`, `missing_both`, `value` and `n_features` are not included.
         """
         compares = ~self.is_leaf
         inner = np.flatnonzero(compares)
@@ -236,12 +273,20 @@ class Trees(ArrayRecord):
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> Self:
-        """Create trees from the columns of `stored`; pass `n_features` and `value` by name."""
+        """Create trees from a section of a model file, and check them.
+
+        stored: a mapping with the names that `to_stored` returns; known: `n_features` and `value`,
+        by keyword. Raise TypeError or ValueError if the columns do not describe trees.
+        """
         compares = check_column("compares", stored["compares"], "bool", (len(known["value"]),))
         inner = np.flatnonzero(compares)
 
         def expand(name: str, dtype: str) -> NDArray[Any]:
-            """Return a column of all nodes, with 0 at leaves."""
+            """Return the stored column `name` with an entry for each of the m nodes, 0 at leaves.
+
+            dtype: dtype of the column. It reads `stored`, `compares` and `inner` of the enclosing
+            function.
+            """
             expanded = np.zeros(len(compares), dtype)
             expanded[inner] = check_column(name, stored[name], dtype, (len(inner),))
             return expanded
@@ -260,9 +305,11 @@ class Trees(ArrayRecord):
         )
 
     def check_categories(self, names: Sequence[Sequence[Any] | None] | None) -> Self:
-        """Return these trees, or raise ValueError if a set has a category that its feature lacks.
+        """Return these trees, or raise ValueError if a split has an unknown category code.
 
-        `names` has the categories of each feature, None for numeric features.
+        names: for each feature the sequence of its categories, whose codes are 0, 1, ..., or None
+        for a numeric feature; None if no feature is categorical. The message says that the model
+        file is damaged.
         """
         if not len(self.categories):
             return self
@@ -271,7 +318,8 @@ class Trees(ArrayRecord):
         node = np.repeat(np.arange(self.n_nodes), np.diff(self.category_start))
         if (self.categories >= n_categories[self.feature[node]]).any():
             raise ValueError(
-                "the model file is damaged: its tree splits on categories that its features do not have"
+                "the model file is damaged: its tree splits on categories that its features do "
+                "not have"
             )
         return self
 
@@ -282,7 +330,11 @@ class Trees(ArrayRecord):
         return map(self.tree, range(len(self)))
 
     def tree(self, number: int) -> Tree:
-        """Return one tree by its number, from 0; negative numbers count from the last tree."""
+        """Return one tree as a `Tree`, whose nodes are numbered from 0.
+
+        number: its number, from 0; negative numbers count from the last tree. Raise IndexError if
+        there is no such tree.
+        """
         number = range(len(self))[number]
         first = int(self.root[number])
         last = self.n_nodes if number == len(self) - 1 else int(self.root[number + 1])
@@ -298,7 +350,7 @@ class Trees(ArrayRecord):
         )
 
     def keep_first(self, n: int) -> Self:
-        """Return the first n trees."""
+        """Return a copy with only the first n trees; this object itself if it has n trees."""
         if n == len(self):
             return self
         m = int(self.root[n])
@@ -311,24 +363,31 @@ class Trees(ArrayRecord):
         )
 
     def _replace(self, **columns: Any) -> Self:
-        """Return a copy with other columns, which must be valid."""
+        """Return a copy with the columns given by name, without checking them.
+
+        They must satisfy the conditions of the class.
+        """
         current = {field.name: getattr(self, field.name) for field in fields(self)}
         replaced = {name: freeze(values) for name, values in columns.items()}
         return self.from_valid_columns(**{**current, **replaced})
 
     def with_splits(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
-        """Return a copy with other thresholds and category sets, on the same features."""
+        """Return a copy with other thresholds and category sets on the same features.
+
+        The arguments are not checked. threshold: (m,); category_start: (m + 1,); categories: see
+        `Trees`.
+        """
         return self._replace(
             threshold=threshold, category_start=category_start, categories=categories
         )
 
     def with_value(self, value: Float64) -> Self:
-        """Return a copy with other values of the nodes, (m, n_outputs)."""
+        """Return a copy with `value` (m, n_outputs) at the nodes; it is not checked."""
         return self._replace(value=value)
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes, m."""
+        """Number of nodes of all trees, m."""
         return len(self.left)
 
     @property
@@ -338,7 +397,7 @@ class Trees(ArrayRecord):
 
     @property
     def parent(self) -> Int32:
-        """Parent of each node, (m,); -1 for roots."""
+        """Parent of each node, (m,), numbered among the nodes of all trees; -1 for roots."""
         parent = np.full(self.n_nodes, -1, dtype=np.int32)
         inner = np.flatnonzero(self.left != LEAF)
         parent[self.left[inner]] = parent[self.left[inner] + 1] = inner
@@ -346,21 +405,21 @@ class Trees(ArrayRecord):
 
     @property
     def splits_above(self) -> NDArray[np.int64]:
-        """Number of splits above each node, (m,)."""
+        """Number of splits on the path from the root to each node, (m,); 0 for roots."""
         return compute_depths(self.left, np.ones(self.n_nodes, dtype=np.int32))
 
     @property
     def compares_numbers(self) -> NDArray[np.bool_]:
-        """Whether each node splits on a threshold, (m,)."""
+        """Whether each node splits on a threshold, (m,); False at leaves and category splits."""
         return ~self.is_leaf & (np.diff(self.category_start) == 0)
 
     @cached_property
     def float64_features(self) -> Int32:
-        """Find the features whose values must be float64, ascending, (any,).
+        """Features whose values must stay float64, ascending, (number of such features,) int32.
 
         If their values were rounded to float32, some rows might go to the other child. All other
-        features have thresholds that are float32 numbers, or that no value passes when it is rounded.
-        The largest float64 is the threshold of splits that only separate missing values.
+        features have thresholds that are float32 numbers, or that no value passes when it is
+        rounded. The largest float64 is the threshold of splits that only separate missing values.
         """
         largest = np.finfo(np.float64).max
         nodes = np.flatnonzero(self.compares_numbers & (self.threshold < largest))
@@ -374,13 +433,16 @@ class Trees(ArrayRecord):
 
     @property
     def root_value(self) -> Float64:
-        """Sum of the values of all roots, (n_outputs,)."""
+        """Sum of the values of all roots, (n_outputs,): the expected score."""
         total: Float64 = self.value[self.root].sum(axis=0)
         return total
 
     @property
     def split_columns(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
-        """The columns that route rows to leaves, as the core takes them."""
+        """The columns that route rows to leaves, as the core takes them.
+
+        A tuple: feature, threshold, left, missing_left (uint8), category_start, categories.
+        """
         missing_left = self.missing_left.view(np.uint8)
         return (
             self.feature,
@@ -393,25 +455,31 @@ class Trees(ArrayRecord):
 
     @cached_property
     def packed(self) -> tuple[NDArray[np.uint64], Int64, Int32, Int64]:
-        """Nodes in a compact form for fast traversal, with category starts, categories and roots."""
+        """Nodes in a compact form for fast traversal, as the core takes them.
+
+        A tuple: uint64 words with the split of each node, category_start, categories, root.
+        """
         return pack_trees(*self.split_columns), self.category_start, self.categories, self.root
 
     def find_leaves(self, X: Any, n_threads: int) -> Int32:
-        """Find the leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
+        """Find the leaf of each row in each tree, (T, n), numbered among the nodes of all trees.
+
+        X: checked rows, dense (n, p) or a sparse matrix; n_threads: number of threads.
+        """
         return find_leaves(*self.packed, self._prepare_rows(X), n_threads)
 
     def paths_to(self, leaf: Int32) -> sparse.csr_matrix:
-        """Mark all nodes that contain each row.
+        """Mark the nodes on the path of each row, from root to leaf, in all trees.
 
         Parameters
         ----------
-        leaf : ndarray of int32, shape (n_trees, n)
-            Leaf of each row in each tree, numbered among the nodes of all.
+        leaf : ndarray of int32, shape (T, n)
+            Leaf of each row in each tree, numbered among the nodes of all trees; see `find_leaves`.
 
         Returns
         -------
         sparse matrix of int64, shape (n, n_nodes)
-            1 where a node contains the row. It takes 12 or 16 bytes for each of them.
+            1 if the row passes through the node. Each 1 takes 12 or 16 bytes.
         """
         parent, above = self.parent, self.splits_above
         lengths = np.full(leaf.shape[1], len(leaf), dtype=np.int64)
@@ -423,27 +491,28 @@ class Trees(ArrayRecord):
         nodes: NDArray[np.integer] = np.empty(n_marks, dtype=index)
         begin = start[:-1].copy()
         for leaves in leaf:  # children come after parents, so that columns ascend
-            places, here = begin + above[leaves], leaves
+            places, node = begin + above[leaves], leaves
             begin = places + 1
-            while len(here):
-                nodes[places] = here
-                here = parent[here]
-                inside = here >= 0
-                places, here = places[inside] - 1, here[inside]
+            while len(node):
+                nodes[places] = node
+                node = parent[node]
+                inside = node >= 0
+                places, node = places[inside] - 1, node[inside]
         marks = np.ones(n_marks, dtype=np.int64)
         shape = (len(lengths), self.n_nodes)
         return sparse.csr_matrix((marks, nodes, start.astype(index)), shape=shape)
 
     def find_out_of_bag_leaves(self, X: Any, drawing: tuple[Any, ...], n_threads: int) -> Int32:
-        """Find the leaves (T, n) of the out-of-bag rows of each tree.
+        """Find the leaves of the out-of-bag rows of each tree.
 
         Parameters
         ----------
         X : array or sparse array of shape (n, p)
-            Rows in the order of the fit.
+            The rows of the fit, in the order in which they were drawn.
         drawing : tuple
-            How rows were drawn for each tree, as the core takes it; see `certree.grow.binned_grower.RowSampling`.
+            How rows were drawn for each tree: a `certree.grow.binned_grower.RowSampling`.
         n_threads : int
+            Number of threads.
 
         Returns
         -------
@@ -466,16 +535,47 @@ class Trees(ArrayRecord):
         first: int = 0,
         last: int | None = None,
     ) -> Float64:
-        """Return scores (n_outputs, n) plus the leaf values of trees first .. last - 1, in order."""
+        """Add leaf values to scores, tree after tree.
+
+        Parameters
+        ----------
+        scores : ndarray of float64, shape (n_outputs, n)
+            Scores before; they are not changed.
+        X : ndarray or sparse matrix of shape (n, p)
+            Checked rows.
+        n_threads : int
+            Number of threads.
+        first, last : int
+            Trees first, ..., last - 1 are added; None for `last`: up to the last tree.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_outputs, n)
+            Scores plus the values of the leaves that each row reaches.
+        """
         last = len(self) if last is None else last
         return self._add_steps(scores, X, n_threads, range(first, last, max(last - first, 1)))
 
     def iterate_stages(
         self, scores: Float64, X: Any, n_threads: int, steps: range
     ) -> Iterator[Float64]:
-        """Yield the scores (n_outputs, n) after each step of a range of trees.
+        """Yield the scores after each of several groups of trees.
 
-        The step that starts at tree i adds the trees i .. i + steps.step - 1.
+        Parameters
+        ----------
+        scores : ndarray of float64, shape (n_outputs, n)
+            Scores before the first group.
+        X : ndarray or sparse matrix of shape (n, p)
+            Checked rows.
+        n_threads : int
+            Number of threads.
+        steps : range
+            First tree of each group; the group of tree i has the trees i .. i + steps.step - 1.
+
+        Yields
+        ------
+        ndarray of float64, shape (n_outputs, n)
+            Scores after each group, as a new array.
         """
         n_at_once = max(_STAGE_BYTES // max(scores.nbytes, 1), 1)
         for first in range(0, len(steps), n_at_once):
@@ -487,28 +587,35 @@ class Trees(ArrayRecord):
             scores = stages[-1]
 
     def _add_steps(self, scores: Float64, X: Any, n_threads: int, steps: range) -> Float64:
-        """Return the scores after each step of a range of trees, (len(steps) * n_outputs, n)."""
+        """Return the scores after each group of trees, stacked, (len(steps) * n_outputs, n).
+
+        scores: scores before, (n_outputs, n); X: checked rows; n_threads: number of threads; steps:
+        first tree of each group, of steps.step trees.
+        """
         ends = steps.start, steps.start + len(steps) * steps.step, steps.step
         packed, starts, categories, root = self.packed
         nodes = packed, starts, categories, root, self.value
         return add_trees(*nodes, *ends, self._prepare_rows(X), scores, n_threads)
 
     def _prepare_rows(self, X: Any) -> Any:
-        """Return checked rows as the core takes them, dense or sparse.
+        """Return checked rows as the core takes them: a dense array, or the arrays of a CSR matrix.
 
-        Raises
-        ------
-        ValueError
-            If the number of features differs, which the core does not check.
+        X: ndarray or sparse matrix of shape (n, p). Raise ValueError if p is not the number of
+        features.
         """
         if X.shape[1] != self.n_features or not self.n_features:
             raise ValueError(
-                f"X has {X.shape[1]} features, but the trees have {self.n_features} features"
+                f"X has {X.shape[1]} features, but the trees have {self.n_features} features: pass "
+                "the columns of the fit"
             )
         return X if isinstance(X, np.ndarray) else get_csr_arrays(X)
 
     def select_features(self, features: Int32) -> Self:
-        """Return a copy for rows that have only these features, ascending, with all that are used."""
+        """Return a copy for tables that have only some of the features.
+
+        features: numbers of the columns of the new table among the old ones, ascending; they must
+        include every feature that a split uses.
+        """
         places = np.searchsorted(features, self.feature)
         feature = np.where(self.is_leaf, 0, places).astype(np.int32)
         current = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -519,21 +626,26 @@ class Trees(ArrayRecord):
     def compute_contributions(
         self, X: NDArray[np.floating], n_threads: int, rows: Float64 | None = None
     ) -> Float64:
-        """Compute by how much each feature changes the value along the paths of rows.
+        """Compute how much each feature changes the value along the paths of rows (Saabas' method).
+
+        A step from a node to its child contributes ``value[child] - value[node]`` to the feature of
+        the split.
 
         Parameters
         ----------
         X : ndarray of shape (n, p)
             Checked rows.
         n_threads : int
+            Number of threads.
         rows : ndarray of float64, shape (m,), or None
-            Weight of the rows in each node, by which rows with missing values go to both children as in
-            `Tree.blend`; None: they go where `missing_left` says.
+            Weight of the training rows in each node. If given, a row with a missing value goes to
+            both children of nodes with `missing_both`, in proportion to these weights; None: it
+            goes where `missing_left` says.
 
         Returns
         -------
         ndarray of float64, shape (n, n_outputs, p)
-            Summed over the trees.
+            Contributions, summed over the trees.
         """
         both = None if rows is None else self.missing_both.view(np.uint8)
         add_up: Any = (
@@ -544,18 +656,19 @@ class Trees(ArrayRecord):
         return contributions.reshape(len(X), self.value.shape[1], self.n_features)
 
     def keep_nodes(self, kept: NDArray[np.intp], is_leaf: NDArray[np.bool_]) -> Self:
-        """Return trees with some of the nodes.
+        """Return trees with some of the nodes, renumbered.
 
         Parameters
         ----------
-        kept : ndarray of int
+        kept : ndarray of int, shape (k,)
             The nodes to keep, ascending: all roots and, for every kept node, both children or none.
-        is_leaf : ndarray of bool, shape (len(kept),)
-            Whether each of them becomes a leaf. The chain of a new leaf has length 1.
+        is_leaf : ndarray of bool, shape (k,)
+            Whether each of them becomes a leaf. Its `chain` becomes 1.
 
         Returns
         -------
         Tree or Trees
+            Node i of the result is node ``kept[i]``.
         """
         number = np.zeros(self.n_nodes, dtype=np.int32)
         number[kept] = np.arange(len(kept), dtype=np.int32)
@@ -578,20 +691,48 @@ class Trees(ArrayRecord):
 
 
 class Tree(Trees):
-    """One binary tree, stored as columns with one entry per node; see `Trees`. The root is node 0.
+    """One binary tree, stored as columns with one entry per node. The root is node 0.
+
+    Children come after their parents, and siblings are adjacent. A row goes to the left child if
+    ``x[feature] <= threshold``, else to the right child; NaN goes left if `missing_left`. At a node
+    that splits on categories, categories of its set go to the child that NaN does not go to, and
+    all other values go where NaN goes.
 
     Parameters
     ----------
-    feature, threshold, left, chain, n_features, missing_left, category_start, categories, \
-optimal_splits, missing_both, root, value
-        As for `Trees`.
+    feature : array-like of int, shape (m,)
+        Feature that a node splits on; 0 at leaves. m is the number of nodes.
+    threshold : array-like of float, shape (m,)
+        Threshold of the split; 0 at leaves.
+    left : array-like of int, shape (m,)
+        Left child, or -1 at leaves. The right child is ``left + 1``.
+    chain : array-like of int, shape (m,), or None
+        Number of nested regions with the same rows that a node stands for; None: 1 everywhere.
+    n_features : int
+        Number of features of the rows.
+    missing_left : array-like of bool, shape (m,), or None
+        Whether NaN goes to the left child; None: it goes right everywhere.
+    category_start : array-like of int, shape (m + 1,), or None
+        The category set of node v is ``categories[category_start[v] : category_start[v + 1]]``.
+        None: no node splits on categories.
+    categories : array-like of int, shape (number of categories in all sets,), or None
+        Category codes >= 0 of the sets of all nodes, node by node, each set ascending.
+    optimal_splits : bool or None
+        Whether every split is known to be the best one; None if it is unknown, or if growth
+        maximised no criterion.
+    missing_both : array-like of bool, shape (m,), or None
+        Whether `blend` sends a row with NaN to both children; None: nowhere.
+    root : array-like of int, shape (1,), or None
+        The root, node 0.
+    value : array-like of float, shape (m, n_outputs), or None
+        Values of the nodes, which ensembles add up; None: no outputs.
 
     Raises
     ------
     TypeError
         If a column's dtype does not convert without loss.
     ValueError
-        If the columns are not those of a tree.
+        If the columns do not describe a tree in this way.
     """
 
     def __post_init__(self) -> None:
@@ -599,22 +740,30 @@ optimal_splits, missing_both, root, value
             raise ValueError("left must have at least one node, got none")
         super().__post_init__()
         if len(self.root) != 1:
-            raise ValueError(f"root must be that of one tree, got {len(self.root)} roots")
+            raise ValueError(f"root must have one entry in a Tree, got {len(self.root)}: use Trees")
 
     def to_stored(self) -> dict[str, Any]:
-        """Return all columns for a model file, without `root` and `value`."""
+        """Return the fields for a model file, by name, but `n_features`, `root` and `value`."""
         without = ("n_features", "root", "value")
         columns = super(Trees, self).to_stored()
         return {name: values for name, values in columns.items() if name not in without}
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> Self:
-        """Create a tree from the columns of `stored`; pass `n_features` by name."""
+        """Create a tree from a section of a model file, and check it.
+
+        stored: a mapping with the names that `to_stored` returns; known: `n_features`, by keyword.
+        Raise TypeError or ValueError if the columns do not describe a tree.
+        """
         return super(Trees, cls).from_stored(stored, root=None, value=None, **known)
 
     @classmethod
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:
-        """Create a tree from the columns that a grower of the core returns, without checking them."""
+        """Create a tree from the columns that a grower of the core returns, without checking them.
+
+        columns: feature, threshold, left, chain, missing_left (uint8), category_start (empty if no
+        node splits on categories), categories and optimal_splits; n_features: number of features.
+        """
         feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
         sets = {"category_start": category_start} if len(category_start) else {}
         return cls.from_valid_columns(
@@ -630,7 +779,10 @@ optimal_splits, missing_both, root, value
         )
 
     def category_set(self, node: int) -> Int32:
-        """Return the categories of a node's split, ascending; none if it splits on a threshold."""
+        """Return the category codes of the set of a node, ascending, (k,).
+
+        The array is empty for leaves and for nodes that split on a threshold.
+        """
         return self.categories[self.category_start[node] : self.category_start[node + 1]]
 
     @property
@@ -640,17 +792,24 @@ optimal_splits, missing_both, root, value
 
     @property
     def n_cells(self) -> int:
-        """Number of regions, with all regions of chains."""
+        """Number of regions: each node stands for `chain` nested regions with the same rows."""
         return int(self.chain.sum(dtype=np.int64))
 
     @property
     def node_depth(self) -> NDArray[np.int64]:
-        """Number of regions above the first region of each node, (m,)."""
+        """Depth of the outermost region of each node, (m,): the number of regions around it.
+
+        A node above it counts `chain` regions, as it stands for so many nested regions.
+        """
         return compute_depths(self.left, self.chain)
 
     @property
     def depth(self) -> int:
-        """Number of regions above the deepest region."""
+        """Largest depth of a region; 0 for a single root with one region.
+
+        A node stands for `chain` nested regions, each of which is one deeper than the region around
+        it.
+        """
         return int((self.node_depth + self.chain - 1).max())
 
     def apply(self, X: ArrayLike, *, n_jobs: int | None = None) -> Int32:
@@ -678,48 +837,59 @@ optimal_splits, missing_both, root, value
         rows = check_matrix(X)
         if rows.shape[1] != self.n_features:
             raise ValueError(
-                f"X has {rows.shape[1]} features, but the tree has {self.n_features} features"
+                f"X has {rows.shape[1]} features, but the tree has {self.n_features} features: "
+                "pass the columns of the fit"
             )
         return self.route(rows, get_n_threads(n_jobs))
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
-        """Find the leaf of each checked row, (n,); see `apply`."""
+        """Find the leaf of each row, (n,), by node number; rows are not checked.
+
+        X: float64 or float32 rows with `n_features` columns and no infinity; n_threads: number of
+        threads. `apply` does the same with checks.
+        """
         return apply(*self.split_columns, X, n_threads)
 
     def learn_missing(self, X: NDArray[np.floating]) -> Tree:
-        """Return a copy with `missing_both` set for nodes where none of these rows has a missing value.
+        """Return a copy with `missing_both` set where the fit had no missing values.
 
-        The rows are those of the fit. At such a node the fit could not learn where to send NaN.
+        X: the rows of the fit, (n, p). At a node where none of them lacks the value of the split,
+        nothing says to which child NaN should go, so `blend` sends it to both.
         """
         rows = X[find_rows_with_missing(X)]
         return self.with_missing_nodes(mark_missing(*self.split_columns, rows).view(np.bool_))
 
     def with_missing_nodes(self, nodes: NDArray[np.bool_]) -> Tree:
-        """Return a copy with `missing_both` set for all inner nodes except the marked ones, (m,).
+        """Return a copy with `missing_both` set at all inner nodes but some.
 
-        A node is marked if a row of the fit that reaches it lacks the value that it splits on.
+        nodes: whether a row of the fit that reaches the node lacks the value that it splits on,
+        (m,).
         """
         return self._replace(missing_both=~nodes & ~self.is_leaf)
 
     def blend(
         self, X: NDArray[np.floating], rows: Float64, score: Float64, n_threads: int
     ) -> Float64:
-        """Average the scores of the leaves that each row may belong to.
+        """Average the leaf scores of rows, of which some lack values and reach several leaves.
+
+        A row that lacks the value of a split goes to both children if `missing_both` is set at the
+        node, in proportion to `rows`; otherwise it goes where `missing_left` says.
 
         Parameters
         ----------
         X : ndarray of shape (n, p)
             Checked rows.
         rows : ndarray of float64, shape (m,)
-            Weight of the rows in each node. A row with a missing value goes to both children if
-            `missing_both`, in proportion to their weights; else where `missing_left` says.
+            Weight of the training rows in each node.
         score : ndarray of float64, shape (m, K)
-            Scores of the leaves.
+            Scores of the nodes, of which those of the leaves are averaged.
         n_threads : int
+            Number of threads.
 
         Returns
         -------
         ndarray of float64, shape (n, K)
+            Weighted mean of the leaf scores of each row.
         """
         both = self.missing_both.view(np.uint8)
         return average_leaf_scores(*self.split_columns, X, both, rows, score, n_threads)
@@ -734,13 +904,15 @@ def group_by_feature(
     ----------
     feature : ndarray of int32, shape (m,)
         Feature of each node.
-    places : ndarray of int, shape (any,)
-        The nodes to group.
+    places : ndarray of int, shape (k,)
+        Numbers of the nodes to group.
 
     Yields
     ------
-    int, ndarray of int
-        Each feature, ascending, and its nodes, in the order of `places`.
+    int
+        A feature that occurs, ascending.
+    ndarray of int
+        The nodes that split on it, in the order of `places`.
     """
     order = places[np.argsort(feature[places], kind="stable")]
     sorted_feature = feature[order]
@@ -751,7 +923,12 @@ def group_by_feature(
 
 
 def _expect_trees(nodes: Trees) -> None:
-    """Raise ValueError unless the columns are those of trees, one after the other."""
+    """Raise ValueError unless columns describe trees, one after the other.
+
+    nodes: trees whose dtypes and shapes have been checked. Roots must ascend from 0, children come
+    after their parents in pairs, every node but a root have one parent, features be in range, and
+    thresholds be finite.
+    """
     left, root, m = nodes.left, nodes.root, nodes.n_nodes
     sizes = np.diff(np.append(root, m))
     if (len(root) and root[0] != 0) or (sizes < 1).any() or (m and not len(root)):
@@ -759,7 +936,9 @@ def _expect_trees(nodes: Trees) -> None:
     inner = np.flatnonzero(left != LEAF)
     children, end = left[inner], np.repeat(root + sizes, sizes)[inner]
     if (children <= inner).any() or (children >= end - 1).any():
-        raise ValueError("left must be -1 or a node after its parent that has a sibling")
+        raise ValueError(
+            "left must be -1 or a node after its parent, followed by its sibling in the same tree"
+        )
     is_child = np.zeros(m, dtype=bool)
     is_child[children] = is_child[children + 1] = True
     # If the numbers of children and of child references are equal, no node has two parents.
@@ -778,15 +957,23 @@ def _expect_trees(nodes: Trees) -> None:
 
 
 def _expect_sets(nodes: Trees) -> None:
-    """Raise ValueError unless `category_start` and `categories` are valid."""
+    """Raise ValueError unless the category sets of all nodes are valid.
+
+    nodes: trees, of which `category_start` and `categories` are read. The sets must cover
+    `categories` one after the other, be empty at leaves, and hold distinct ascending codes >= 0.
+    """
     start, categories = nodes.category_start, nodes.categories
     sizes = np.diff(start)
     if start[0] != 0 or start[-1] != len(categories) or (sizes < 0).any():
-        raise ValueError("category_start must ascend from 0 to the number of categories")
+        raise ValueError(
+            f"category_start must ascend from 0 to the number of categories, {len(categories)}"
+        )
     if not len(categories):
         return
     if sizes[nodes.left == LEAF].any():
-        raise ValueError("category_start must give leaves no categories")
+        raise ValueError(
+            "category_start must give leaves no categories: only splits have category sets"
+        )
     ascends = np.ones(len(categories), dtype=bool)
     ascends[1:] = np.diff(categories) > 0
     ascends[start[:-1][sizes > 0]] = True
@@ -795,7 +982,7 @@ def _expect_sets(nodes: Trees) -> None:
 
 
 def find_rows_with_missing(X: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Return the numbers of the rows with a missing value (NaN)."""
+    """Return the numbers of the rows of X (n, p) that have a NaN, ascending."""
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isnan(X.sum()):  # much faster than testing each number
             return np.zeros(0, dtype=np.intp)

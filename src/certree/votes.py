@@ -1,4 +1,7 @@
-"""Votes of prunings: sums of the weights along each path, computed once for every node."""
+"""Votes of prunings: the prediction of all prunings of a tree, each with its posterior weight.
+
+The vote of a leaf is a sum over the nodes on its path, so it is computed once for every node.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +43,15 @@ _TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constrai
 
 @dataclass(frozen=True, eq=False)
 class Vote(ArrayRecord):
-    """The outcome of a vote of prunings in every node.
+    """The outcome of a vote of all prunings of a tree, in each of its m nodes.
 
     Parameters
     ----------
     score : array-like of float, shape (m, K)
-        Votes for each class of all prunings that stop at the node or above it. The scores of a leaf of
-        the tree are the outcome for all rows in it, and sum to 1. For a numeric target K is 1, and the
-        score is the mean of the prunings' predictions. For several targets the columns of each target
-        follow those of the one before.
+        Sum of the votes of the prunings that have the node, or a node above it, as a leaf. At a
+        leaf of the tree these are all prunings: its scores are the probabilities of K classes and
+        sum to 1, or, with K = 1, the mean prediction of a numeric target. For several targets the
+        columns of each target follow those of the one before.
     """
 
     score: Float64
@@ -62,33 +65,35 @@ class Vote(ArrayRecord):
         object.__setattr__(self, "score", score)
 
     def check_tree(self, tree: Trees) -> Self:
-        """Return this vote, or raise ValueError if its length is not that of the tree."""
+        """Return this vote, or raise ValueError if `tree` has another number of nodes."""
         if len(self.score) != tree.n_nodes:
             raise ValueError(
-                f"ballot has {len(self.score)} nodes, but the tree has {tree.n_nodes} nodes"
+                f"ballot has {len(self.score)} nodes, but the tree has {tree.n_nodes} nodes: use the "
+                "vote of this tree"
             )
         return self
 
     @cached_property
     def label(self) -> Int32:
-        """Class with the most votes in each node, (m,); ties go to the lowest class."""
+        """Class with the largest score in each node, (m,) int32; the lowest class on ties."""
         return self.score.argmax(axis=1).astype(np.int32)
 
     def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
-        """Return the scores of some nodes, (k, K)."""
+        """Return the scores of some nodes, (k, K); nodes: their numbers, (k,)."""
         return self.score.take(nodes, axis=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ballots(ArrayRecord):
-    """The vote of each node as a leaf of a pruning: a label or values; the other one is None.
+    """The vote of each node as a leaf of a pruning: a label, or values.
 
     Parameters
     ----------
     label : ndarray of int32, shape (m,), or None
-        The class that each node votes for.
+        Class for which each node votes; None if `values` are set.
     values : ndarray of float64, shape (m, K), or None
-        Class probabilities of each node, or its mean (K = 1).
+        Class probabilities of each node, or its mean (K = 1); for several targets side by side.
+        None if `label` is set.
     n_values : int
         Number of columns of the outcome, K.
     """
@@ -106,18 +111,25 @@ class Ballots(ArrayRecord):
 
     @property
     def frequency(self) -> Float64 | None:
-        """The values, as the core takes them; None for votes by label."""
+        """`values`, (m, K), for the core's functions; None if nodes vote by label."""
         return self.values
 
     def take(self, nodes: NDArray[np.integer]) -> Float64:
-        """Return the values of some nodes, (k, K); labels become indicators of 0 and 1."""
+        """Return the votes (k, K) of the nodes with the numbers `nodes`, (k,).
+
+        A vote for a label is 1 in its class and 0 in the others.
+        """
         if self.values is not None:
             return self.values[nodes]
         assert self.label is not None
         return np.eye(self.n_values)[self.label[nodes]]
 
     def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
-        """Compute the vote of all prunings of a tree, each with its weight."""
+        """Compute the vote of all prunings of a tree.
+
+        tree: the tree of these m nodes; weights: the distribution over its prunings. Raise
+        ValueError if sizes differ.
+        """
         weight = weights.check_tree(tree).weight
         return Vote.from_checked(
             score_nodes(tree.left, weight, self.label, self.values, self.n_values)
@@ -126,16 +138,17 @@ class Ballots(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseBallots(ArrayRecord):
-    """The vote of each node for many classes, from sparse counts.
+    """The vote of each node as a leaf of a pruning, for many classes, from sparse counts.
 
     Parameters
     ----------
     stats : SparseNodeStats
         Counts and labels of the nodes.
     kind : {"majority", "mean"}
-        Whether nodes vote by label or by class frequencies.
+        Whether nodes vote for their label or by their class frequencies.
     smoothing : float
-        See `Voting`.
+        Number of rows of mean weight that are added to each node with the class frequencies of its
+        parent; only for "mean".
     """
 
     stats: SparseNodeStats
@@ -144,31 +157,35 @@ class SparseBallots(ArrayRecord):
 
     @property
     def label(self) -> Int32 | None:
-        """The labels if nodes vote by label, else None."""
+        """The label of each node, (m,), if nodes vote by label; else None."""
         return self.stats.label if self.kind == "majority" else None
 
     @property
     def frequency(self) -> tuple[Entries, float, float] | None:
-        """Counts, smoothing and unit, as the core takes them; None for votes by label."""
+        """Sparse counts, smoothing and mean row weight, for the core; None for votes by label."""
         if self.kind == "majority":
             return None
         return self.stats.table, self.smoothing, self.stats.weight_unit
 
     def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
-        """Return the vote of all prunings of a tree, each with its weight; it is computed when read."""
+        """Return the vote of all prunings of a tree; scores are computed when they are read.
+
+        tree: the tree of these m nodes; weights: the distribution over its prunings. Raise
+        ValueError if sizes differ.
+        """
         return DeferredVote(tree, weights.check_tree(tree).weight, self)
 
 
 @dataclass(frozen=True, eq=False)
 class DeferredVote(ArrayRecord):
-    """The outcome of a vote on many classes, computed for the nodes whose outcome is requested.
+    """The outcome of a vote on many classes, whose scores are computed when they are read.
 
     Parameters
     ----------
-    tree : Tree
-        The tree.
+    tree : Trees
+        The tree, of m nodes.
     weight : ndarray of float64, shape (m,)
-        Weight of each node; see `NodeWeights`.
+        Probability that each node is a leaf of a pruning; see `NodeWeights`.
     ballots : SparseBallots
         The vote of each node.
     """
@@ -181,18 +198,21 @@ class DeferredVote(ArrayRecord):
         self._check("float64", (self.tree.n_nodes,), "weight")
 
     def check_tree(self, tree: Trees) -> Self:
-        """Return this vote, or raise ValueError if its length is not that of the tree."""
+        """Return this vote, or raise ValueError if `tree` has another number of nodes."""
         expect_nodes(len(self.weight), tree)
         return self
 
     @property
     def score(self) -> Float64:
-        """Scores of all nodes as a dense table, (m, K), which may take much memory; see `Vote`."""
+        """Scores of all m nodes for K classes as a dense table, (m, K), which may take much memory.
+
+        A row sums up the votes of the prunings that have the node, or a node above it, as a leaf.
+        """
         return self.outcomes(np.arange(self.tree.n_nodes))
 
     @cached_property
     def label(self) -> Int32:
-        """Class with the most votes in each node, (m,); ties go to the lowest class."""
+        """Class with the largest score in each node, (m,) int32; the lowest class on ties."""
         m = self.tree.n_nodes
         blocks = np.array_split(np.arange(m), m * self.ballots.stats.n_classes // _BLOCK + 1)
         labels = [self.outcomes(nodes).argmax(axis=1).astype(np.int32) for nodes in blocks]
@@ -204,13 +224,15 @@ class DeferredVote(ArrayRecord):
         Parameters
         ----------
         nodes : ndarray of int, shape (k,)
-            The nodes.
+            Numbers of the nodes.
         rest : ndarray of float64, shape (m,), or None
-            Further weight with which each node votes in its own outcome, but not in those below it.
+            Weight that is added to that of a node in its own scores only, not in those of nodes
+            below it; see `stopped_outcomes`. None: 0.
 
         Returns
         -------
         ndarray of float64, shape (k, K)
+            Scores of each node: class probabilities if it is a leaf of the tree.
         """
         distinct, place = np.unique(nodes, return_inverse=True)
         ballots = self.ballots
@@ -229,27 +251,28 @@ class DeferredVote(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Voting:
-    """The way in which prunings vote.
+    """How prunings vote: by label or by mean, with which smoothing and monotonic constraints.
 
     Parameters
     ----------
     kind : {"majority", "mean"}
-        "majority": a pruning votes for the label of the leaf that a row reaches. "mean": its vote is
-        the class frequencies of that leaf, or the mean of a numeric target.
+        "majority": a pruning votes for the label of the leaf that a row reaches. "mean": its vote
+        is the class frequencies of that leaf, or the mean of a numeric target.
     smoothing : float
-        Number of rows of mean weight that are added to each node, with the class frequencies or the
-        mean of its parent. Above the root classes are equally frequent, and the mean is that of all
-        rows. A node without rows has the values of its parent. Only the mean vote is smoothed.
+        Number of rows of mean weight that are added to each node with the class frequencies, or the
+        mean, of its parent; >= 0. To the root they are added with equal frequencies, or the mean of
+        all rows. A node without rows has the values of its parent. Only the mean vote is smoothed.
     slopes : ndarray of int8, shape (p,), or None
-        Monotonic constraint of each feature: 1 if the mean, or the probability of the second of two
-        classes, must not fall as the feature rises; -1 if it must not rise; 0 for none. Values of nodes
-        are changed as little as needed for every pruning, and so the vote, to satisfy them.
+        Monotonic constraint of each feature, like `monotonic_cst` of estimators: 1 if the mean, or
+        the probability of the second of two classes, must not fall as the feature rises; -1 if it
+        must not rise; 0 for none. Values of nodes are changed as little as needed for the vote of
+        each pruning to satisfy them. The array is copied.
 
     Raises
     ------
     ValueError
-        If `kind` is unknown, `smoothing` is negative or not finite, or `slopes` has other
-        values.
+        If `kind` is unknown, `smoothing` is negative or not finite, or `slopes` has other values
+        than -1, 0 and 1.
     """
 
     kind: Kind = "majority"
@@ -274,12 +297,25 @@ class Voting:
     @overload
     def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots: ...
     def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots:
-        """Compute the vote of each node of a tree from its statistics.
+        """Compute the vote of each node of a tree, as a leaf of a pruning.
+
+        Parameters
+        ----------
+        tree : Trees
+            The tree, of m nodes.
+        stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
+            Counts and labels, or means, of its nodes.
+
+        Returns
+        -------
+        Ballots or SparseBallots
+            `SparseBallots` for `SparseNodeStats`.
 
         Raises
         ------
         ValueError
-            If the kind or the constraints do not apply to the target, or sizes differ.
+            If a numeric target has kind "majority", the constraints are given for more than two
+            classes or for several targets, or sizes differ.
         """
         if isinstance(stats, SparseNodeStats):
             if self.slopes is not None:
@@ -302,7 +338,13 @@ class Voting:
         return Ballots.from_checked(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
-        """Compute smoothed class frequencies (m, K) or means (m, 1) that satisfy `slopes`."""
+        """Compute the mean vote of each node: class frequencies (m, K) or means (m, 1).
+
+        They are smoothed and satisfy the constraints `slopes`.
+
+        tree: the tree; stats: the statistics of its nodes. Raise ValueError if constraints are
+        given for more than two classes or for several targets, or sizes differ.
+        """
         values = stats.check_tree(tree).averages(tree, self.smoothing)
         if self.slopes is None:
             return values
@@ -373,23 +415,28 @@ def stopped_outcomes(
     ballots: Ballots | SparseBallots,
     nodes: NDArray[np.integer],
 ) -> Float64:
-    """Compute the outcome at some nodes if no pruning split these nodes.
+    """Compute the outcome at some nodes if all prunings that split a node had it as a leaf instead.
+
+    So the outcome at a node does not depend on splits below it. It is the vote for a row that stops
+    there.
 
     Parameters
     ----------
     tree : Trees
+        The tree, of m nodes.
     weights : NodeWeights
-        The posterior over prunings.
+        The posterior over its prunings.
     ballot : Vote or DeferredVote
-        The vote with these weights.
+        The vote with these weights; read if `ballots` are `Ballots`.
     ballots : Ballots or SparseBallots
         The vote of each node.
     nodes : ndarray of int, shape (k,)
+        Numbers of the nodes.
 
     Returns
     -------
     ndarray of float64, shape (k, K)
-        For each node, the outcome if all prunings that split it had it as a leaf.
+        For each of these nodes the probabilities of K classes, or the mean prediction (K = 1).
     """
     # Prunings do not split leaves; a difference there is a rounding error.
     rest = np.where(tree.is_leaf, 0.0, np.maximum(reached(tree, weights) - weights.weight, 0.0))
@@ -400,15 +447,17 @@ def stopped_outcomes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictionVariance:
-    """The variance of a numeric target in each node, as the sum of two terms.
+    """The variance of a numeric target in each of the m nodes of a tree, as the sum of two terms.
+
+    `prediction_variance` makes it. The entries of a leaf apply to all rows that reach it.
 
     Parameters
     ----------
     between : ndarray of shape (m,)
         Variance of the predictions of the prunings, each with its weight.
     within : ndarray of shape (m,)
-        Mean over the prunings of the variance of the target within their leaf, smoothed like the
-        predictions, as a leaf of one row has no variance of its own.
+        Mean over the prunings of the variance of the target in their leaf. That variance is
+        smoothed like the predictions, as a leaf of one row has no variance.
     """
 
     between: Float64
@@ -451,19 +500,21 @@ def prediction_variance(
 
 
 def scaled_distances(values: Float64, mean: float) -> tuple[Float64, int]:
-    """Compute distances from a mean, divided by a power of two so that their squares do not overflow.
+    """Compute distances from a mean, scaled so that their squares do not overflow.
 
     Parameters
     ----------
     values : ndarray of float64, shape (m,)
+        Numbers.
     mean : float
         Subtracted first, as squares of values far from 0 would lose digits.
 
     Returns
     -------
     scaled : ndarray of float64, shape (m,)
-        ``(values - mean) / 2**exponent``.
+        ``(values - mean) / 2**exponent``, below 1 in magnitude.
     exponent : int
+        The power of two.
     """
     half = values / 2 - mean / 2
     exponent = int(np.frexp(np.abs(half).max())[1]) + 1

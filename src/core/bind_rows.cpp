@@ -1,4 +1,4 @@
-// Python bindings of row hashes, column sums and samples.
+// Python bindings of row hashes and column sums.
 #include "bind_bins.hpp"
 #include "rows/column_sums.hpp"
 #include "rows/hashes.hpp"
@@ -23,12 +23,12 @@ using Words = In<std::uint64_t, 1>;
 
 auto column_sums(const Features& columns, const Ints& n_levels, const Words& targets,
                  int n_threads) {
-  const auto levels = sized("n_levels", n_levels, columns.size());
-  if (std::ranges::any_of(levels, [](std::int32_t n) { return n < 0; }))
+  const auto sizes = sized("n_levels", n_levels, columns.size());
+  if (std::ranges::any_of(sizes, [](std::int32_t n) { return n < 0; }))
     throw std::invalid_argument("n_levels must not be negative");
   const auto words = sized("targets", targets, length_of(columns));
   const std::vector<FeatureValues> values = values_of(columns);
-  ColumnSums sums = run([&] { return certree::column_sums(values, levels, words, n_threads); });
+  ColumnSums sums = run([&] { return certree::column_sums(values, sizes, words, n_threads); });
   return std::tuple(owned(std::move(sums.numbers)), owned(std::move(sums.n_rows)),
                     owned(std::move(sums.words)));
 }
@@ -36,8 +36,8 @@ auto column_sums(const Features& columns, const Ints& n_levels, const Words& tar
 auto order_of_columns(const Words& numbers, const Ints& n_levels, const Words& n_rows,
                       const Words& words) {
   ColumnSums sums;
-  const auto copied = [](std::span<const std::uint64_t> some) {
-    return std::vector(some.begin(), some.end());
+  const auto copied = [](std::span<const std::uint64_t> values) {
+    return std::vector(values.begin(), values.end());
   };
   sums.numbers = copied(view(numbers));
   sums.n_rows = copied(view(n_rows));
@@ -56,17 +56,17 @@ auto numbers_of_levels(const Words& n_rows, const Words& words) {
 }  // namespace
 
 void bind_rows(nb::module_& core) {
-  const auto doc = "A 64-bit hash of what each row holds.";
+  const auto doc = "Hash the values of each row to 64 bits, (n,).";
   core.def("hash_rows", &hash_rows, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<float>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<double>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("sum_columns", &column_sums, "columns"_array, "n_levels"_array, "targets"_array,
            "n_threads"_a,
-           "What rows add up to by column of numbers; how many have each level, and their words.");
+           "Sum up row hashes: numbers (p,), n_rows and words (sum of n_levels,); see ColumnSums.");
   core.def("order_columns", &order_of_columns, "numbers"_array, "n_levels"_array, "n_rows"_array,
-           "words"_array, "Columns in the order that these sums tell.");
+           "words"_array, "Return the columns, (p,), sorted by their sums.");
   core.def("number_categories", &numbers_of_levels, "n_rows"_array, "words"_array,
-           "The number of each level by how many rows have it, and by their words.");
+           "Return the new code of each category, those with most rows first; ties by words.");
 }
 
 }  // namespace certree::bindings

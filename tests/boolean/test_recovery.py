@@ -106,8 +106,8 @@ def test_zero_measurements_and_zero_columns():
         ([1.0, 2.0], [1.0], 0, "measurement"),
         ([[np.nan]], [1.0], 0, "finite"),
         ([[1.0]], [1.0], -1, "noise"),
-        ([[1e200]], [1.0], 0, "size 1e"),
-        ([[1.0]], [-1e200], 0, "size 1e"),
+        ([[1e200]], [1.0], 0, "at most 1e"),
+        ([[1.0]], [-1e200], 0, "at most 1e"),
     ],
 )
 def test_shapes_that_do_not_match_are_refused(A, y, noise, message):

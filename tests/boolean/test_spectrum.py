@@ -265,17 +265,17 @@ def test_other_models_are_refused():
         spectrum(PACBayesTreeClassifier())
     with pytest.raises(NotFittedError):
         spectrum(RandomForestClassifier())
-    with pytest.raises(TypeError, match="by models of their own"):
+    with pytest.raises(TypeError, match="not fitted models"):
         spectrum(DecoratedTreeClassifier().fit(X, y))
     stumps = DecisionTreeClassifier(max_depth=1)
     with pytest.raises(ValueError, match="take trees of certree"):
         spectrum(AdaBoostTreeClassifier(stumps).fit(X, y))
-    with pytest.raises(ValueError, match="encode them one-hot"):
+    with pytest.raises(ValueError, match="encode categorical features one-hot"):
         spectrum(PACBayesTreeClassifier(categorical_features=[0, 1]).fit(X, y))
     with pytest.raises(ValueError, match="one target, got 2"):
         spectrum(DecisionTreeRegressor(max_depth=2).fit(X, np.column_stack([y, y])))
     iris = DecisionTreeClassifier(max_depth=2).fit(*load_iris(return_X_y=True))
-    with pytest.raises(ValueError, match="does not lie between the values of 0/1 features"):
+    with pytest.raises(ValueError, match="needs thresholds between its two values"):
         spectrum(iris, coding="0/1")
     with pytest.raises(ValueError, match="mean must"):
         spectrum(iris, mean=[1.0] * len(spectrum(iris).bits))
@@ -312,7 +312,7 @@ def test_spectra_are_checked():
     for wrong, message in [
         ((masks[::-1], ones, bits), "ascend"),
         ((masks[[0, 0]], ones, bits), "distinct"),
-        ((masks * np.uint64(8), ones, bits), "of 3 bits"),
+        ((masks * np.uint64(8), ones, bits), "bits 0 .. 2 only"),
         ((masks, ones * np.inf, bits), "finite"),
         ((masks, ones[:1], bits), "shape"),
         ((masks, ones, bits, [0, 0, 1.0]), "between -1 and 1"),
@@ -324,9 +324,9 @@ def test_spectra_are_checked():
     f = Spectrum.from_terms(masks[[1, 0, 1]], np.array([[1.0], [2.0], [3.0]]), bits)
     assert f.coefficients[:, 0].tolist() == [2.0, 4.0]
     assert (f.coefficient([1]), f.coefficient([0, 1])) == (4.0, 0.0)
-    with pytest.raises(ValueError, match="same bits"):
+    with pytest.raises(ValueError, match="equal bits and mean"):
         f + Spectrum(masks, ones, Bits.two_valued(3, "-1/+1"))
-    with pytest.raises(ValueError, match="as many outputs to be added, got 1 and 2"):
+    with pytest.raises(ValueError, match="equal numbers of outputs to be added, got 1 and 2"):
         f + Spectrum(masks, np.ones((2, 2)), bits)
     with pytest.raises(TypeError):
         f + 1
@@ -334,11 +334,11 @@ def test_spectra_are_checked():
         f * "2"
     with pytest.raises(ValueError, match=r"n_features must lie in 1 \.\. 1048576, got 0"):
         Bits.two_valued(0)
-    with pytest.raises(ValueError, match="at least one bit"):
+    with pytest.raises(ValueError, match="at least one entry"):
         Bits([], [], "thresholds", 2)
     with pytest.raises(TypeError, match="bits must be a Bits, got 3"):
         Spectrum(masks, ones, 3)
-    with pytest.raises(ValueError, match="in their order"):
+    with pytest.raises(ValueError, match=r"must be arange\(n_features\)"):
         Bits([1, 0], [0.5, 0.5], "0/1", 2)
     again = pickle.loads(pickle.dumps(f))
     assert again.bits.equals(bits)
@@ -515,15 +515,15 @@ def test_rows_bound_the_error():
     assert held_out_error(empty, X, truth)[0] == 1.0
     for wrong, message in [
         ({"delta": 0.0}, "delta"),
-        ({"high": 0.5}, "values must lie in -1 .. 0.5"),
+        ({"high": 0.5}, "values must lie in low .. high = -1 .. 0.5"),
         ({"low": -1e308, "high": 1e308}, "low and high must be at most"),
     ]:
         with pytest.raises(ValueError, match=message):
             held_out_error(kept.spectrum, X, truth, **wrong)
     large = replace(kept.spectrum, coefficients=np.full_like(kept.spectrum.coefficients, 1e308))
-    with pytest.raises(ValueError, match="coefficients must sum up to numbers of float64"):
+    with pytest.raises(ValueError, match="coefficients must sum up to finite float64 numbers"):
         held_out_error(large, X, truth)
-    with pytest.raises(ValueError, match="3000 rows, but values has 2"):
+    with pytest.raises(ValueError, match="equal numbers of rows, got 3000 and 2"):
         held_out_error(kept.spectrum, X, truth[:2])
     with pytest.raises(ValueError, match="at least 2 rows"):
         held_out_error(kept.spectrum, X[:1], truth[:1])
@@ -532,7 +532,7 @@ def test_rows_bound_the_error():
 def test_sparsify_takes_either_budget_or_error():
     f = spectrum_of_values([1.0, 2.0, 3.0, 5.0])
     for wrong in ({}, {"budget": 1, "error": 0.1}, {"budget": -1}, {"error": -0.1}):
-        with pytest.raises(ValueError, match="budget"):
+        with pytest.raises(ValueError, match=r"budget|error"):
             sparsify(f, **wrong)
     with pytest.raises(ValueError, match="positive"):
         sparsify_as_proven(f, 0.0, 4)

@@ -1,4 +1,4 @@
-"""Which rows touched what, and that no row is on both sides."""
+"""Counts of training and calibration rows, and that no row is in both sets."""
 
 import numpy as np
 import pytest
@@ -53,24 +53,24 @@ def test_groups_weigh_the_same_whatever_their_size():
 
 
 def test_a_row_on_both_sides_is_refused():
-    with pytest.raises(ValueError, match="cannot certify it: 3 rows both grow and weigh"):
+    with pytest.raises(ValueError, match="cannot certify the tree: 3 rows are in both"):
         split(weigh=np.arange(12, 40))
-    with pytest.raises(ValueError, match="grow must not name a row twice"):
+    with pytest.raises(ValueError, match="grow must hold each row index at most once"):
         split(grow=[0, 0, 1])
-    with pytest.raises(ValueError, match="weigh must not name a row twice"):
+    with pytest.raises(ValueError, match="weigh must hold each row index at most once"):
         split(weigh=[20, 21, 20])
-    with pytest.raises(ValueError, match="1 groups both grow and weigh"):
+    with pytest.raises(ValueError, match="calibration set, but 1 are"):
         split(
             groups=np.concatenate([np.arange(20), np.arange(20)]) // 3 + (np.arange(40) >= 20) * 4
         )
     held = split()
-    with pytest.raises(ValueError, match="5 rows both grow and weigh"):
+    with pytest.raises(ValueError, match="5 rows are in both"):
         HeldOut(TREE, held.grown, held.stats, np.arange(20), held.weigh, held.n)
 
 
 def test_row_numbers_are_checked():
     for bad in ([0.5], [[1, 2]], [True, False]):
-        with pytest.raises(ValueError, match="grow must be a list of indices of rows"):
+        with pytest.raises(ValueError, match="grow must be a one-dimensional array of row indices"):
             split(grow=bad)
     for bad in ([-1], [40]):
         with pytest.raises(ValueError, match=r"weigh must lie in 0 .. 39"):
@@ -80,15 +80,15 @@ def test_row_numbers_are_checked():
 def test_statistics_that_do_not_belong_together_are_refused():
     held = split()
     relabelled = NodeStats(held.stats.counts, (held.stats.label + 1) % 3)
-    with pytest.raises(ValueError, match="the calibration samples must not label the nodes"):
+    with pytest.raises(ValueError, match="as calibration rows must not label the nodes"):
         HeldOut(TREE, held.grown, relabelled, GROW, WEIGH, 25)
     with pytest.raises(ValueError, match="stats must count n = 24 >= 1 observations, got 25"):
         HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 24)
-    with pytest.raises(ValueError, match="expected n = 24 calibration samples, got 25"):
+    with pytest.raises(ValueError, match="number of calibration rows, 24, got 25"):
         HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 25)
     weight = np.array([0.5, 1.5] + [1.0] * 23)
     weighted = certree.count(TREE, X[WEIGH], Y[WEIGH], 3, held.grown.label, weight)
-    with pytest.raises(ValueError, match="stats must count whole rows"):
+    with pytest.raises(ValueError, match="stats must count each calibration row once"):
         HeldOut(TREE, held.grown, weighted, GROW, WEIGH, 25)
     with pytest.raises(ValueError, match="stats has 1 nodes"):
         HeldOut(TREE, NodeStats([[1, 1, 1]], [0]), held.stats, GROW, WEIGH, 25)

@@ -271,7 +271,7 @@ def isort_key(name):
     "module",
     [
         *("certificate", "model_selection", "fixed_box", "guarantees", "hold_out", "majority"),
-        *("occam", "parts.coverage", "shift", "weighing"),
+        *("occam", "subsets.coverage", "shift", "calibration_set"),
     ],
 )
 def test_examples_print_what_they_say(module):
@@ -307,7 +307,7 @@ def test_hold_out_is_clopper_pearsons():
     assert certificate.bound < mean.bound == bounds.occam_mean(0.03, 1000, 0, LOG_DELTA)
     assert certree.certificates.hold_out_mean(0.03, 50, grouped=True).grouped
     for risk, n in ((-0.1, 10), (1.1, 10), (0.5, 0)):
-        with pytest.raises(ValueError, match=r"expected a risk in 0 .. 1 of n >= 1 rows"):
+        with pytest.raises(ValueError, match=r"risk must lie in 0 .. 1, and n be at least 1"):
             certree.certificates.hold_out_mean(risk, n)
     best = certree.certificates.hold_out_best([45, 30, 60], 1000)
     expected = bounds.binomial_upper(30, 1000, LOG_DELTA - math.log(3))
@@ -334,7 +334,7 @@ def test_the_tightest_of_several_pays_for_all():
     assert certree.certificates.tightest(one, other) is other
     with pytest.raises(ValueError, match=r"shares of delta must sum to at most 1, got 1.5"):
         certree.certificates.tightest(one, certree.certificates.hold_out(20, 1000))
-    with pytest.raises(ValueError, match="certificates must have the same delta"):
+    with pytest.raises(ValueError, match="certificates must all have the same delta"):
         certree.certificates.tightest(one, certree.certificates.hold_out(20, 1000, 0.1, 0.5))
 
 
@@ -377,7 +377,10 @@ def test_a_prior_that_saw_the_weighing_rows_is_refused():
     held = split()
     seen = certree.certificates.count_prior(held.tree, held.stats)
     elsewhere = certree.certificates.count_prior(split().tree, held.grown)
-    for prior, message in ((seen, "has seen other rows"), (elsewhere, "prunings of another tree")):
+    for prior, message in (
+        (seen, "made from other statistics"),
+        (elsewhere, "prior must be over the prunings"),
+    ):
         for name, taken in arguments(held, prior).items():
             with pytest.raises(ValueError, match=message):
                 CERTIFY[name](*taken)
@@ -387,7 +390,9 @@ def test_groups_take_mean_losses_only():
     held = split(groups=np.arange(200) // 5)
     for name, taken in arguments(held).items():
         if get_inequality(name).whole_errors:
-            with pytest.raises(ValueError, match=f"{name} counts whole errors of independent rows"):
+            with pytest.raises(
+                ValueError, match=f"got '{name}', which counts errors of independent rows"
+            ):
                 CERTIFY[name](*taken)
         else:
             certificate = made(CERTIFY[name](*taken))
@@ -399,7 +404,7 @@ def test_groups_take_mean_losses_only():
 def test_more_than_two_classes_have_no_disagreement_bound():
     held = split(n_classes=3)
     taken = arguments(held)
-    with pytest.raises(ValueError, match="disagreement bound takes 2 classes, got 3"):
+    with pytest.raises(ValueError, match="n_classes must be 2 for the disagreement bound, got 3"):
         CERTIFY["vote_disagreement"](*taken["vote_disagreement"])
     assert CERTIFY["vote_c_bound"](*taken["vote_c_bound"]).bound < 1
 
@@ -422,7 +427,7 @@ def test_answers_are_certified_where_there_are_any():
     assert "calibration samples that it answers, this vote's error, where it answers, on" in str(
         certificate
     )
-    with pytest.raises(ValueError, match="at least one calibration sample that is answered"):
+    with pytest.raises(ValueError, match="label must not be abstention for all"):
         certree.certificates.occam_answers(held, np.full(len(label), 2), prior)
     with pytest.raises(ValueError, match="prior must have 3 labels, got 2"):
         certree.certificates.occam_answers(

@@ -145,9 +145,9 @@ def test_trees_that_rows_have_grown_are_refused():
         certree.grow_dyadic(X, max_depth=4, expand=True),
         dyadic_grid([0, 0], [1, 1.5], 4),
     ):
-        with pytest.raises(ValueError, match="tree must hold all cells of the box"):
+        with pytest.raises(ValueError, match="tree must be the grid that dyadic_grid makes"):
             fixed_box(tree, X, y, UNIT)
-    with pytest.raises(ValueError, match="expected a depth that 2 divides, got 5"):
+    with pytest.raises(ValueError, match="its depth must be a multiple of 2, got 5"):
         fixed_box(dyadic_grid([0, 0], [1, 1], 5), X, y, UNIT)
 
 
@@ -161,9 +161,9 @@ def test_bad_input():
         fixed_box(tree, X, y, [0, 1])
     counts, label, box = fixed.stats.counts, fixed.stats.label, np.array(UNIT, dtype=float)
     for stats, words in (
-        (NodeStats(counts / 2, label), "whole rows"),
-        (NodeStats(0 * counts, 0 * label), "whole rows, one at least"),
-        (NodeStats(counts, 1 - label), "the majority of the rows must label"),
+        (NodeStats(counts / 2, label), "stats must count each row once"),
+        (NodeStats(0 * counts, 0 * label), "and at least one row"),
+        (NodeStats(counts, 1 - label), "the majority class of each node"),
         (NodeStats(np.column_stack([counts, 0 * counts]), label), "2 classes, got 4"),
         (NodeStats(counts[:1], label[:1]), "stats has 1 nodes"),
     ):
@@ -239,21 +239,21 @@ def test_fits_that_their_rows_cannot_certify_are_refused():
         return model.fit(X, y, sample_weight=weight)
 
     for grower in ("cart", "kd", Dyadic(resolution="paper")):
-        with pytest.raises(ValueError, match="rows have a part in the tree, and cannot certify it"):
+        with pytest.raises(ValueError, match="rows do not determine the tree"):
             fitted(grower).certify_fit(X, y)
     coded = np.round(3 * X)
-    with pytest.raises(ValueError, match="rows have a part in the tree"):
+    with pytest.raises(ValueError, match="rows do not determine the tree"):
         fitted(Grid([[0, 0], [3, 3]]), coded, categorical_features=[0]).certify_fit(coded, y)
     model = fitted()
     for rows, classes in ((X[1:], y[1:]), (X, 1 - y)):
-        with pytest.raises(ValueError, match="expected the 600 rows of the fit"):
+        with pytest.raises(ValueError, match="must be the 600 training rows of the fit"):
             model.certify_fit(rows, classes)
     weight = np.where(y == 1, 1.6, 0.4)
-    with pytest.raises(ValueError, match="rows of the fit, of weight 1 each"):
+    with pytest.raises(ValueError, match="training rows of the fit, all of weight 1"):
         fitted(weight=weight).certify_fit(X, y)
-    with pytest.raises(ValueError, match="rows of the fit, of weight 1 each"):
+    with pytest.raises(ValueError, match="training rows of the fit, all of weight 1"):
         fitted(class_weight={0: 1, 1: 3}).certify_fit(X, y)
-    with pytest.raises(ValueError, match="expected a depth that 2 divides, got 5"):
+    with pytest.raises(ValueError, match="its depth must be a multiple of 2, got 5"):
         fitted(Grid(UNIT), max_depth=5).certify_fit(X, y)
     with pytest.raises(ValueError, match="y must hold classes among"):
         model.certify_fit(X, y + 1)

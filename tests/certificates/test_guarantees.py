@@ -42,7 +42,7 @@ CLASSIFIERS = [
 
 
 def judged(classifier, n_classes=3):
-    """A classifier, its guarantees, and the rows that judge it."""
+    """Return a classifier, its guarantees and their calibration rows."""
     X, y = rows(n_classes=n_classes)
     model = classifier.fit(X[:GROWING], y[:GROWING])
     X, y = X[GROWING:], y[GROWING:]
@@ -68,7 +68,9 @@ def test_one_object_says_what_the_functions_say(classifier):
     assert guarantees.mix(shares) == guarantees.conditional_guarantees("recall").mix(shares)
     assert guarantees.mix(shares, 0.2).delta == 0.2
     assert guarantees.monitor().bound == guarantees.certificate.bound
-    with pytest.raises(ValueError, match="the family leaves needs a tree whose fit certifies"):
+    with pytest.raises(
+        ValueError, match="must not include 'leaves' here: it needs a certified tree"
+    ):
         guarantees.conditional_guarantees("leaves")
 
 
@@ -122,7 +124,7 @@ def test_a_class_that_the_fit_had_not_is_in_no_set_and_always_wrong():
     assert guarantees.conditional_guarantees("recall").recall["unknown"].risk == 1
     assert guarantees.certify_set(0.7)[0].risk >= 5 / len(y)
     with pytest.raises(
-        ValueError, match=r"out of reach: 5 of 500 calibration samples are of classes that"
+        ValueError, match=r"cannot be guaranteed: 5 of 500 calibration rows have classes that"
     ):
         guarantees.predict_set(X, 0.995, 0.5)
 
@@ -136,9 +138,7 @@ def test_a_classifier_without_probabilities_has_promises_alone():
         lambda: guarantees.predict_set(X),
         lambda: guarantees.predict_selective(X, 0.1),
     ):
-        with pytest.raises(
-            TypeError, match="expected a classifier with predict_proba and classes_"
-        ):
+        with pytest.raises(TypeError, match="the classifier must have predict_proba and classes_"):
             ask()
 
 
@@ -167,7 +167,7 @@ def test_parts_that_do_not_go_together_are_refused():
     _, guarantees, X, _ = judged(LogisticRegression())
     for changed, message in (
         ({"predicted": guarantees.predicted[:3]}, r"y must have shape \(3,\)"),
-        ({"shares": guarantees.shares[:3]}, "shares must be of 500 rows, got 3"),
+        ({"shares": guarantees.shares[:3]}, "shares must have 500 rows, as y has, got 3"),
     ):
         with pytest.raises(ValueError, match=message):
             replace(guarantees, **changed)
@@ -290,7 +290,7 @@ def test_a_file_without_calibration_samples_has_the_certificates_alone(tmp_path)
     assert loaded.calibration_ is loaded.guarantees_ is None
     assert loaded.certificates_ == model.certificates_
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    with pytest.raises(ValueError, match=r"not keep the rows of the fit.*calibration_samples=True"):
+    with pytest.raises(ValueError, match=r"without its calibration rows.*calibration_samples=True"):
         loaded.conditional_guarantees()
     assert model.guarantees_ is not None
 
@@ -306,14 +306,14 @@ def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("calibration.leaf", lambda leaf: leaf * 0, "leaf must hold leaves"),
+        ("calibration.leaf", lambda leaf: leaf * 0, "leaf must hold numbers of leaves"),
         ("calibration.leaf", lambda leaf: leaf + 10**6, "leaf must lie in"),
         ("calibration.leaf", lambda leaf: leaf[1:], "leaf must have shape"),
         ("calibration.leaf", lambda leaf: np.roll(leaf, 1), "not those that the certificate is of"),
         ("calibration.leaf", lambda leaf: leaf.astype(np.int64), "leaf must have dtype int32"),
         ("calibration.y", lambda y: y + 9, "y must lie in"),
         ("calibration.y", lambda y: 2 - y, "not those that the certificate is of"),
-        ("calibration.given", lambda given: given * 0, "must not name a row twice"),
+        ("calibration.given", lambda given: given * 0, "must hold each row index at most once"),
         ("calibration.given", lambda given: given - 10**4, "given must lie in"),
         ("calibration.splits", lambda splits: splits[1:], "splits must have shape"),
         ("grown.counts", lambda counts: -counts, "counts must be finite"),
@@ -335,7 +335,7 @@ def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(900) // 3)
     certree.save(model, tmp_path / "model")
     rewrite(tmp_path / "model", {"calibration.weight": np.full(len(model.calibration_.y), weight)})
-    with pytest.raises(ValueError, match=r"weight must lie in|that the certificate is of"):
+    with pytest.raises(ValueError, match=r"weight must hold numbers in|that the certificate is of"):
         certree.load(tmp_path / "model")
 
 
@@ -352,7 +352,7 @@ def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
 def test_a_file_that_lacks_a_column_of_the_calibration_samples_is_refused(without, tmp_path):
     certree.save(fitted()[0], tmp_path / "model")
     rewrite(tmp_path / "model", without=[without])
-    with pytest.raises(ValueError, match=f"it lacks {without}"):
+    with pytest.raises(ValueError, match=f"lacks {without}"):
         certree.load(tmp_path / "model")
 
 

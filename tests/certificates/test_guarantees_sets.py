@@ -113,7 +113,7 @@ def test_classes_that_no_growing_row_has_are_in_no_set():
     assert not held[:, model.classes_ == "unknown"].any()
     assert model.certify_set(0.8)[0].risk >= 3 / 75
     with pytest.raises(
-        ValueError, match="out of reach: 3 of 75 calibration samples are of classes"
+        ValueError, match="cannot be guaranteed: 3 of 75 calibration rows have classes"
     ):
         model.predict_set(X, 0.95)
     # Nothing is certified of a class that is in every set.
@@ -129,20 +129,22 @@ def test_bad_questions_say_what_was_expected(tmp_path):
         CertifiedTreeClassifier().predict_set(X)
     with pytest.raises(NotFittedError):
         CertifiedTreeClassifier().certify_set()
-    with pytest.raises(ValueError, match=r"coverage=0.99 with delta=0.05 takes at least 299 rows"):
+    with pytest.raises(
+        ValueError, match=r"coverage=0.99 with delta=0.05 needs at least 299 calibration rows"
+    ):
         model.predict_set(X, 0.99)
-    with pytest.raises(ValueError, match="takes at least 36 rows that certify a region"):
+    with pytest.raises(ValueError, match="needs at least 36 calibration rows in a region"):
         fitted(30, 2)[0].certify_set(0.9, per_class=True)
     with pytest.raises(ValueError, match=r"coverage must lie between 0 and 1, got 1\.0"):
         model.predict_set(X, 1.0)
     with pytest.raises(ValueError, match="delta must lie between 0 and 1, got -1"):
         model.certify_set(0.5, -1)
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(100) // 2)
-    with pytest.raises(ValueError, match="expected a fit without groups"):
+    with pytest.raises(ValueError, match="fit without groups"):
         grouped.predict_set(X)
     boxed = CertifiedTreeClassifier(Grid((X.min(axis=0), X.max(axis=0))), max_depth=4)
-    with pytest.raises(ValueError, match="expected another grower"):
+    with pytest.raises(ValueError, match="with another grower"):
         boxed.fit(X, y, classes=[0, 1]).predict_set(X)
     certree.save(model, tmp_path / "model", calibration_samples=False)
-    with pytest.raises(ValueError, match="Certify before saving"):
+    with pytest.raises(ValueError, match="call it before saving"):
         certree.load(tmp_path / "model").predict_set(X)

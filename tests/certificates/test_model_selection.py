@@ -159,7 +159,7 @@ def test_what_the_growing_rows_propose_keeps_to_the_slopes(voting):
 
 
 def test_bounds_by_draws_are_on_the_vote_that_is_deployed():
-    """Slopes move labels by the counts of both sides; a bound by draws takes those of one side."""
+    """Monotonic constraints change labels by pooled counts; PAC-Bayes bounds need training labels."""
     falling = np.array([-1, 0], dtype=np.int8)
     plain = select_model(model_selection(MAJORITY))
     moved = select_model(model_selection(Voting("majority", slopes=falling)))

@@ -1,4 +1,4 @@
-"""How many rows grow a certified tree: the learning curve of a pilot, and what its choice may read."""
+"""The fraction of training rows: the learning curve of a pilot, and what the choice may depend on."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_the_power_law_is_the_likeliest(curve):
     posterior, (level, exponent) = fit_power_law(curve), reference.fit_power_law(curve)
     assert posterior.exponent == pytest.approx(exponent, abs=1e-5)
     assert posterior.level == pytest.approx(level, rel=1e-4)
-    assert 0 <= posterior.at(1.0) <= posterior.at(0.3) <= 1
+    assert 0 <= posterior.predict(1.0) <= posterior.predict(0.3) <= 1
 
 
 @given(POINTS, st.integers(2, 100_000), st.floats(0.001, 0.5))
@@ -141,7 +141,7 @@ def test_few_rows_are_enough(n):
     model = CertifiedTreeClassifier(random_state=0).fit(X, y)
     assert model.certificate_.n >= 1
     assert model.certificate_.bound <= 1
-    with pytest.raises(ValueError, match="leaves none to grow"):
+    with pytest.raises(ValueError, match="leaves none to train"):
         CertifiedTreeClassifier().fit(X[:1], y[:1])
 
 

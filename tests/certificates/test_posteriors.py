@@ -92,11 +92,11 @@ def test_what_does_not_fit_is_refused():
     tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     stats = certree.NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
     prior = certree.certificates.branching_prior(tree, 2)
-    with pytest.raises(ValueError, match="one part and at most 2 labels, got 2 parts and 2 labels"):
+    with pytest.raises(ValueError, match="at most 2 labels, got 2 components and 2 labels"):
         certree.certificates.labelled_posterior(
             tree, stats, certree.certificates.mix_priors(prior, prior), 1
         )
-    with pytest.raises(ValueError, match="one part and at most 2 labels, got 1 parts and 3 labels"):
+    with pytest.raises(ValueError, match="at most 2 labels, got 1 components and 3 labels"):
         certree.certificates.labelled_posterior(
             tree, stats, certree.certificates.allow_abstention(prior), 1
         )

@@ -203,12 +203,12 @@ def test_a_prior_knows_what_it_has_seen():
         certree.certificates.mix_priors(certree.certificates.branching_prior(STUMP, 2), count).seen
         is GROWN
     )
-    with pytest.raises(ValueError, match="made from the training samples only"):
+    with pytest.raises(ValueError, match="made from the same statistics of the training rows"):
         certree.certificates.mix_priors(count, again)
-    with pytest.raises(ValueError, match="made from the training samples only"):
+    with pytest.raises(ValueError, match="made from the same statistics of the training rows"):
         certree.certificates.trust_labels(count, other)
     twin = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
-    with pytest.raises(ValueError, match="priors of different trees do not mix"):
+    with pytest.raises(ValueError, match="priors must all be over prunings of the same tree"):
         certree.certificates.mix_priors(count, certree.certificates.branching_prior(twin, 2))
 
 
@@ -249,5 +249,5 @@ def test_bad_proposals_are_refused():
         with pytest.raises(ValueError, match=message):
             certree.certificates.add_candidate_labels(posterior, GROWN, labels, share)
     proposal = certree.certificates.priors.CandidateLabels(np.zeros(3, dtype=np.int32), np.log(0.5))
-    with pytest.raises(ValueError, match="shares of parts and proposals must sum to at most 1"):
+    with pytest.raises(ValueError, match="components and candidate labels must sum to at most 1"):
         replace(posterior, candidate_labels=(proposal,))

@@ -1,4 +1,4 @@
-"""Monitors of promises: against the product as it is written, and what they do not take."""
+"""Monitors of bounds: against the product of the formula, and refused arguments."""
 
 import copy
 import html
@@ -68,7 +68,7 @@ def test_a_broken_promise_is_seen_soon(bound, risk):
 
 
 def test_a_kept_promise_is_seldom_called_broken():
-    """At an error of exactly the bound, looked at after every row."""
+    """At an error of exactly the bound, tested after each row."""
     alarms = sum(
         Monitor(0.1).update(np.random.default_rng(seed).random(3000) < 0.1).broken
         for seed in range(400)

@@ -119,7 +119,7 @@ def test_guarantees_are_those_of_the_trained_classes(model, n_classes):
         name: int((y[places] == name).sum()) for name in one.classes_.tolist()
     }
     assert promised.recall["a"].bound == promised.recall["c"].bound == 1
-    with pytest.raises(ValueError, match="thresholds are of two classes, and"):
+    with pytest.raises(ValueError, match="thresholds need"):
         one.guarantees_.thresholds()
     assert "thresholds" not in one.report()
 
@@ -157,7 +157,9 @@ def test_a_class_beside_a_single_trained_one():
             assert (one.predict(X) == "b").all()
             assert one.certificate_.risk == pytest.approx(5 / one.certificate_.n)
             assert check_export(one, X[:30]).all_agree
-            with pytest.raises(ValueError, match=r"thresholds are of two classes, and .* has 1"):
+            with pytest.raises(
+                ValueError, match="thresholds need a classifier with 2 classes, got 1"
+            ):
                 one.guarantees_.thresholds()
 
 
@@ -252,7 +254,7 @@ def test_columns_are_spread_and_taken_back(is_trained):
     names = [k for k, one in enumerate(is_trained) if one]
     others = [k for k, one in enumerate(is_trained) if not one]
     unused = [0] * (max(2, n) - n)
-    assert trained.places.tolist() == [*names, *unused, *others]
+    assert trained.class_positions.tolist() == [*names, *unused, *others]
     assert trained.n_codes == max(2, n)
 
 
@@ -280,5 +282,5 @@ def test_codes_number_trained_classes_first(is_trained):
     trained = TrainedClasses(np.array(is_trained, dtype=bool))
     places = np.arange(len(is_trained) + 1)
     codes = trained.encode_positions(places)
-    np.testing.assert_array_equal(trained.places[codes[:-1]], places[:-1])
+    np.testing.assert_array_equal(trained.class_positions[codes[:-1]], places[:-1])
     assert len(set(codes)) == len(codes)

@@ -1,4 +1,4 @@
-"""AdaBoost: its identities and its bound in every round, its edges, and scikit-learn's next to it."""
+"""AdaBoost: its identities, its bound in every round, edge cases, and scikit-learn for comparison."""
 
 import pickle
 
@@ -270,7 +270,7 @@ def test_a_later_learner_no_better_than_chance_ends_the_rounds():
     assert made.training_errors.tolist() == pytest.approx([1 / 6])
 
 
-def test_rows_that_cannot_be_told_apart_are_the_prior():
+def test_indistinguishable_rows_get_the_most_frequent_class():
     X, y = np.zeros((10, 2)), np.array([0] * 5 + [1] * 5)
     model = AdaBoostTreeClassifier().fit(X, y)
     assert model.estimators_ == []
@@ -337,7 +337,7 @@ def test_predictions_are_votes_of_the_learners():
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_margins_lie_between_the_ends_and_tell_who_is_right(k):
+def test_margins_lie_in_their_range_and_their_sign_is_that_of_a_right_prediction(k):
     X, y = noisy(5, k=k)
     model = AdaBoostTreeClassifier(n_estimators=30).fit(X, y)
     margin, weights = model.margins(X, y), model.estimator_weights_
@@ -429,7 +429,7 @@ def test_a_model_file_answers_what_was_saved(kind, tmp_path):
 def test_files_hold_trees_of_certree_only(tmp_path):
     X, y = noisy(10)
     model = AdaBoostTreeClassifier(STUMP, n_estimators=3).fit(X, y)
-    with pytest.raises(TypeError, match="write it with joblib or skops"):
+    with pytest.raises(TypeError, match="save it with joblib or skops"):
         save(model, tmp_path / "model.certree")
 
 

@@ -1,4 +1,4 @@
-"""Trees that compare codes of bins send rows where trees on their values do."""
+"""Trees that compare bin codes send rows to the same leaves as trees that compare values."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def grown(seed, n=700, n_trees=3, **how):
 
 @given(seed=st.integers(0, 2**31), random_cuts=st.booleans(), depth=st.integers(1, 12))
 @settings(max_examples=max(10, settings().max_examples // 6), deadline=None)
-def test_codes_go_where_their_rows_go(seed, random_cuts, depth):
+def test_bin_codes_reach_the_leaves_of_their_rows(seed, random_cuts, depth):
     X, bins, trees = grown(
         seed, random_cuts=random_cuts, max_depth=depth, max_features=3 if random_cuts else None
     )
@@ -66,7 +66,7 @@ def leaf_of(tree, codes):
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_walks_find_the_rows_out_of_bags(n_threads, grouped, monkeypatch):
+def test_leaves_of_out_of_bag_rows_are_found(n_threads, grouped, monkeypatch):
     X, bins, trees = grown(1, n_trees=5, max_features=3, bootstrap=True)
     group = np.random.RandomState(0).randint(0, 90, len(X)).astype(np.int32) if grouped else None
     drawing = RowSampling("repeated", 90 if grouped else len(X), 1, group)

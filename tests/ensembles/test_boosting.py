@@ -54,7 +54,7 @@ def noisy(n=600, p=5, seed=0):
 
 
 def parted(flags):
-    """Rows with a flag, and those without."""
+    """Return the indices of rows with a flag, and of rows without."""
     return tuple(np.flatnonzero(side).astype(np.int32) for side in (flags, ~flags))
 
 
@@ -124,7 +124,7 @@ def test_without_a_vote_the_whole_tree_steps():
     assert not deviation.any()
 
 
-def test_the_door_of_rounds_checks():
+def test_invalid_arguments_of_a_round_are_refused():
     left = np.array([1, -1, -1], dtype=np.int32)
     leaf, none = np.array([1, 2], dtype=np.int32), np.zeros(0, dtype=np.int32)
     both, ones = np.arange(2, dtype=np.int32), np.ones((1, 2))
@@ -147,7 +147,7 @@ def test_the_door_of_rounds_checks():
 
 
 @given(st.lists(trees(max_chain=1, sets=True), max_size=4), st.integers(0, 2**32 - 1), st.data())
-def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
+def test_scores_of_all_trees_are_the_sum_over_single_trees(several, seed, data):
     random = np.random.default_rng(seed)
     values = [random.normal(size=(tree.n_nodes, 2)) for tree in several]
     saying = [tree.with_value(value) for tree, value in zip(several, values, strict=True)]
@@ -179,7 +179,7 @@ def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
 
 @pytest.mark.parametrize("missing_left", [False, True])
 @pytest.mark.parametrize("n", [3, 200])
-def test_many_walks_compare_sets_as_one_does(n, missing_left):
+def test_routing_many_rows_compares_category_sets_as_routing_one_does(n, missing_left):
     sets = [[0, 5, 63], [], [3, 64, 2**31 - 1]]
     tree = Tree(
         *([0, 0, 1, 0, 0, 0, 0], [0, 7.5, 0, 0, 0, 0, 0], [1, 3, 5, -1, -1, -1, -1], [1] * 7, 2),
@@ -238,7 +238,7 @@ def dispersion_of(loss, y, scores, weight=None):
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
 )
-def test_slopes_are_derivatives(loss, kind):
+def test_gradients_are_derivatives(loss, kind):
     random = np.random.default_rng(0)
     n, k = 40, loss.n_outputs
     y = {
@@ -315,7 +315,7 @@ def test_losses_are_those_of_the_reference(name, n, n_outputs, quantile, weighte
     ("name", "parameter"), [("quantile", 0.3), ("huber", 0.9), ("tweedie", 1.2)]
 )
 @pytest.mark.parametrize("weighted", [True, False])
-def test_what_all_rows_decide_is_told_by_terms(name, parameter, weighted):
+def test_scales_of_losses_follow_from_terms_of_rows(name, parameter, weighted):
     random = np.random.default_rng(0)
     y, scores = random.gamma(1.0, size=50), random.normal(size=(1, 50))
     weight = random.random(50) if weighted else None
@@ -331,7 +331,7 @@ def test_what_all_rows_decide_is_told_by_terms(name, parameter, weighted):
     assert found == pytest.approx(reference.compute_dispersion(name, parameter, y, scores, weight))
 
 
-def test_the_doors_of_losses_check():
+def test_invalid_arguments_of_losses_are_refused():
     y, scores = np.zeros(2), np.zeros((2, 2))
     for door in (
         _core.compute_gradients,
@@ -432,7 +432,9 @@ def test_losses_are_divided_by_the_most_likely_scale():
     # Slopes of the pinball loss are in units of the mean distance.
     assert dispersion_of(QuantileLoss(), y, scores) == pytest.approx(distance.mean() ** 2)
     huber = HuberLoss()
-    assert dispersion_of(huber, y, scores) == pytest.approx(2 * huber.of_rows(y, scores).mean())
+    assert dispersion_of(huber, y, scores) == pytest.approx(
+        2 * huber.compute_row_losses(y, scores).mean()
+    )
     for loss in (LogLoss(), LogLoss(3), PoissonLoss(), GammaLoss()):
         assert dispersion_of(loss, np.ones(300), scores) == 1
 
@@ -483,7 +485,7 @@ def test_scikit_learns_contract(estimator, check):
 
 
 def weights_of(n):
-    """None, and others that are no whole numbers and of very different size."""
+    """Yield None, and fractional weights of very different size."""
     return None, np.random.default_rng(2).random(n) ** 8 + 1e-6
 
 
@@ -526,7 +528,7 @@ def test_a_warm_start_goes_on_where_a_fit_ended():
     assert model.n_iter_ == 12
     np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
     np.testing.assert_allclose(model.feature_importances_, whole.feature_importances_)
-    with pytest.raises(ValueError, match="max_iter=3 must be at least n_iter_=12"):
+    with pytest.raises(ValueError, match="max_iter must be at least n_iter_=12"):
         model.set_params(max_iter=3).fit(X, y)
 
 
@@ -626,7 +628,7 @@ def test_few_thresholds_serve_smooth_targets_and_all_serve_steps():
     assert None in model.thresholds_
 
 
-def test_growing_rows_weigh_at_random():
+def test_in_bag_rows_and_their_weights_are_random():
     random = np.random.default_rng(0)
     keys = random.integers(2**64, size=4000, dtype=np.uint64)
     drawn = [
@@ -657,7 +659,7 @@ def a_run(
     thresholds=(2, None),
     **options,
 ):
-    """A run of rounds on drawn rows before its first one, with a feature of categories."""
+    """Make a run before its first round on random rows with a categorical feature."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, p))
     X[random.random((n, p)) < 0.05] = np.nan
@@ -666,7 +668,7 @@ def a_run(
     if loss.core_name != "classes":
         y = random.gamma(1.0, size=n) + np.abs(np.nan_to_num(X[:, 0]))
     if loss.core_name == "classes" and isinstance(loss, MultiOutputLoss):
-        n_classes = [max(2, one.n_outputs) for one in loss.of]
+        n_classes = [max(2, one.n_outputs) for one in loss.components]
         y = np.column_stack([random.integers(0, k, n) for k in n_classes]).astype(np.int32)
     elif isinstance(loss, MultiOutputLoss) and loss.core_name != "quantile":
         y = np.column_stack([y**k + k for k in range(1, loss.n_outputs + 1)])
@@ -787,7 +789,7 @@ def test_a_fold_depends_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(
     np.testing.assert_allclose(losses(np.arange(n), 3.7), found, rtol=1e-9)
 
 
-def test_the_door_of_many_rounds_checks():
+def test_invalid_arguments_of_many_rounds_are_refused():
     run = a_run(LogLoss(), n_judging=5)
     runs = [run._arguments()]
     goal, ends = (0.5, 1.0, 0, 1, 0), (np.array([0.5]), np.array([1], np.int32))
@@ -834,7 +836,7 @@ def test_the_door_of_many_rounds_checks():
 
 
 class Scripted:
-    """A run of rounds whose losses are known beforehand."""
+    """A run of rounds whose losses are given in advance."""
 
     def __init__(self, of_round):
         self.of_round, self.looks, self.losses = of_round, [], []
@@ -847,7 +849,7 @@ def script(runs, first, last):
         run.losses.append([run.of_round(last)])
 
 
-def test_features_that_tell_only_together_are_found():
+def test_interactions_without_main_effects_are_found():
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (2000, 8))
     y = bits[:, :4].sum(axis=1) % 2
@@ -858,13 +860,13 @@ def test_features_that_tell_only_together_are_found():
         assert model.score(bits[test], y[test]) > 0.9
 
 
-def test_steps_of_runs_that_choose_are_longer_where_none_is_too_long():
+def test_the_step_factor_keeps_the_learning_rate_small():
     for rate, few, many in ((0.1, 2, 4), (0.2, 2, 2), (0.26, 1, 1), (np.float64(1.7e308), 1, 1)):
         assert choose_step_factor(rate, 2) == few
         assert choose_step_factor(rate, 4) == many
 
 
-def test_rounds_are_those_of_the_best_kind(monkeypatch):
+def test_the_best_candidate_and_its_rounds_are_chosen(monkeypatch):
     monkeypatch.setattr("certree.ensembles.round_selection.advance", script)
 
     def quick():
@@ -896,7 +898,7 @@ def test_rounds_are_those_of_the_best_kind(monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "longest", "folds"), [(BoostedTreesClassifier, 2, 4), (BoostedTreesRegressor, 4, 2)]
 )
-def test_runs_that_choose_the_rounds_take_longer_steps(kind, longest, folds, monkeypatch):
+def test_cross_validation_of_rounds_takes_longer_steps(kind, longest, folds, monkeypatch):
     X, y = noisy(300)
     asked = []
 
@@ -966,7 +968,7 @@ def test_quality_decides_what_is_not_given(kind, rounds):
     for quality in ("good", None):
         with pytest.raises(ValueError, match="The 'quality' parameter"):
             kind(quality=quality).fit(X, y)
-    with pytest.raises(ValueError, match="warm_start=True takes quality"):
+    with pytest.raises(ValueError, match='quality must be "fast" or "default" with warm_start'):
         kind(quality="best", warm_start=True).fit(X, y)
 
 
@@ -1053,7 +1055,7 @@ def test_importances_name_the_columns_that_matter():
     assert importances[3:].sum() < 0.1
 
 
-def test_slopes_are_kept():
+def test_monotonic_constraints_hold():
     random = np.random.default_rng(0)
     X = random.uniform(size=(400, 2))
     y = X[:, 0] + 0.3 * random.normal(size=400)
@@ -1064,7 +1066,7 @@ def test_slopes_are_kept():
     assert (np.diff(free.predict(grid)) < -1e-12).any()
 
 
-def test_features_that_may_not_act_together_do_not():
+def test_interaction_constraints_hold():
     X, y = noisy(600)
     model = BoostedTreesClassifier(
         max_iter=30, interaction_cst=[[0], [1], [2, 3, 4]], random_state=0
@@ -1077,7 +1079,7 @@ def test_features_that_may_not_act_together_do_not():
 
 
 def features_together(model):
-    """The features that are compared on the way to each leaf of all trees."""
+    """Return the sets of features that are used on the path to each leaf."""
     for number in range(len(model.trees_)):
         tree = model.trees_.tree(number)
         for leaf in np.flatnonzero(tree.is_leaf):
@@ -1085,7 +1087,7 @@ def features_together(model):
 
 
 @pytest.mark.parametrize(("given_as", "most"), [("pairwise", 2), ("no_interactions", 1)])
-def test_words_say_how_many_features_may_act_together(given_as, most):
+def test_interaction_constraints_may_be_words(given_as, most):
     X, y = noisy(600)
     model = BoostedTreesClassifier(max_iter=30, interaction_cst=given_as, random_state=0).fit(X, y)
     together = [len(some) for some in features_together(model)]
@@ -1097,13 +1099,13 @@ def test_words_say_how_many_features_may_act_together(given_as, most):
     assert {len(some) for some in features_together(one)} <= {0, 1}
 
 
-def test_features_that_may_act_together_may_be_named():
+def test_interaction_constraints_may_name_features():
     X, y = noisy(400)
     named = pd.DataFrame(X, columns=[*"abcde"])
     by_name = BoostedTreesClassifier(interaction_cst=[["a", "b"], ["c", 3]], **SHORT).fit(named, y)
     by_number = BoostedTreesClassifier(interaction_cst=[[0, 1], [2, 3]], **SHORT).fit(X, y)
     assert np.array_equal(by_name.predict_proba(named), by_number.predict_proba(X))
-    with pytest.raises(ValueError, match="interaction_cst must hold names .* got 'f'"):
+    with pytest.raises(ValueError, match=r"interaction_cst must hold names .* got 'f'"):
         clone(by_name).set_params(interaction_cst=[["f"]]).fit(named, y)
     with pytest.raises(ValueError, match=r"interaction_cst must hold names .* got 'a'"):
         clone(by_name).fit(X, y)
@@ -1179,14 +1181,14 @@ def test_all_rows_may_grow_the_trees():
 @pytest.mark.parametrize(
     ("parameters", "y", "message"),
     [
-        ({"loss": "poisson"}, [1.0, -1.0], "takes y >= 0"),
-        ({"loss": "poisson"}, [0.0, 0.0], "positive sum"),
-        ({"loss": "gamma"}, [1.0, 0.0], "takes y > 0"),
-        ({"loss": "tweedie"}, [1.0, -1.0], 'loss="tweedie" takes y >= 0'),
+        ({"loss": "poisson"}, [1.0, -1.0], "y must be >= 0 and have a positive"),
+        ({"loss": "poisson"}, [0.0, 0.0], "have a positive value"),
+        ({"loss": "gamma"}, [1.0, 0.0], "y must be > 0 with"),
+        ({"loss": "tweedie"}, [1.0, -1.0], 'positive value with loss="tweedie"'),
         ({"loss": "tweedie", "power": 2.0}, [1.0, 1.0], "power"),
-        ({"power": 1.5}, [1.0, 1.0], 'power=1.5 takes loss="tweedie"'),
-        ({}, [1e200, 0.0], "y must be in a unit in which its squares are float64"),
-        ({}, [1e-200, 0.0], "y must be in a unit in which its squares are float64"),
+        ({"power": 1.5}, [1.0, 1.0], 'power must be None unless loss="tweedie"'),
+        ({}, [1e200, 0.0], "y must have a largest absolute value between 1e-100"),
+        ({}, [1e-200, 0.0], "y must have a largest absolute value between 1e-100"),
         ({"quantile": 0.3}, [1.0, 2.0], "quantile.*loss"),
         ({"learning_rate": 0}, [1.0, 2.0], "learning_rate"),
         ({"max_iter": 0}, [1.0, 2.0], "max_iter"),
@@ -1195,7 +1197,7 @@ def test_all_rows_may_grow_the_trees():
         ({"interaction_cst": [0, 1]}, [1.0, 2.0], "interaction_cst must be .* tuples or lists"),
     ],
 )
-def test_what_makes_no_sense_is_refused(parameters, y, message):
+def test_invalid_parameters_are_refused(parameters, y, message):
     with pytest.raises(ValueError, match=message):
         BoostedTreesRegressor(**parameters).fit([[0.0], [1.0]], y)
 
@@ -1302,7 +1304,7 @@ def test_columns_that_are_no_trees_are_refused(changes, message):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
-def test_codes_that_lie_by_row_too_give_the_same_trees(kind, n_jobs, monkeypatch):
+def test_codes_in_row_order_give_the_same_trees(kind, n_jobs, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 70))
     y = (X[:, 0] * X[:, 40] + X[:, 69] > 0).astype(int)

@@ -1,4 +1,4 @@
-"""Boosted trees on sparse rows: every answer, attribute and file is that of the dense table."""
+"""Boosted trees on sparse rows: predictions, attributes and files are those of the dense table."""
 
 import pickle
 
@@ -46,7 +46,7 @@ def table(n=400, p=60, density=0.1, seed=0, kind="mixed"):
 
 
 def target(X, model, seed=0):
-    """Numbers that the first features tell something of, or classes."""
+    """Make numbers, or classes, that depend on the first features."""
     rng = np.random.default_rng(seed)
     said = np.nan_to_num(X[:, :10].toarray(), posinf=1, neginf=-1) @ rng.normal(size=10)
     numbers = said + 0.3 * rng.normal(size=len(said))
@@ -59,7 +59,7 @@ def target(X, model, seed=0):
 
 
 def expect_same_models(sparse_fit, dense_fit):
-    """All that is fitted, and the files of both, but for the time when these were written."""
+    """Compare fitted attributes and files, except for the time when they were written."""
     mine, theirs = vars(sparse_fit), vars(dense_fit)
     assert set(mine) == set(theirs)
     for name, one in mine.items():
@@ -72,7 +72,7 @@ def expect_same_models(sparse_fit, dense_fit):
 
 
 def expect_same_answers(model, dense_model, X, D):
-    """What both say of sparse and of dense rows."""
+    """Compare the predictions of both models on sparse and dense rows."""
     for rows in (X, X.tocsc(), sparse.coo_array(X), sparse.csr_matrix(X), D):
         np.testing.assert_array_equal(model.predict(rows), dense_model.predict(D))
     np.testing.assert_array_equal(model.apply(X), dense_model.apply(D))
@@ -148,7 +148,7 @@ def test_many_values_large_cells_and_threads_change_no_bit():
         np.testing.assert_array_equal(one.trees_.threshold, models[0].trees_.threshold)
 
 
-def test_edges_are_told_from_the_same_rows(monkeypatch):
+def test_bin_edges_come_from_the_same_rows(monkeypatch):
     monkeypatch.setattr(bins_module, "EDGE_ROWS", 500)
     X = table(2000, 6, 0.6)
     y = target(table(2000, 10, 0.5), BoostedTreesRegressor())
@@ -289,14 +289,14 @@ def test_what_sparse_rows_cannot_be_is_refused(container):
 def test_a_model_of_categories_takes_no_sparse_rows():
     D = np.arange(40.0).reshape(20, 2) % 3
     model = BoostedTreesClassifier(max_iter=2, categorical_features=[0]).fit(D, np.arange(20) % 2)
-    with pytest.raises(ValueError, match="fitted on features of categories"):
+    with pytest.raises(ValueError, match="fitted on categorical features"):
         model.predict(sparse.csr_array(D))
 
 
 @pytest.mark.parametrize(
     "model", [PACBayesTreeClassifier(), NaiveBayesClassifier(), CertifiedTreeClassifier()], ids=str
 )
-def test_others_say_who_takes_sparse_rows(model):
+def test_models_without_sparse_support_name_those_with_it(model):
     with pytest.raises(TypeError, match=r"Sparse data was passed for X.*BoostedTreesClassifier"):
         model.fit(sparse.csr_array(np.eye(8)), np.arange(8) % 2)
     assert not model.__sklearn_tags__().input_tags.sparse

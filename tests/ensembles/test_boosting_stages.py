@@ -1,4 +1,4 @@
-"""What boosted trees say after some of their rounds, where rows end, and what features matter."""
+"""Boosted trees after some of their rounds, leaves of rows, and importances."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_the_first_rounds_are_a_stage(model):
             ):
                 asked(X, n_iter=wrong)
         for wrong in (1.0, True, "all"):
-            with pytest.raises(TypeError, match="n_iter must be a whole number or None"):
+            with pytest.raises(TypeError, match="n_iter must be an integer or None"):
                 asked(X, n_iter=wrong)
 
 
@@ -90,7 +90,7 @@ def test_leaves_are_those_that_rows_reach(model):
 # -- importance ------------------------------------------------------------------------------------
 
 
-def test_importance_counts_cuts_and_sums_gains(model):
+def test_importance_counts_splits_and_sums_gains(model):
     cuts = np.zeros(4)
     for tree in model.trees_:
         for feature in tree.feature[tree.left >= 0]:
@@ -118,7 +118,7 @@ def test_importance_by_permutation_is_that_of_sklearn():
     assert unused.importance("permutation", np.ones((2, 2)), [0, 1]).tolist() == [0, 0]
 
 
-def test_importance_by_permutation_is_beside_offsets():
+def test_importance_by_permutation_takes_offsets():
     random = np.random.default_rng(0)
     rows, e = random.normal(size=(500, 2)), random.choice([0.1, 4.0], 500)
     y = random.poisson(e * np.exp(rows[:, 0]))
@@ -127,15 +127,15 @@ def test_importance_by_permutation_is_beside_offsets():
     assert found[0] > 10 * abs(found[1])
 
 
-def test_importance_refuses_what_does_not_go_together():
+def test_importance_refuses_arguments_of_other_kinds():
     model = BoostedTreesClassifier(**SHORT)
     with pytest.raises(NotFittedError):
         model.importance()
     model.fit(X, Y)
     for given, message in (
         (("weight",), "kind must be"),
-        (("permutation",), "takes X and y, got None"),
-        (("split", X), "take kind=\"permutation\", got 'split'"),
+        (("permutation",), "X and y must be given"),
+        (("split", X), 'must be None unless kind="permutation", got kind='),
     ):
         with pytest.raises(ValueError, match=message):
             model.importance(*given)

@@ -1,4 +1,4 @@
-"""Mean targets and frequencies of levels by which trees cut while they grow."""
+"""Target statistics of categories, on which trees split while they grow."""
 
 from itertools import product
 
@@ -24,7 +24,7 @@ TARGETS = ["two", "three", "numbers"]
 
 
 def effects(n=500, n_levels=60, *, target="two", missing=0.0, seed=0):
-    """Levels of effects of their own, of which some are rare, and numbers."""
+    """Make rows with categories that have effects, some of them rare, and numbers."""
     random = np.random.default_rng(seed)
     share = 1 / np.arange(1, n_levels + 1)
     level = random.choice(n_levels, n, p=share / share.sum())
@@ -55,7 +55,7 @@ def a_run(X, y, target="two", weight=None, **options):
 
 
 def seen_in(run):
-    """What the rows of a run see, (n_columns, n), where each bin has one value."""
+    """Return what the rows of a run see, (n_columns, n), if each bin has one value."""
     bins, columns = run.bins, []
     for j in range(bins.n_features - run.statistics.n_columns, bins.n_features):
         low, high = bins.bin_ranges(j)
@@ -65,7 +65,7 @@ def seen_in(run):
 
 
 def without(monkeypatch):
-    """Grow trees without statistics of levels."""
+    """Grow trees without category statistics."""
     monkeypatch.setattr(category_statistics, "MAX_SET_CATEGORIES", 10**9)
 
 
@@ -102,14 +102,14 @@ def test_statistics_are_those_of_the_reference(target, n, n_judging, weighted, s
 
 
 def expect_nearest(seen, of_level, place, n_training):
-    """Rows that judge lie in the bins of those that train: by the nearest number that these see."""
+    """Check that validation rows are in the bin of the nearest number that training rows see."""
     trained = np.unique(seen[:n_training][~np.isnan(seen[:n_training])])
     known = np.append(of_level, np.nan)[place[n_training:]]
     nearest = trained[np.searchsorted((trained[:-1] + trained[1:]) / 2, known)]
     np.testing.assert_array_equal(seen[n_training:], np.where(np.isnan(known), np.nan, nearest))
 
 
-def test_those_that_judge_have_no_part_in_what_rows_see():
+def test_validation_rows_have_no_part_in_statistics():
     X, y = effects(300)
     fold = Fold(np.arange(200), np.arange(200, 300))
     run = a_run(X, y)
@@ -127,7 +127,7 @@ def in_bins(seen, n_rows):
 
 
 @pytest.mark.parametrize("n_levels", [40, 400])
-def test_bins_are_those_of_a_column_of_what_rows_see(n_levels):
+def test_bins_of_statistics_are_those_of_a_column(n_levels):
     random = np.random.default_rng(n_levels)
     seen, n_rows = random.normal(size=(n_levels, 5)), random.integers(0, 9, (n_levels, 5))
     seen[-1] = np.nan
@@ -164,7 +164,7 @@ def test_a_row_does_not_see_its_own_target():
         assert moved[alone].max() > 2.0 / 300 or alone.sum() == 1
 
 
-def test_levels_differ_where_those_of_the_reference_do():
+def test_categories_have_a_signal_as_in_the_reference():
     random, told = np.random.default_rng(0), []
     for _ in range(1000):
         place = random.integers(0, 4, 12).astype(np.int32)
@@ -182,7 +182,7 @@ def test_levels_differ_where_those_of_the_reference_do():
     assert 0.1 < np.mean(told) < 0.9
 
 
-def test_few_levels_many_classes_and_chance_have_no_statistics():
+def test_few_categories_many_classes_and_chance_have_no_statistics():
     X, y = effects(400)
     assert a_run(X, y).many is not None
     few = X.copy()
@@ -198,7 +198,7 @@ def test_few_levels_many_classes_and_chance_have_no_statistics():
 
 
 def leaf_of(tree, row, many, means, p):
-    """Leaf of a row in a tree of p features that cuts by statistics as well."""
+    """Return the leaf of a row in a tree of p features that also splits on statistics."""
     levels = many.categories[0].tolist()
     level = levels.index(row[0]) if row[0] in levels else None
     lacking = (many.indices == len(levels)).any()
@@ -234,7 +234,7 @@ def test_sets_send_rows_where_statistics_do(target, missing):
         assert found.tolist() == known
 
 
-def test_every_cut_by_statistics_divides_the_levels():
+def test_every_split_on_statistics_divides_the_categories():
     X, y = effects()
     run = a_run(X, y).with_statistics()
     p = X.shape[1]
@@ -268,7 +268,7 @@ def test_weights_have_no_unit(target):
         expect_no_unit(lambda one: said(estimator(target).fit(X, y, one), X), weights)
 
 
-def test_levels_that_no_row_had_are_like_missing_ones():
+def test_unseen_categories_are_like_missing_values():
     X, y = effects()
     names = np.array([f"level {int(one)}" for one in X[:, 0]], dtype=object)
     rows = np.column_stack([names, X[:, 1:].astype(object)])
@@ -288,7 +288,7 @@ def test_a_warm_start_makes_the_rounds_of_one_fit(target, tmp_path):
         one.set_params(warm_start=True, max_iter=12).fit(X, y)
         np.testing.assert_array_equal(said(one, X), said(whole, X))
         np.testing.assert_array_equal(one.feature_importances_, whole.feature_importances_)
-        with pytest.raises(ValueError, match="max_iter=3 must be at least n_iter_=12"):
+        with pytest.raises(ValueError, match="max_iter must be at least n_iter_=12"):
             one.set_params(max_iter=3).fit(X, y)
 
 
@@ -301,7 +301,7 @@ def test_a_model_knows_its_own_features_alone(target):
     assert X.shape[1] in model.explain(X[:5]).contributions.shape
 
 
-def test_groups_and_slopes_hold():
+def test_interaction_and_monotonic_constraints_hold():
     X, y = effects(1500, target="numbers")
     groups, slopes = [[0, 2], [1], [3]], [0, 1, 0, 0]
     run = a_run(X, y, "numbers", interaction_cst=groups).with_statistics()
@@ -331,7 +331,7 @@ def test_statistics_serve_new_rows(monkeypatch):
     assert ours < 0.95 * fresh_loss(X, y, [0, 1, 2, 3])
 
 
-def test_levels_that_tell_nothing_cost_nothing(monkeypatch):
+def test_uninformative_categories_cost_nothing(monkeypatch):
     """Even where their means are taken, as if they differed."""
     losses = []
     monkeypatch.setattr(category_statistics, "_DEVIATIONS", -1e9)
@@ -346,7 +346,7 @@ def test_levels_that_tell_nothing_cost_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_new_rows_see_what_is_known_of_their_level(missing):
+def test_new_rows_see_the_statistics_of_their_category(missing):
     X, y = effects(missing=missing)
     run = a_run(X, y).with_statistics()
     statistics = run.statistics
@@ -363,7 +363,7 @@ def test_new_rows_see_what_is_known_of_their_level(missing):
 
 @pytest.mark.parametrize("target", ["two", "numbers"])
 @pytest.mark.parametrize("scoring", ["loss", None])
-def test_rows_that_judge_are_scored_as_the_model_predicts_them(target, scoring):
+def test_validation_rows_are_scored_as_the_model_predicts_them(target, scoring):
     X, y = effects(1200, target=target)
     fit, judge = slice(900), slice(900, None)
     model = estimator(target, early_stopping=True, n_iter_no_change=20, scoring=scoring)

@@ -36,7 +36,7 @@ def noisy(n=300, n_classes=2, seed=0):
 
 
 def uneven(n=600, seed=0):
-    """Numbers with little noise on one side and much on the other."""
+    """Make numbers with little noise for small values and much for large ones."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0, 2, size=(n, 2))
     return X, X[:, 1] + rng.normal(size=n) * np.where(X[:, 0] > 1, 1.0, 0.1)
@@ -66,7 +66,7 @@ def test_it_is_the_model_of_its_training_samples_and_a_hold_out_of_the_others(n_
     assert str(model.certificate_) in model.report()
 
 
-def test_the_learning_curve_chooses_how_many_rows_train():
+def test_the_learning_curve_chooses_the_training_size():
     X, y = load_breast_cancer(return_X_y=True)
     model = CertifiedBoostedTreesClassifier(**SHORT).fit(X, y)
     assert model.train_size_ in SHARES
@@ -79,7 +79,7 @@ def test_the_learning_curve_chooses_how_many_rows_train():
     assert coins.train_size_ <= SHARES[2]
 
 
-def test_the_size_that_was_chosen_deals_the_rows_as_if_it_had_been_given():
+def test_a_chosen_training_size_splits_rows_as_a_given_one_does():
     X, y = noisy(1000)
     chosen = CertifiedBoostedTreesClassifier(**SHORT).fit(X, y)
     given = CertifiedBoostedTreesClassifier(train_size=chosen.train_size_, **SHORT).fit(X, y)
@@ -128,14 +128,14 @@ def test_classes_that_no_training_sample_has_are_errors():
     held = model.predict_set(X[judge], 0.8)
     assert held.shape == (150, 3)
     assert not held[:, 2].any()
-    with pytest.raises(ValueError, match="classes that no training sample has"):
+    with pytest.raises(ValueError, match="classes that no training row has"):
         model.predict_set(X, 0.9)
     # A class that is known without the rows may be predicted, but no row has taught it.
     with pytest.raises(ValueError, match="y must hold classes among"):
         CertifiedBoostedTreesClassifier(**SHORT).fit(X, y, classes=["0"])
 
 
-def test_groups_are_dealt_whole_and_count_once():
+def test_groups_are_assigned_whole_and_count_once():
     X, y = noisy(300)
     groups = np.arange(300) // 5
     model = CertifiedBoostedTreesClassifier(train_size=0.5, **SHORT).fit(X, y, groups=groups)
@@ -145,9 +145,9 @@ def test_groups_are_dealt_whole_and_count_once():
     assert model.certificate_.n == 30
     assert model.certificate_.risk == pytest.approx(wrong.mean())
     for asked in (model.predict_set, model.predict_selective):
-        with pytest.raises(ValueError, match="rows of one group depend on each other"):
+        with pytest.raises(ValueError, match="rows of this fit came in groups"):
             asked(X, 0.8)
-    with pytest.raises(ValueError, match="these come in groups"):
+    with pytest.raises(ValueError, match="rows come in groups"):
         model.conditional_guarantees()
 
 
@@ -176,14 +176,14 @@ def test_files_keep_scores_and_classes_and_no_features(kept, grouped, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     if not kept:
         assert loaded.guarantees_ is None
-        with pytest.raises(ValueError, match="does not keep the rows of the fit"):
+        with pytest.raises(ValueError, match="file without its calibration rows"):
             loaded.predict_set(X)
     elif not grouped:
         assert str(loaded.conditional_guarantees()) == str(model.conditional_guarantees())
         np.testing.assert_array_equal(loaded.predict_set(X, 0.8), model.predict_set(X, 0.8))
 
 
-def test_samples_that_do_not_go_together_are_refused():
+def test_inconsistent_calibration_scores_are_refused():
     good = {"given": [0, 2], "n_given": 3, "score": [[0.1, 0.2]], "y": [0, 1]}
     assert CalibrationScores(**good).n_given == 3
     for name, value, message in (
@@ -191,7 +191,7 @@ def test_samples_that_do_not_go_together_are_refused():
         ("score", [[0.1]], "score"),
         ("score", [[0.1, np.nan]], "score must hold finite numbers"),
         ("y", [0, -1], "y"),
-        ("weight", [0.5, 0.0], "weight must lie in 0 .. 1"),
+        ("weight", [0.5, 0.0], "weight must hold numbers in"),
     ):
         with pytest.raises(ValueError, match=message):
             CalibrationScores(**{**good, name: value})
@@ -202,7 +202,7 @@ def test_one_class_and_few_rows():
     model = CertifiedBoostedTreesClassifier(**SHORT).fit(X, np.full(6, "only"))
     assert model.certificate_.risk == 0
     assert model.predict(X).tolist() == ["only"] * 6
-    with pytest.raises(ValueError, match="leaves none to grow"):
+    with pytest.raises(ValueError, match="leaves none to train"):
         CertifiedBoostedTreesClassifier(**SHORT).fit(X[:1], ["only"])
 
 
@@ -238,7 +238,7 @@ def test_the_certificate_of_numbers_is_on_the_truncated_error():
     off = np.minimum(np.abs(y_new - model.predict(X_new)), one.unit)
     assert of_new.risk == pytest.approx(off.mean())
     assert (of_new.n, of_new.unit, of_new.repeats) == (600, one.unit, None)
-    with pytest.raises(ValueError, match="takes both X and y, or neither"):
+    with pytest.raises(ValueError, match="X and y must be passed together"):
         model.certify(X_new)
     with pytest.raises(ValueError, match="600 of 1,200 rows that certify repeat other rows"):
         model.certify(np.vstack([X_new, X_new]), np.append(y_new, y_new))
@@ -282,7 +282,7 @@ def test_the_least_width_is_a_part_of_the_mean_error():
     assert (model._compute_scale(X) == model.least_scale_).any()
 
 
-def test_bands_keep_their_promise():
+def test_intervals_keep_their_guarantee():
     missed = 0
     for seed in range(DRAWS):
         X, y = uneven(160, seed)
@@ -300,7 +300,7 @@ def test_numbers_of_groups_have_no_bands():
     model = CertifiedBoostedTreesRegressor(**SHORT).fit(X, y, groups=np.arange(600) // 3)
     assert model.certificate_.grouped
     assert model.certificates_ == (model.certificate_,)
-    with pytest.raises(ValueError, match="rows of one group depend on each other"):
+    with pytest.raises(ValueError, match="rows of this fit came in groups"):
         model.predict_interval(X)
 
 

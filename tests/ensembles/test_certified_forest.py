@@ -1,4 +1,4 @@
-"""The forest with a certificate: what judges which tree, what is observed, and what users rely on."""
+"""The certified forest: which rows estimate the error of which tree, certificates, and the API."""
 
 import pickle
 from dataclasses import replace
@@ -88,8 +88,8 @@ def test_what_is_shown_of_an_ensemble_is_how_often_half_of_its_votes_are_wrong()
     ("change", "message"),
     [
         ({"method": "vote_tandem"}, "method must be one of ensemble_first_order"),
-        ({"judged": np.ones((4, 15))}, "judged must hold a row of booleans"),
-        ({"judged": np.ones((0, 15), dtype=bool)}, "judged must hold a row of booleans"),
+        ({"judged": np.ones((4, 15))}, "judged must be a boolean array"),
+        ({"judged": np.ones((0, 15), dtype=bool)}, "judged must be a boolean array"),
         ({"wrong": np.ones((4, 14))}, "wrong must hold numbers of shape"),
         ({"wrong": np.full((4, 15), 1.5)}, "wrong must lie in 0 .. 1"),
         ({"wrong": np.full((4, 15), np.nan)}, "wrong must lie in 0 .. 1"),
@@ -109,14 +109,14 @@ def test_what_is_no_ensemble_is_refused(change, message):
         certify_ensemble(**{"wrong": wrong, "judged": judged, "weight": weight, **change})
 
 
-def test_voters_that_no_row_judges_are_refused():
+def test_voters_without_out_of_sample_rows_are_refused():
     apart = np.eye(2, dtype=bool)
-    with pytest.raises(ValueError, match="every pair of voters must be judged"):
+    with pytest.raises(ValueError, match="at least one row for every pair of voters"):
         certify_ensemble(~apart, apart)
     alone = certify_ensemble(~apart, apart, method="ensemble_first_order")
     assert (alone.n, alone.observed) == (1, (0.0,))
     apart[1] = False
-    with pytest.raises(ValueError, match="every voter must be judged"):
+    with pytest.raises(ValueError, match="at least one row for every voter"):
         certify_ensemble(~apart, apart, method="ensemble_first_order")
 
 
@@ -129,7 +129,7 @@ def sampled(X, y, weight=None, size=0.4, **switches) -> SampledTrees:
     return model._grow_on_samples(training, size, np.random.RandomState(0))
 
 
-def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
+def test_a_tree_does_not_depend_on_its_out_of_sample_rows():
     X, y = noisy()
     before = sampled(X, y)
     for number in range(len(before.trees)):
@@ -149,7 +149,7 @@ def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_laws_vote_and_are_judged_as_a_walk_through_all_rows_says(n_classes):
+def test_posteriors_vote_and_err_as_a_loop_over_all_rows_finds(n_classes):
     X, y = noisy(60, n_classes)
     trees = sampled(X, y, max_depth=3)
     for posterior, nats in trees.iterate_posteriors():
@@ -274,11 +274,11 @@ def test_few_rows_are_certified_as_far_as_they_go():
         model = CertifiedForestClassifier(3, random_state=0, duplicates="genuine").fit(X[:n], y[:n])
         assert model.certificate_.bound > 0.9
         assert {one.n for one in model.certificates_} <= {1, 2, 3}
-    with pytest.raises(ValueError, match=r"two rows at least.*n_samples=1"):
+    with pytest.raises(ValueError, match=r"at least two rows.*n_samples=1"):
         CertifiedForestClassifier().fit(X[:1], y[:1])
 
 
-def test_pairs_that_no_row_judges_certify_nothing():
+def test_pairs_without_shared_rows_give_no_certificate():
     X, y = np.arange(10.0).reshape(-1, 1), np.arange(10) % 2
     model = CertifiedForestClassifier(8, max_samples=0.9, random_state=0, duplicates="genuine").fit(
         X, y
@@ -342,7 +342,7 @@ def test_new_rows_certify_and_known_ones_do_not():
     assert model.certify(delta=0.01) == model.certificate_.at(0.01)
     with pytest.raises(ValueError, match="also occur among those of the fit"):
         model.certify(X[300:], y[300:])
-    with pytest.raises(ValueError, match="both X and y"):
+    with pytest.raises(ValueError, match="X and y must be passed"):
         model.certify(X[400:])
 
 
@@ -376,7 +376,7 @@ def test_proximity_counts_shared_leaves():
 
 
 @pytest.mark.parametrize("max_samples", [0.3, "auto"])
-def test_importances_are_those_of_cuts_that_prunings_make(max_samples):
+def test_importances_are_those_of_splits_that_prunings_make(max_samples):
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, np.random.default_rng(0).normal(size=len(X))])
     made = []
@@ -417,5 +417,5 @@ def test_files_keep_importances_and_those_without_say_so(tmp_path):
     assert np.array_equal(again.feature_importances_, model.feature_importances_)
     del again.__dict__["_importances"]  # as of files of earlier builds
     assert not hasattr(again, "feature_importances_")
-    with pytest.raises(AttributeError, match="its file is of an earlier build"):
+    with pytest.raises(AttributeError, match="as an earlier version wrote its"):
         _ = again.feature_importances_

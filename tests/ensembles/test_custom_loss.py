@@ -1,4 +1,4 @@
-"""Losses that are written in Python: they lower what the core's own do, and are checked."""
+"""Losses that are written in Python: they equal those of the core, and are checked."""
 
 import pickle
 import warnings
@@ -103,7 +103,7 @@ def test_squared_error_in_python_is_that_of_the_core(parameters, beside):
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_counts_in_python_have_the_slopes_of_the_core(beside):
+def test_counts_in_python_have_the_gradients_of_the_core(beside):
     X, y, offset = rows()
     given = {"offset": offset} if beside else {}
     # What votes weigh by may differ: nobody knows whose likelihood a loss in Python is.
@@ -126,7 +126,7 @@ def test_the_start_is_the_best_constant(loss, weighted):
     random = np.random.default_rng(0)
     y, offset = random.gamma(2.0, size=101), 0.5 * random.normal(size=(1, 101))
     weight = random.random(101) if weighted else None
-    one = CustomLossAdapter(given=loss)
+    one = CustomLossAdapter(functions=loss)
     start = one.compute_start(y, weight, offset)
 
     def mean(constant):
@@ -173,7 +173,7 @@ def test_a_warm_start_is_one_longer_fit():
         model.set_params(loss=SQUARED, max_iter=30).fit(X, y)
 
 
-def test_levels_have_means_with_losses_in_python():
+def test_categories_have_means_with_losses_in_python():
     random = np.random.default_rng(0)
     level = random.integers(0, 100, 1500)
     X = pd.DataFrame({"a": pd.Categorical([f"l{one}" for one in level])})
@@ -215,7 +215,9 @@ def test_files_hold_the_link_and_no_code(loss, kind, tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert loaded.loss == CustomLoss(link=loss.link)
     for act in (lambda: loaded.fit(X, y), lambda: loaded.staged_loss(X, y)):
-        with pytest.raises(ValueError, match=r"loss must be a CustomLoss with functions.*no code"):
+        with pytest.raises(
+            ValueError, match=r"loss must be a CustomLoss with functions.*do not hold functions"
+        ):
             act()
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     save(loaded, tmp_path / "again")
@@ -228,17 +230,19 @@ def test_files_hold_the_link_and_no_code(loss, kind, tmp_path):
 
 def test_functions_and_links_are_checked():
     for functions in ((squared_slopes,), (None, squared), ("a", "b")):
-        with pytest.raises(TypeError, match="gradient_hessian and loss must be functions"):
+        with pytest.raises(TypeError, match="gradient_hessian and loss must be callables"):
             CustomLoss(*functions)
     with pytest.raises(ValueError, match='link must be "identity" or "log", got \'logit\''):
         CustomLoss(squared_slopes, squared, link="logit")
     X, y, _ = rows()
-    with pytest.raises(ValueError, match=r"quantile=0\.3 takes"):
+    with pytest.raises(
+        ValueError, match='quantile must be None unless loss="quantile", got quantile=0'
+    ):
         BoostedTreesRegressor(SQUARED, quantile=0.3).fit(X, y)
 
 
 def of(gradient=None, hessian=None, loss=None):
-    """A squared error of which something is otherwise."""
+    """Make a squared-error loss with some of its functions replaced."""
 
     def slopes(y, score):
         first, second = squared_slopes(y, score)
@@ -262,13 +266,17 @@ def of(gradient=None, hessian=None, loss=None):
         (of(lambda y, _: y[:-1]), ValueError, r"must have shape \(300,\) and hold numbers"),
         (of(lambda y, _: np.full(len(y), np.nan)), ValueError, "must hold finite numbers, got nan"),
         (of(lambda y, _: y.astype(str)), ValueError, "hold numbers, got .* of <U"),
-        (of(hessian=lambda y, _: -np.ones(len(y))), ValueError, "must not be negative, got -1"),
+        (of(hessian=lambda y, _: -np.ones(len(y))), ValueError, "must be >= 0, got -1"),
         (of(loss=lambda *_: 0.0), ValueError, r"loss must have shape \(300,\)"),
-        (CustomLoss(lambda y, s: s - y, squared), TypeError, "must return two arrays, got ndarray"),
-        (CustomLoss(), ValueError, "has none, as files hold no code"),
+        (
+            CustomLoss(lambda y, s: s - y, squared),
+            TypeError,
+            "must return a pair of arrays, got ndarray",
+        ),
+        (CustomLoss(), ValueError, "model files do not hold functions"),
     ],
 )
-def test_a_loss_that_is_none_is_refused_and_leaves_no_trace(loss, error, message):
+def test_an_invalid_loss_is_refused_and_leaves_no_trace(loss, error, message):
     X, y, _ = rows()
     model = BoostedTreesRegressor(**SHORT).fit(X, y)
     said = model.predict(X)
@@ -277,7 +285,7 @@ def test_a_loss_that_is_none_is_refused_and_leaves_no_trace(loss, error, message
     np.testing.assert_array_equal(model.predict(X), said)
 
 
-def test_what_functions_are_given_cannot_be_written_to():
+def test_arguments_of_functions_are_read_only():
     X, y, _ = rows()
 
     def writes(given, score):

@@ -1,4 +1,4 @@
-"""Scores of boosting after each round, and fits that stop when these gain nothing any more."""
+"""Scores of boosting after each round, early stopping, and callbacks."""
 
 import pickle
 from dataclasses import replace
@@ -60,7 +60,7 @@ def numbers(n=400, seed=0):
 
 
 def parts_of(model, X, y, sample_weight=None):
-    """The rows that a fit trains on, and those that it holds out."""
+    """Return the training rows of a fit, and those that it holds out."""
     training = model._prepare_training(X, y, sample_weight)
     seed = int(np.random.RandomState(model.random_state).randint(2**31 - 1))
     return training.hold_out_rows(model.validation_fraction, np.random.RandomState(seed))
@@ -209,7 +209,7 @@ def test_an_evaluation_set_is_what_held_out_rows_are(fraction):
         certify(by_hand, judges.X, judges.y)
 
 
-def test_training_rows_may_judge():
+def test_training_rows_may_be_the_validation_set():
     X, y = noisy()
     model = BoostedTreesClassifier(**STOPS, validation_fraction=None).fit(X, y)
     assert not hasattr(model, "validation_score_")
@@ -287,7 +287,7 @@ def test_a_row_is_held_out_as_a_whole_and_its_weight_has_no_unit(scoring):
 
 
 @pytest.mark.parametrize("scoring", ["loss", "accuracy"])
-def test_weights_of_rows_that_judge_alone_are_copies(scoring):
+def test_weights_of_validation_rows_are_copies(scoring):
     X, y = noisy(200)
     weight = np.random.default_rng(0).integers(0, 4, 200).astype(float)
     copies = np.repeat(np.arange(200), weight.astype(int))
@@ -358,7 +358,7 @@ def test_a_warm_start_goes_on_as_one_longer_fit():
 
 
 @pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
-def test_the_best_fit_is_judged_as_a_whole(kind):
+def test_the_best_quality_is_scored_as_a_whole(kind):
     X, y = noisy() if kind is BoostedTreesClassifier else numbers()
     model = kind(**{**STOPS, "max_iter": 30, "quality": "best"}).fit(X, y)
     trains, judges = parts_of(clone(model), X, y)
@@ -408,7 +408,7 @@ def class_names(y):
     "scoring",
     ["roc_auc", "accuracy", None, make_scorer(accuracy_score), lambda m, X, y: m.score(X, y)],
 )
-def test_scorers_are_asked_as_scikit_learn_asks_them(scoring):
+def test_scorers_are_called_as_in_scikit_learn(scoring):
     X, y = noisy()
     y, X_val, y_val = class_names(y), *noisy(seed=1)
     model = BoostedTreesClassifier(scoring=scoring, max_iter=8, random_state=0)
@@ -437,7 +437,7 @@ def test_a_scorer_of_numbers_stops_the_fit():
     np.testing.assert_array_equal(loss.predict(X), error.predict(X))
 
 
-def test_a_scorer_looks_at_some_training_rows(monkeypatch):
+def test_a_scorer_gets_some_training_rows(monkeypatch):
     X, y = noisy(n_classes=3)
     seen = []
 
@@ -462,11 +462,11 @@ def test_a_scorer_looks_at_some_training_rows(monkeypatch):
         (lambda *_: np.nan, ValueError, "scoring must return a finite number, got nan"),
         (lambda *_: np.float32(np.inf), ValueError, "a finite number, got inf"),
         (lambda *_: -np.inf, ValueError, "a finite number, got -inf"),
-        (lambda m, X, y: m.score(X[::2], y[::2]), ValueError, "all rows that it is given"),
+        (lambda m, X, y: m.score(X[::2], y[::2]), ValueError, "exactly the rows that it gets"),
         (lambda *_: 1 / 0, ZeroDivisionError, "zero"),
     ],
 )
-def test_a_scorer_that_does_not_work_is_an_error(scoring, error, message):
+def test_an_invalid_scorer_is_refused(scoring, error, message):
     X, y = noisy(60)
     model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X, y)
     said, state = model.predict_proba(X), dict(model.__dict__)
@@ -484,7 +484,7 @@ def test_a_callback_says_yes_or_no_or_nothing(said):
     X, y = noisy(60)
     model = BoostedTreesClassifier(max_iter=3, random_state=0)
     with pytest.raises(
-        TypeError, match="callbacks must return True to end the fit, or False or None"
+        TypeError, match="callbacks must return True to stop the fit, or False or None"
     ):
         model.fit(X, y, callbacks=[lambda _: said])
     assert not hasattr(model, "trees_")
@@ -569,7 +569,7 @@ def test_categories_and_names_of_columns_are_those_of_the_fit():
         model.fit(table[:300], y[:300], X_val=X_val.rename(columns={"a": "f"}), y_val=y_val)
 
 
-def test_what_chose_the_rounds_is_written_down(tmp_path):
+def test_parameters_of_early_stopping_are_in_the_file(tmp_path):
     X, y = noisy()
     model = BoostedTreesClassifier(**STOPS, scoring="accuracy").fit(X, y)
     save(model, tmp_path / "model.certree")
@@ -641,12 +641,12 @@ def test_quick_fits_of_a_certified_one_have_rounds_enough_and_no_more(monkeypatc
         ({"validation_fraction": 1.0}, "The 'validation_fraction' parameter"),
         ({"validation_fraction": 0}, "The 'validation_fraction' parameter"),
         ({"validation_fraction": 40}, "the resulting train set will be empty"),
-        ({"validation_fraction": 1}, "greater or equal to the number of classes = 2"),
-        ({"validation_fraction": 0.02}, "greater or equal to the number of classes = 2"),
-        ({"validation_fraction": 39}, "greater or equal to the number of classes = 2"),
+        ({"validation_fraction": 1}, "each set needs at least 2, one for each class"),
+        ({"validation_fraction": 0.02}, "each set needs at least 2, one for each class"),
+        ({"validation_fraction": 39}, "each set needs at least 2, one for each class"),
     ],
 )
-def test_what_makes_no_sense_is_refused(parameters, message):
+def test_invalid_parameters_are_refused(parameters, message):
     X, y = noisy(40)
     with pytest.raises(ValueError, match=message):
         BoostedTreesClassifier(**{**STOPS, **parameters}).fit(X, y)
@@ -675,7 +675,7 @@ def test_bad_evaluation_sets_are_refused():
     for judges, message in (
         ({"X_val": X}, "y_val is None"),
         ({"y_val": y}, "X_val is None"),
-        ({"sample_weight_val": np.ones(40)}, "sample_weight_val takes X_val"),
+        ({"sample_weight_val": np.ones(40)}, "sample_weight_val requires X_val"),
         ({"X_val": X[:, 1:], "y_val": y}, "X has 4 features, but BoostedTreesClassifier"),
         ({"X_val": X, "y_val": y + 1}, "y_val must hold classes among"),
         ({"X_val": X[1:], "y_val": y}, "inconsistent numbers of samples"),

@@ -250,7 +250,7 @@ def test_numbers_of_no_likelihood_are_refused(loss, least, tmp_path, left_nothin
     y = rows["y"].to_numpy().copy()
     y[-1] = least
     file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
-    with pytest.raises(ValueError, match=f'loss="{loss}" takes y >'):
+    with pytest.raises(ValueError, match=f'y must be >.* with loss="{loss}"'):
         model_of("numbers", loss=loss).fit(file, "y")
 
 
@@ -469,7 +469,7 @@ def test_early_stopping_is_chosen_by_the_number_of_rows(monkeypatch):
     ("how", "message"),
     [
         ({"validation_fraction": N}, "the resulting train set will be empty"),
-        ({"validation_fraction": N - 1}, "leaves 1499 to judge and 1 to train"),
+        ({"validation_fraction": N - 1}, "gives 1499 validation and 1 training rows"),
     ],
 )
 def test_rows_that_cannot_be_held_out_are_refused(how, message, tmp_path, left_nothing):

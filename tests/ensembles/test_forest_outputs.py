@@ -48,7 +48,7 @@ def told(model, X):
 # -- what a fit is -----------------------------------------------------------------------------------
 
 
-def test_one_forest_tells_all_numbers():
+def test_one_forest_predicts_all_numbers():
     X, y, _ = table(1200)
     model = TreeForestRegressor(random_state=0).fit(X[:800], y[:800])
     assert model.n_outputs_ == 3
@@ -62,7 +62,7 @@ def test_one_forest_tells_all_numbers():
     assert model.score(X[800:], y[800:]) > apart.score(X[800:], y[800:]) - 0.1
 
 
-def test_one_forest_tells_all_columns_of_classes():
+def test_one_forest_predicts_all_columns_of_classes():
     X, _, labels = table(1200)
     model = TreeForestClassifier(random_state=0).fit(X[:800], labels[:800])
     assert model.n_outputs_ == 3
@@ -92,7 +92,7 @@ def test_one_forest_tells_all_columns_of_classes():
         assert mine < theirs + 0.05
 
 
-def test_flags_are_judged_as_scikit_learn_does():
+def test_flags_are_scored_as_in_scikit_learn():
     X, y, _ = table()
     flags = (y > 0).astype(int)
     model = TreeForestClassifier(**SHORT).fit(X, flags)
@@ -197,7 +197,7 @@ def test_units_of_numbers_do_not_matter():
     np.testing.assert_allclose(mine.feature_importances_, other.feature_importances_)
 
 
-def test_targets_that_never_vary_are_told_exactly():
+def test_constant_targets_are_predicted_exactly():
     X, y, labels = table()
     y[:, 1] = 7.0
     np.testing.assert_array_equal(TreeForestRegressor(**SHORT).fit(X, y).predict(X)[:, 1], 7.0)
@@ -209,7 +209,7 @@ def test_targets_that_never_vary_are_told_exactly():
     assert (model.predict(X)[:, 2] == "same").all()
 
 
-def test_words_may_stand_beside_numbers():
+def test_columns_of_strings_and_of_numbers_mix():
     X, y, labels = table()
     frame = pd.DataFrame({"word": labels[:, 0], "number": (y[:, 1] > 0).astype(int)})
     model = TreeForestClassifier(**SHORT).fit(X, frame)
@@ -219,7 +219,7 @@ def test_words_may_stand_beside_numbers():
     assert model.score(X, frame) == (said == frame.to_numpy()).all(axis=1).mean()
 
 
-def test_balanced_classes_weigh_by_the_product_of_their_factors():
+def test_balanced_weights_are_products_of_the_factors_of_all_targets():
     X, _, labels = table()
     model = TreeForestClassifier(**SHORT)
     weighed = clone(model).fit(X, labels, compute_sample_weight("balanced", labels))
@@ -237,7 +237,7 @@ def test_balanced_classes_weigh_by_the_product_of_their_factors():
 
 @pytest.mark.parametrize("leaves", LEAVES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_what_is_told_out_of_bags_is_what_the_twin_tells(leaves, weighted):
+def test_out_of_bag_predictions_are_those_of_the_loop_twin(leaves, weighted):
     X, y, labels = table(40)
     weight = np.random.default_rng(1).random(40) + 0.5 if weighted else None
     how = {"n_estimators": 6, "leaves": leaves, "oob_score": True, "random_state": 0}
@@ -273,7 +273,7 @@ def test_what_is_told_out_of_bags_is_what_the_twin_tells(leaves, weighted):
             np.testing.assert_allclose(found, raised / raised.sum(axis=1, keepdims=True), atol=1e-9)
 
 
-def test_probabilities_out_of_bags_have_the_shape_that_scikit_learn_gives_them():
+def test_out_of_bag_probabilities_have_the_shape_of_scikit_learn():
     X, _, labels = table(60)
     words = (labels[:, [0, 2]] == labels[0, [0, 2]]).astype(int)
     how = {"n_estimators": 4, "oob_score": True, "random_state": 0}
@@ -292,7 +292,7 @@ def test_probabilities_out_of_bags_have_the_shape_that_scikit_learn_gives_them()
     np.testing.assert_allclose(known.sum(axis=1), 1)
 
 
-def test_scores_out_of_bags_are_those_of_all_targets():
+def test_out_of_bag_scores_are_those_of_all_targets():
     X, y, labels = table(1000)
     numbers = TreeForestRegressor(random_state=0, oob_score=True).fit(X, y)
     assert numbers.oob_score_ == pytest.approx(r2_score(y, numbers.oob_prediction_))
@@ -385,7 +385,7 @@ def test_exports_of_several_columns_of_classes_are_refused():
         model.to_sql("t")
 
 
-def test_explanations_sum_to_what_is_told_of_all_targets():
+def test_explanations_sum_to_the_predictions_of_all_targets():
     X, y, labels = table()
     numbers = TreeForestRegressor(**SHORT).fit(X, y)
     explained = numbers.explain(X[:5])
@@ -468,7 +468,7 @@ def test_what_asks_about_one_target_refuses_models_of_several(tmp_path):
         (plot_ranking, classes, labels[:, 0], "Classifier"),
         (lambda model, X, _: plot_tree(model, number=0, X=X), classes, labels, "Classifier"),
     ):
-        with pytest.raises(ValueError, match=f"takes a model of one target.*MultiOutput{kind}"):
+        with pytest.raises(ValueError, match=f"needs a model with one target.*MultiOutput{kind}"):
             ask(model, X, target)
     for model in (numbers, classes):
         assert "n_outputs_" in dir(model)
@@ -478,7 +478,7 @@ def test_what_asks_about_one_target_refuses_models_of_several(tmp_path):
 # -- where they stand ------------------------------------------------------------------------------
 
 
-def test_lanes_stand_where_their_targets_do():
+def test_outputs_are_in_the_order_of_their_targets():
     lanes, order = OutputGroups.for_classes([2, 3, 1, 4]), np.array([3, 1, 0, 2])
     assert lanes.sizes == (1, 3, 1, 4)
     assert lanes.n_outputs == 9

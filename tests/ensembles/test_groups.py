@@ -52,12 +52,12 @@ def rows_for(model):
 
 
 def told(model, X):
-    """What a fit says of rows."""
+    """Return the predictions of a fit."""
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 
 def told_out_of_bag(model):
-    """What a fit says of each row out of bags."""
+    """Return the out-of-bag predictions of a fit."""
     classes = hasattr(model, "predict_proba")
     return model.oob_decision_function_ if classes else model.oob_prediction_
 
@@ -176,7 +176,7 @@ def test_the_core_draws_the_groups_that_the_reference_draws(subsample, runs):
 
 
 @pytest.mark.parametrize("model", FORESTS, ids=str)
-def test_rows_out_of_a_bag_share_no_group_with_it(model):
+def test_out_of_bag_rows_share_no_group_with_the_bag(model):
     X, y, weight, groups = rows_for(model)
     training = clone(model)._prepare_training(X, y, weight, groups=groups)
     rows = ForestSamples.from_training(training)
@@ -196,7 +196,7 @@ def test_rows_out_of_a_bag_share_no_group_with_it(model):
         np.testing.assert_array_equal(found, drawn == 0)
 
 
-def test_scores_out_of_bags_are_those_of_new_groups():
+def test_out_of_bag_scores_are_those_of_new_groups():
     X, y, _, groups = grouped(classes=True)
     X_new, y_new, _, _ = grouped(classes=True, seed=1)
     model = TreeForestClassifier(100, oob_score=True, leaves="plain", random_state=0)
@@ -205,7 +205,7 @@ def test_scores_out_of_bags_are_those_of_new_groups():
     assert whole.oob_score_ == pytest.approx(whole.score(X_new, y_new), abs=0.1)
 
 
-def test_importances_out_of_bags_take_the_groups_of_the_fit():
+def test_out_of_bag_importances_take_the_groups_of_the_fit():
     X, y, weight, groups = grouped(classes=True)
     model = TreeForestClassifier(**OF_FOREST).fit(X, y, weight, groups=groups)
     found = model.out_of_bag_importances(X, y, weight, groups=groups)
@@ -213,9 +213,7 @@ def test_importances_out_of_bags_take_the_groups_of_the_fit():
     turned = model.out_of_bag_importances(X[order], y[order], weight[order], groups=-groups[order])
     np.testing.assert_array_equal(found, turned)
     for others in (None, np.arange(len(y))):
-        with pytest.raises(
-            ValueError, match="sample_weight and groups must be the rows of the fit"
-        ):
+        with pytest.raises(ValueError, match="sample_weight and groups must be those of the fit"):
             model.out_of_bag_importances(X, y, weight, groups=others)
 
 
@@ -228,10 +226,12 @@ def test_a_warm_start_goes_on_with_the_same_groups():
 
 
 @pytest.mark.parametrize("model", [BOOSTED[0], FORESTS[0]], ids=str)
-def test_rows_elsewhere_take_no_groups(model, tmp_path):
+def test_out_of_core_fits_take_no_groups(model, tmp_path):
     X, y, _, groups = rows_for(model)
     file = tmp_path / "rows.csv"
     rows = np.column_stack([X, y])
     np.savetxt(file, rows, delimiter=",", header="a,b,c,y", comments="")
-    with pytest.raises(ValueError, match="groups takes rows in memory"):
+    with pytest.raises(
+        ValueError, match=r"groups (must be None for out-of-core|takes rows in memory)"
+    ):
         clone(model).fit(file, "y", groups=groups)

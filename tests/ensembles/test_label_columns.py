@@ -84,7 +84,7 @@ def test_the_loss_is_the_sum_of_the_log_losses(lanes, n, seed, far):
         np.testing.assert_allclose(np.concatenate(found), twin, rtol=1e-9, atol=1e-12)
 
 
-def test_slopes_are_those_of_the_loss():
+def test_gradients_are_those_of_the_loss():
     random = np.random.default_rng(0)
     lanes, y = [1, 3], np.array([random.integers(0, k, 20) for k in (2, 3)])
     scores, step = random.normal(size=(4, 20)), 1e-5
@@ -123,7 +123,7 @@ def test_a_first_step_is_that_of_the_literal_twin():
 # -- what a fit is ---------------------------------------------------------------------------------
 
 
-def test_one_fit_tells_all_columns():
+def test_one_fit_predicts_all_columns():
     X, labels = table(1200)
     model = classifier(max_iter=80).fit(X[:800], labels[:800])
     assert model.n_outputs_ == 3
@@ -159,7 +159,7 @@ def test_one_fit_tells_all_columns():
     assert model.staged_loss(new, truth)[-1] == pytest.approx(sum(of_each))
 
 
-def test_it_is_no_worse_than_a_model_for_each_where_columns_share_what_they_are_made_of():
+def test_one_model_is_no_worse_than_several_if_columns_are_related():
     losses = []
     for seed in range(4):
         X, labels = table(2400, seed)
@@ -176,7 +176,7 @@ def test_it_is_no_worse_than_a_model_for_each_where_columns_share_what_they_are_
     assert mine < theirs + 0.012
 
 
-def test_stages_end_with_what_is_told():
+def test_stages_end_with_the_prediction():
     X, labels = table()
     model = classifier().fit(X, labels)
     asks = {
@@ -280,7 +280,7 @@ def test_rows_may_be_in_any_order_and_weights_have_no_unit(n):
     )
 
 
-def test_columns_that_never_vary_are_told_exactly():
+def test_constant_columns_are_predicted_exactly():
     X, labels = table()
     labels[:, 2] = "same"
     model = classifier(early_stopping=True).fit(X, labels)
@@ -401,7 +401,7 @@ def test_files_and_pickles_hold_them(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["start", "trees.value", "classes.1"])
-def test_files_that_do_not_go_together_are_refused(name, tmp_path):
+def test_inconsistent_files_are_refused(name, tmp_path):
     X, labels = table()
     place = tmp_path / "model.certree"
     save(classifier().fit(X, labels), place)
@@ -413,7 +413,7 @@ def test_files_that_do_not_go_together_are_refused(name, tmp_path):
         expect_refusal(place)
 
 
-def test_headers_that_do_not_go_together_are_refused(tmp_path):
+def test_inconsistent_headers_are_refused(tmp_path):
     X, labels = table()
     place = tmp_path / "model.certree"
     for header in ({"n_outputs": 2}, {"n_outputs": 4}, {"n_outputs": 1}, {"classes.2.dtype": "V4"}):
@@ -439,7 +439,7 @@ def test_sparse_rows_and_categories_are_taken():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
-def test_features_of_many_levels_are_cut_by_means_of_all_columns(n_classes):
+def test_features_of_many_categories_are_split_by_means_of_all_columns(n_classes):
     random = np.random.default_rng(0)
     level, effect = random.integers(0, 60, 1500), random.normal(size=(60, 2))
     first = effect[level, 0] + 0.3 * random.normal(size=1500) > 0
@@ -520,7 +520,9 @@ def test_what_takes_one_target_says_so(tmp_path):
     with pytest.raises(ValueError, match=f"an export {refused}"):
         model.to_sql("t")
     for ask in (certify, lambda *rows: report(*rows, tmp_path / "page.html")):
-        with pytest.raises(ValueError, match=r"takes a model of one target.*MultiOutputClassifier"):
+        with pytest.raises(
+            ValueError, match=r"needs a model with one target.*MultiOutputClassifier"
+        ):
             ask(model, X, labels)
     for other in (CertifiedBoostedTreesClassifier(), AdaBoostTreeClassifier()):
         takers = "PACBayesTreeClassifier, .*, TreeForestClassifier and BoostedTreesClassifier take"
@@ -538,7 +540,9 @@ def test_rows_of_dask_are_fitted_and_predicted():
     model = classifier().fit(X, flags)
     same = classifier().fit(rows, dask.from_array(flags, chunks=(40, 3)))
     np.testing.assert_array_equal(same.decision_function(X), model.decision_function(X))
-    with pytest.raises(ValueError, match=r"a collection of probabilities takes one target"):
+    with pytest.raises(
+        ValueError, match=r"probabilities of a Dask collection need a model of one target"
+    ):
         model.predict_proba(rows)
     np.testing.assert_array_equal(model.predict(rows).compute(), model.predict(X))
     np.testing.assert_array_equal(
@@ -558,7 +562,7 @@ def test_rows_of_dask_are_fitted_and_predicted():
         (lambda y: np.random.default_rng(0).random((len(y), 2)), "Unknown label type: continuous"),
     ],
 )
-def test_targets_that_are_none_are_refused_in_scikit_learns_words(spoil, message):
+def test_invalid_targets_are_refused_in_scikit_learns_words(spoil, message):
     X, labels = table()
     model = classifier()
     with pytest.raises((ValueError, TypeError), match=message):
@@ -589,7 +593,7 @@ def test_class_weights_of_one_column_are_in_no_list():
                 model.set_params(class_weight=factors).fit(X, labels[:, 0])
 
 
-def test_asks_about_rows_take_all_columns():
+def test_methods_about_rows_take_all_columns():
     X, labels = table()
     model = classifier().fit(X, labels)
     with pytest.raises(ValueError, match=r"y must have shape \(300, 3\), got \(300, 2\)"):

@@ -1,4 +1,4 @@
-"""The line from which boosting of few numbers starts, as trees."""
+"""The ridge regression from which boosting of few rows starts, as trees."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def a_run(X, y, weight=None, **options):
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
-def test_the_line_is_that_of_the_reference(n, p, missing, weighted, seed):
+def test_ridge_terms_are_those_of_the_reference(n, p, missing, weighted, seed):
     X, y = mixed(n, seed, p=max(p, 3), missing=missing)
     weight = np.random.default_rng(seed).uniform(0.1, 3.0, n) if weighted else None
     run = a_run(X[:, :p], y, weight)
@@ -52,7 +52,7 @@ def test_the_line_is_that_of_the_reference(n, p, missing, weighted, seed):
     )
 
 
-def test_the_line_does_not_depend_on_the_order_of_rows():
+def test_ridge_terms_do_not_depend_on_the_order_of_rows():
     X, y = mixed(200, 0)
     order = np.random.default_rng(1).permutation(200)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, 200)
@@ -75,7 +75,7 @@ def test_the_penalty_grows_with_noise():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_trees_say_half_of_the_line_where_steps_suffice(weighted):
+def test_trees_follow_half_of_the_regression_with_enough_leaves(weighted):
     X, y = mixed(200, 0)
     weight = np.random.default_rng(1).uniform(0.1, 3.0, 200) if weighted else None
     run = a_run(X, y, weight)
@@ -114,7 +114,7 @@ def test_trees_keep_the_limits_of_the_grower():
     assert {int(tree.feature[0]) for tree in trees} >= {0, 1, 2}
 
 
-def test_a_target_of_one_value_has_no_line():
+def test_a_constant_target_has_no_initial_trees():
     X, _ = mixed(50, 0)
     trees, rows = grow_linear_start(a_run(X, np.full(50, 0.1)), 64)
     assert len(trees) == len(rows) == 0
@@ -144,7 +144,7 @@ def linear(n=120, p=3, seed=0):
     return X, X @ np.arange(1.0, p + 1) + random.normal(size=n)
 
 
-def test_few_rows_of_numbers_start_from_a_line():
+def test_few_rows_of_numbers_start_from_a_regression():
     X, y = linear()
     model = BoostedTreesRegressor(**FEW).fit(X, y)
     assert len(model.trees_) == 3 + 3
@@ -162,7 +162,7 @@ def test_few_rows_of_numbers_start_from_a_line():
 
 
 @pytest.mark.parametrize("quality", ["fast", "default", "best"])
-def test_a_line_gains_on_targets_that_have_one(quality, monkeypatch):
+def test_the_linear_start_helps_with_linear_targets(quality, monkeypatch):
     X_new, y_new = linear(2000, seed=1)
 
     def error():
@@ -176,7 +176,7 @@ def test_a_line_gains_on_targets_that_have_one(quality, monkeypatch):
     assert found < 0.9 * error()
 
 
-def test_stages_and_importances_count_the_line():
+def test_stages_and_importances_count_the_linear_start():
     X, y = linear()
     model = BoostedTreesRegressor(**FEW).fit(X, y, X_val=X, y_val=y)
     stages = [*model.staged_predict(X)]
@@ -198,7 +198,7 @@ def test_stages_and_importances_count_the_line():
     np.testing.assert_allclose(why.prediction[:, 0], model.predict(X))
 
 
-def test_a_warm_start_goes_on_behind_the_line(tmp_path):
+def test_a_warm_start_continues_after_the_linear_start(tmp_path):
     X, y = linear()
     whole = BoostedTreesRegressor(max_iter=9, random_state=0).fit(X, y)
     model = BoostedTreesRegressor(warm_start=True, **FEW).fit(X, y)
@@ -217,8 +217,8 @@ def test_a_file_says_which_trees_are_no_rounds(tmp_path):
     path = tmp_path / "model.certree"
     save(BoostedTreesRegressor(**FEW).fit(X, y), path)
     for first, message in (
-        (2, "expected 2, and 1 for each of 3 rounds trees, got 6"),
-        (-1, "n_first_trees must be an integer in 0"),
+        (2, "3 rounds must have 5 trees, got 6"),
+        (-1, "an integer in 0 .* as n_first_trees"),
     ):
         rewrite(path, n_first_trees=first)
         with pytest.raises(ValueError, match=message):

@@ -62,7 +62,7 @@ def test_one_fit_predicts_all_numbers(loss):
     np.testing.assert_array_equal(last, said)
 
 
-def test_it_is_no_worse_than_a_model_for_each_where_numbers_share_what_they_are_made_of():
+def test_one_model_is_no_worse_than_several_if_numbers_are_related():
     X, y = table(2400)
     mine = regressor(max_iter=150).fit(X[:1200], y[:1200])
     theirs = MultiOutputRegressor(regressor(max_iter=150)).fit(X[:1200], y[:1200])
@@ -108,7 +108,7 @@ def test_rows_may_be_in_any_order_and_weights_have_no_unit(n):
     expect_no_unit(lambda one: regressor().fit(X, y, one).predict(X), weight)
 
 
-def test_a_number_that_never_varies_is_told_exactly():
+def test_a_constant_number_is_predicted_exactly():
     X, y = table()
     y[:, 1] = 7.0
     model = regressor().fit(X, y)
@@ -138,7 +138,7 @@ def test_the_order_of_outputs_is_that_of_their_targets():
     assert turned.order == known.order
 
 
-def test_a_line_is_followed_by_all_numbers():
+def test_the_linear_start_follows_all_numbers():
     X, _ = table(400)
     y = np.nan_to_num(X) @ np.array([[1.0, 0.0, 3.0], [0.0, 2.0, -1.0], [0, 0, 0], [0, 0, 0]])
     model = regressor(max_iter=1).fit(X, y)
@@ -284,7 +284,7 @@ def test_exports_of_quantiles_sort_or_refuse():
     for export in (lambda: model.to_sql("t"), model.to_sklearn):
         with pytest.raises(ValueError, match=r"quantile must be a single number .*use to_onnx"):
             export()
-    with pytest.raises(ValueError, match="score is that of one prediction"):
+    with pytest.raises(ValueError, match="score is not defined for a model of several quantiles"):
         model.score(X, y[:, 0])
     checked = check_export(model, X, exports=FLOAT64_EXPORTS)
     assert checked.all_agree, checked
@@ -316,9 +316,13 @@ def test_what_takes_one_number_says_so():
     X, y = table(60)
     slopes = CustomLoss(lambda y, s: (s - y, np.ones_like(y)), lambda y, s: (s - y) ** 2 / 2)
     for model, target, message in (
-        (regressor(monotonic_cst=[1, 0, 0, 0]), y, "monotonic_cst takes one number"),
-        (regressor(loss=slopes), y, r"loss=CustomLoss\(...\) takes one number"),
-        (regressor(loss="quantile", quantile=QUANTILES), y, r"quantile=\[...\] takes one number"),
+        (regressor(monotonic_cst=[1, 0, 0, 0]), y, "monotonic_cst requires one output"),
+        (regressor(loss=slopes), y, r"loss=CustomLoss\(...\) requires one output"),
+        (
+            regressor(loss="quantile", quantile=QUANTILES),
+            y,
+            r"quantile=\[...\] requires one output",
+        ),
         (CertifiedBoostedTreesRegressor(), y, "CertifiedBoostedTreesRegressor predicts one output"),
         (CertifiedTreeRegressor(), y, "CertifiedTreeRegressor predicts one output"),
     ):

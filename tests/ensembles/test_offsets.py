@@ -1,4 +1,4 @@
-"""Offsets: what scores start from before the first tree, in fits and in predictions."""
+"""Offsets: known scores from which boosting starts, in fits and in predictions."""
 
 import pickle
 from functools import partial
@@ -78,7 +78,7 @@ def scores_of(model, X, offset=None):
     [SquaredLoss(), QuantileLoss(quantile=0.3), PoissonLoss(), GammaLoss(), TweedieLoss(power=1.3)],
     ids=lambda loss: loss.name,
 )
-def test_the_start_is_the_best_constant_beside_offsets(loss, weighted):
+def test_the_start_is_the_best_constant_with_offsets(loss, weighted):
     random = np.random.default_rng(0)
     y, offset = random.gamma(2.0, size=51), random.normal(size=(1, 51))
     weight = random.random(51) if weighted else None
@@ -177,7 +177,7 @@ def test_exposures_weigh_rates(loss):
 
 
 @pytest.mark.parametrize("kind", ["poisson", "gamma"])
-def test_a_fit_beside_the_log_of_exposures_is_one_to_rates(kind):
+def test_a_fit_with_the_log_of_exposures_is_one_to_rates(kind):
     X, y, _ = rows_of(kind)
     X = X[:, :1]  # the order of several features hangs on the targets, which differ
     e = np.where(np.arange(len(y)) % 2, 0.5, 1.5)
@@ -221,7 +221,7 @@ def test_neither_the_order_of_rows_nor_the_unit_of_weights_matters(kind):
 
 
 def scores_beside(model, X, y, offset, weight):
-    """What a fit says of its own rows."""
+    """Return the scores of a fit on its training rows."""
     return model.fit(X, y, weight, offset=offset).predict(X, offset=offset)
 
 
@@ -237,13 +237,16 @@ def test_a_warm_start_is_one_longer_fit(kind, stopped):
     np.testing.assert_array_equal(whole.trees_.value, model.trees_.value)
     if stopped:
         np.testing.assert_array_equal(whole.validation_score_, model.validation_score_)
-    with pytest.raises(ValueError, match="one that had an offset does not go with one that has"):
+    with pytest.raises(
+        ValueError,
+        match=r"offset must be (None|given) with warm_start=True, as the previous fit",
+    ):
         model.set_params(max_iter=20).fit(X, y)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("quality", ["fast", "best"])
-def test_rows_that_judge_have_offsets(kind, quality):
+def test_validation_rows_have_offsets(kind, quality):
     X, y, offset = rows_of(kind)
     rows = {"X_val": X[200:], "y_val": y[200:], "offset_val": offset[200:]}
     model = made(kind, quality=quality, learning_rate=0.3)
@@ -254,7 +257,7 @@ def test_rows_that_judge_have_offsets(kind, quality):
     np.testing.assert_allclose(-model.train_score_[1:], trained, rtol=1e-9)
 
 
-def test_scorers_are_told_what_is_said_beside_offsets():
+def test_scorers_get_scores_with_offsets():
     X, y, offset = rows_of("squared_error")
     model = made("squared_error", scoring="neg_mean_squared_error", early_stopping=True)
     model.fit(X[:200], y[:200], offset=offset[:200], X_val=X[200:], y_val=y[200:],
@@ -264,7 +267,7 @@ def test_scorers_are_told_what_is_said_beside_offsets():
     assert -np.mean((said - y[200:]) ** 2) == pytest.approx(best)
 
 
-def test_means_of_levels_are_beside_offsets():
+def test_means_of_categories_take_offsets():
     random = np.random.default_rng(0)
     n = 1500
     level = random.integers(0, 100, n)
@@ -303,11 +306,11 @@ def test_offsets_are_added_to_scores(kind, tmp_path):
     np.testing.assert_array_equal(stages[4], model.predict(X, n_iter=5, offset=offset))
     one = model.predict(X[:1], offset=offset[:1])
     assert one == model.predict(X, offset=offset)[:1]
-    with pytest.raises(ValueError, match="one that had an offset"):
+    with pytest.raises(ValueError, match="offset must be given with warm_start=True"):
         loaded.set_params(warm_start=True, max_iter=20).fit(X, y)
 
 
-def test_probabilities_are_beside_offsets():
+def test_probabilities_take_offsets():
     X, y, offset = rows_of("two")
     model = made("two").fit(X, y, offset=offset)
     shares = model.predict_proba(X, offset=offset)[:, 1]
@@ -316,7 +319,7 @@ def test_probabilities_are_beside_offsets():
     np.testing.assert_array_equal(stages[-1][:, 1], shares)
 
 
-def test_offsets_that_make_no_sense_are_refused():
+def test_invalid_offsets_are_refused():
     X, y, offset = rows_of("poisson")
     model = made("poisson")
     wrong = [
@@ -342,7 +345,7 @@ def test_offsets_that_make_no_sense_are_refused():
     X, y, offset = rows_of("three")
     with pytest.raises(ValueError, match=r"offset must have shape \(300, 3\), got \(300,\)"):
         made("three").fit(X, y, offset=offset[:, 0])
-    with pytest.raises(ValueError, match="offset takes two classes at least, got one"):
+    with pytest.raises(ValueError, match="offset must be None if y has one class"):
         made("two").fit(X, np.zeros(300), offset=offset[:, 0])
 
 
@@ -353,10 +356,10 @@ def test_offsets_that_make_no_sense_are_refused():
         CertifiedBoostedTreesRegressor(quality="fast", max_iter=3),
     ],
 )
-def test_what_is_certified_has_no_offsets(model):
+def test_certified_models_take_no_offsets(model):
     X, y, offset = rows_of("two")
     model = clone(model).fit(X, y)
-    with pytest.raises(ValueError, match="what is certified are scores without offsets"):
+    with pytest.raises(ValueError, match="must be None for Certified"):
         model.predict(X, offset=offset)
 
 

@@ -1,4 +1,4 @@
-"""Ranking documents of queries: slopes of pairs, NDCG, and fits that know no order of rows."""
+"""Ranking documents of queries: gradients of pairs, NDCG, and independence of the order of rows."""
 
 import pickle
 
@@ -47,7 +47,7 @@ def ranked(draw):
 
 
 @given(ranked())
-def test_slopes_are_those_of_the_literal_loops_over_pairs(world):
+def test_gradients_are_those_of_the_literal_loops_over_pairs(world):
     query, y, score, weight, truncation, at = world
     found = _core.compute_ranking_gradients((query, truncation, at), y, score, weight, 1)
     expected = reference.compute_ranking_gradients(query, truncation, y, score, weight)
@@ -111,7 +111,7 @@ def test_ndcg_is_that_of_scikit_learn(world):
     assert found == pytest.approx(expected)
 
 
-def test_slopes_do_not_depend_on_the_number_of_threads():
+def test_gradients_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(0)
     query = np.repeat(np.arange(1500, dtype=np.int32), rng.integers(1, 25, size=1500))
     y, score = rng.integers(0, 5, len(query)).astype(float), rng.normal(size=len(query))
@@ -202,7 +202,7 @@ def test_a_score_takes_a_weight_of_two_as_a_query_twice():
     assert score == pytest.approx(model.score(X[copies], y[copies], qid=of_copy))
 
 
-def test_weights_that_are_not_whole_tell():
+def test_fractional_weights_count():
     X, y, group, qid = worlds(20)
     weight = np.random.default_rng(0).uniform(0.1, 3, size=len(group))[qid]
     model = BoostedTreesRanker(**FAST).fit(X, y, weight, group=group)
@@ -281,7 +281,7 @@ def test_early_stopping_holds_out_whole_queries(how):
     assert ((scores >= -1) & (scores <= 0)).all()
 
 
-def test_an_evaluation_set_judges_by_its_queries():
+def test_a_validation_set_is_scored_by_its_queries():
     X, y, group, qid = worlds(60)
     new, known, group_val, qid_val = worlds(30, seed=1)
     stops = {"early_stopping": True, "n_iter_no_change": 5, "random_state": 0}
@@ -338,7 +338,7 @@ def test_what_explains_exports_and_stores(tmp_path):
         np.testing.assert_array_equal(model.predict(X[[i]]), scores[[i]])
 
 
-def test_parameters_of_the_fit_judge():
+def test_scores_use_the_parameters_of_the_fit():
     X, y, group, _ = worlds()
     model = BoostedTreesRanker(**FAST, ndcg_at=3).fit(X, y, group=group)
     score = model.score(X, y, group=group)
@@ -364,10 +364,10 @@ X4, Y4 = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 2])
     ("how", "words"),
     [
         ({}, "either group, the sizes of queries, or qid.*neither"),
-        ({"group": [4], "qid": [0] * 4}, "both of them"),
+        ({"group": [4], "qid": [0] * 4}, "must be passed, got both"),
         ({"group": [3]}, "group must sum to the number of rows, 4, got 3"),
-        ({"group": [4, 0]}, "whole numbers >= 1"),
-        ({"group": [2.0, 2.0]}, "whole numbers >= 1"),
+        ({"group": [4, 0]}, "integers >= 1"),
+        ({"group": [2.0, 2.0]}, "integers >= 1"),
         ({"group": [[4]]}, "sizes of queries"),
         ({"qid": [0, 0, 1]}, r"qid must have shape \(4,\), got \(3,\)"),
         ({"qid": [0, 0, 1, np.nan]}, "must name a query of every row, got none for 1 of 4"),
@@ -387,7 +387,7 @@ def test_queries_that_do_not_fit_are_refused(how, words):
 
 
 @pytest.mark.parametrize("y", [[0, 1, 0, -1], [0, 1, 0, 32]])
-def test_relevances_that_are_none_are_refused(y):
+def test_invalid_relevances_are_refused(y):
     with pytest.raises(ValueError, match=r"relevances in 0 \.\. 31"):
         BoostedTreesRanker(max_iter=2).fit(X4, y, group=[4])
     model = BoostedTreesRanker(max_iter=2, random_state=0).fit(X4, Y4, group=[4])
@@ -412,5 +412,5 @@ def test_permutations_know_no_queries():
     X, y, group, _ = worlds()
     model = BoostedTreesRanker(**FAST).fit(X, y, group=group)
     assert model.importance("gain").sum() > 0
-    with pytest.raises(ValueError, match="permutations know no queries"):
+    with pytest.raises(ValueError, match="is not supported for rankings"):
         model.importance("permutation", X, y)

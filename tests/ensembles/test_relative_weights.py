@@ -94,7 +94,7 @@ def weights(kind, how, n=N, seed=1):
 
 
 def told(model, X):
-    """What a fit says, in one row of numbers: of rows, of rows out of bags, and its certificates."""
+    """Return in one array what a fit predicts, out-of-bag predictions and certificates."""
     said = [model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)]
     if getattr(model, "standard_errors", False):
         said.append(model.predict_std(X))
@@ -119,7 +119,7 @@ def test_only_ratios_of_weights_count(name, how):
 
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @every_model
-def test_only_ratios_count_where_many_rows_and_cuts_are_alike(name):
+def test_only_ratios_count_with_many_equal_rows_and_splits(name):
     model, kind = MODELS[name]
     for seed in (1, 3):
         X, y, about = rows(kind, seed=seed)
@@ -184,7 +184,7 @@ def noisy(n, seed):
 
 
 @pytest.mark.parametrize("early_stopping", [False, True])
-def test_a_row_of_whole_weight_does_not_tell_itself(early_stopping):
+def test_a_row_of_integer_weight_stays_whole(early_stopping):
     X, y = noisy(600, 0)
     X_new, y_new = noisy(4000, 1)
     heavy = np.random.default_rng(2).random(600) < 0.3

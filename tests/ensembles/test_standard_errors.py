@@ -1,4 +1,4 @@
-"""How far boosted predictions may lie from true means: what it is made of, and what users rely on."""
+"""Standard errors of boosted predictions: their parts, and what users rely on."""
 
 import warnings
 
@@ -78,7 +78,7 @@ def test_they_are_what_the_reference_says(model, table, weighted, kept):
     np.testing.assert_allclose(said.T, deviation[leaf].sum(axis=1), rtol=1e-9, atol=1e-12)
 
 
-def test_errors_of_shares_are_those_of_small_changes_of_scores():
+def test_standard_errors_of_probabilities_follow_from_those_of_scores():
     X, y = classes(n_classes=3)
     model = BoostedTreesClassifier(**SHORT).fit(X, y)
     random = np.random.default_rng(0)
@@ -193,7 +193,7 @@ def test_offsets_move_scores_and_not_their_errors():
         model.predict_std(X, offset=[0.0])
 
 
-def test_of_whole_groups_none_is_on_both_sides(kept):
+def test_no_group_is_in_two_thirds(kept):
     X, y = numbers()
     groups = np.arange(len(y)) // 12
     model = BoostedTreesRegressor(**SHORT).fit(X, y, groups=groups)
@@ -214,7 +214,7 @@ def test_few_rows_start_from_the_line_in_thirds_too(kept):
     assert max(runs[0].scores.std() for runs in kept[2][0].runs) < 1e-6
 
 
-def test_levels_missing_values_losses_and_early_stopping(monkeypatch):
+def test_categories_missing_values_losses_and_early_stopping(monkeypatch):
     random = np.random.default_rng(0)
     n = 600
     frame = pd.DataFrame({"a": random.normal(size=n), "level": random.integers(0, 60, n)})
@@ -268,9 +268,9 @@ def test_large_targets_have_large_errors():
 
 def test_what_is_refused():
     X, y = numbers(30)
-    with pytest.raises(ValueError, match="at least three rows, or groups"):
+    with pytest.raises(ValueError, match="at least three rows, or three groups"):
         BoostedTreesRegressor(**SHORT).fit(X[:2], y[:2])
-    with pytest.raises(ValueError, match="at least three rows, or groups"):
+    with pytest.raises(ValueError, match="at least three rows, or three groups"):
         BoostedTreesRegressor(**SHORT).fit(X, y, groups=np.arange(30) % 2)
     with pytest.raises(ValueError, match="'standard_errors' parameter"):
         BoostedTreesRegressor(standard_errors="yes").fit(X, y)

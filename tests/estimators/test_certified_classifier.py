@@ -51,7 +51,7 @@ class Recorder(StandardScaler):
 
 
 def sides(n=600, seed=0, groups=None):
-    """Which rows a fit deals to growing and to weighing."""
+    """Return a train/calibration split of n rows."""
     return train_calibration_split(n, 0.3, np.random.RandomState(seed), groups)
 
 
@@ -146,7 +146,7 @@ def test_what_growing_rows_propose_is_their_own_tree(grower):
     assert proposed.bound == hold_out_of_proposal(proposed, wrong)
 
 
-def test_only_bounds_on_this_very_predictor_stand_beside_a_mean_vote():
+def test_a_mean_vote_has_only_bounds_on_itself():
     X, y = noisy()
     mean = {c.method for c in certified().fit(X, y).certificates_}
     majority = {c.method for c in certified(vote="majority").fit(X, y).certificates_}
@@ -184,7 +184,7 @@ def test_a_fitted_model_is_certified_by_new_rows_too():
     assert certificate == certree.certify(model, X[300:], y[300:])
     assert model.certify(X[300:], y[300:], 0.01).bound > certificate.bound
     for half in ((X, None), (None, y)):
-        with pytest.raises(ValueError, match="both X and y, or neither"):
+        with pytest.raises(ValueError, match="X and y must be passed together, or neither"):
             model.certify(*half)
     with pytest.raises(NotFittedError):
         certified().certify(X, y)
@@ -192,7 +192,7 @@ def test_a_fitted_model_is_certified_by_new_rows_too():
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("selection", ["best", "vote"])
-def test_the_promise_of_a_fit_is_made_at_any_delta(selection, grouped):
+def test_the_certificate_of_a_fit_is_computed_at_any_delta(selection, grouped):
     X, y = noisy()
     groups = np.arange(600) // 3 if grouped else None
     model = certified(selection=selection, delta=0.1).fit(X, y, groups=groups)
@@ -212,7 +212,7 @@ def test_the_promise_of_a_fit_is_made_at_any_delta(selection, grouped):
         model.certify(delta=2)
 
 
-def test_each_look_at_rows_that_come_in_is_paid_for():
+def test_each_inspection_of_arriving_rows_has_a_part_of_delta():
     X, y = noisy()
     model = certified().fit(X[:300], y[:300])
     wrong = wrong_rows(model, X, y, slice(300, None))
@@ -222,9 +222,11 @@ def test_each_look_at_rows_that_come_in_is_paid_for():
     paid = certree.certify(model, X[300:], y[300:], 0.1, look=3)
     assert paid == certree.certificates.hold_out(wrong, 300, 0.1, 6 / (3 * np.pi) ** 2)
     for look in (0, -1, 1.5, "1", True):
-        with pytest.raises(ValueError, match=r"look must be .*(a whole number|an integer).*, got"):
+        with pytest.raises(
+            ValueError, match=r"look must be .*(a positive integer|an integer).*, got"
+        ):
             certree.certify(model, X[300:], y[300:], look=look)
-    with pytest.raises(ValueError, match="look and duplicates speak of new rows"):
+    with pytest.raises(ValueError, match="look and duplicates describe new rows"):
         model.certify(look=1)
 
 
@@ -285,7 +287,7 @@ def test_what_is_certified_shown_and_exported_is_one_small_tree(switches):
     assert len(model.to_sql("loans")) < 3000
 
 
-def test_a_small_tree_stands_beside_the_vote_of_the_whole_one():
+def test_a_small_tree_has_the_certificate_of_the_full_vote_too():
     X, y = credit()
     full, small = (certified(max_leaf_nodes=most).fit(X, y) for most in (None, 6))
     assert full.full_certificate_ is None
@@ -302,7 +304,7 @@ def test_a_small_tree_stands_beside_the_vote_of_the_whole_one():
     assert "thresholds" not in certified().fit(*noisy(n_classes=3)).report()
 
 
-def test_a_small_tree_of_a_rare_class_tells_its_cells_apart():
+def test_a_small_tree_keeps_nodes_where_a_rare_class_is_frequent():
     X, y = credit()
     shares = certified(max_leaf_nodes=6).fit(X, y).predict_proba(X)[:, 1]
     assert shares.max() > 3 * shares.min()
@@ -323,7 +325,7 @@ def test_groups_and_weights_go_with_small_trees():
     assert "thresholds" not in model.report()
 
 
-def test_a_small_tree_is_saved_with_what_stands_beside_it(tmp_path):
+def test_a_small_tree_is_saved_with_its_full_certificate(tmp_path):
     X, y = credit(900)
     model = certified(max_leaf_nodes=4).fit(X, y)
     certree.save(model, tmp_path / "small.certree")
@@ -406,7 +408,7 @@ def test_rows_of_weight_zero_are_as_if_absent(switches, weighted):
         assert alone.certificate_.n == (round((1 - train_size) * 294) if depends_on_rows else 294)
 
 
-def test_the_certificate_is_over_a_share_of_the_rows_with_weight():
+def test_the_certificate_counts_the_rows_of_positive_weight():
     X, y = noisy()
     weight = (some_zeros() > 0).astype(float)
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, weight)
@@ -457,7 +459,7 @@ def test_a_class_that_weighs_nothing_is_as_if_absent():
 @pytest.mark.parametrize("vote", ["mean", "majority"])
 @pytest.mark.parametrize("selection", ["best", "vote"])
 @pytest.mark.parametrize("seed", range(3))
-def test_positive_weights_shape_the_law_and_not_the_count(vote, selection, seed):
+def test_positive_weights_change_the_posterior_and_not_the_count(vote, selection, seed):
     X, y = noisy()
     weight = np.random.default_rng(seed).exponential(2, 600) + 1e-3
     plain = certified(vote=vote, selection=selection).fit(X, y)
@@ -475,7 +477,7 @@ def test_positive_weights_shape_the_law_and_not_the_count(vote, selection, seed)
 
 
 @pytest.mark.parametrize("factor", [0.5, 3.0])
-def test_what_all_rows_weigh_does_not_make_them_more(factor):
+def test_a_factor_of_all_weights_does_not_change_the_count(factor):
     X, y = noisy()
     model = certified(selection="vote").fit(X, y, np.full(600, factor))
     assert model.certificate_.n == 420
@@ -488,7 +490,7 @@ def test_what_all_rows_weigh_does_not_make_them_more(factor):
 
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 5.0}], ids=str)
 @pytest.mark.parametrize("grower", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
-def test_class_weights_shape_the_law_and_not_the_count(class_weight, grower):
+def test_class_weights_change_the_posterior_and_not_the_count(class_weight, grower):
     X, y = noisy()
     y = y * (np.arange(600) % 3 > 0)  # a rarer class
     classes = known(grower)
@@ -568,8 +570,8 @@ def test_a_certified_model_is_saved(tmp_path):
         ({"train_size": 0.0}, None, "'train_size' parameter"),
         ({"train_size": 1.0}, None, "'train_size' parameter"),
         ({"train_size": None}, None, "'train_size' parameter"),
-        ({"train_size": 0.001}, None, "leaves none to grow"),
-        ({"train_size": 0.999}, None, "leaves none to weigh"),
+        ({"train_size": 0.001}, None, "leaves none to train"),
+        ({"train_size": 0.999}, None, "leaves none to calibrate"),
         ({"delta": 0.0}, None, "'delta' parameter"),
         ({"selection": "worst"}, None, "'selection' parameter"),
         ({"max_leaf_nodes": 0}, None, "'max_leaf_nodes' parameter"),
@@ -585,13 +587,17 @@ def test_a_certified_model_is_saved(tmp_path):
         (
             {"posteriors": PACBayesPosteriors(search="mixture", scoring="error")},
             None,
-            'search="mixture" takes scoring="log_loss"',
+            'scoring must be "log_loss" with search="mixture"',
         ),
         ({"vote": "weighted"}, None, "'vote' parameter"),
         ({"grower": "forest"}, None, "'grower' parameter"),
         ({"grower": Cart("best")}, None, "criterion must be"),
         ({"grower": Dyadic(resolution="fine")}, None, 'resolution must be None or "paper"'),
-        ({"grower": "kd", "monotonic_cst": [1] * 6}, None, "monotonic_cst takes a Cart"),
+        (
+            {"grower": "kd", "monotonic_cst": [1] * 6},
+            None,
+            "monotonic_cst needs grower to be a Cart",
+        ),
         ({}, np.zeros(39), r"groups must have shape \(40,\)"),
         ({}, np.zeros(40), "of 1 groups leaves none"),
     ],
@@ -728,7 +734,7 @@ def noisy_square(n=600):
     return X[:, :2], y
 
 
-def test_with_a_grid_all_rows_weigh_and_certify():
+def test_with_a_grid_all_rows_are_calibration_rows():
     X, y = noisy_square()
     model = on_grid().fit(X, y, classes=[0, 1])
     assert model.get_n_leaves() == 2**9
@@ -802,7 +808,7 @@ def test_a_grid_has_no_labels_to_certify_prunings_by():
     X, y = noisy_square()
     model = on_grid().fit(X, y, classes=[0, 1])
     for method in (lambda: model.certify_pruning(model.weights_), model.draw_pruning):
-        with pytest.raises(ValueError, match="no training samples label the prunings of a Grid"):
+        with pytest.raises(ValueError, match="nodes of a Grid have no labels"):
             method()
     assert model.selective_certificates()
 
@@ -827,9 +833,9 @@ def test_a_model_with_a_grid_is_saved(tmp_path):
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
-        ({"preprocessor": StandardScaler()}, "preprocessor takes rows that grow the tree"),
-        ({"max_leaf_nodes": 4}, "max_leaf_nodes takes a grower whose rows choose"),
-        ({"monotonic_cst": [1, 0]}, "monotonic_cst takes a Cart"),
+        ({"preprocessor": StandardScaler()}, "preprocessor needs training rows"),
+        ({"max_leaf_nodes": 4}, "max_leaf_nodes must be None with grower="),
+        ({"monotonic_cst": [1, 0]}, "monotonic_cst needs grower to be a Cart"),
         ({"grower": Grid([[0.0], [1.0]])}, r"box must have shape \(2, 2\), got \(2, 1\)"),
         ({"grower": Grid([0.0, 1.0])}, r"box must have shape \(2, 2\)"),
         ({"grower": Grid(BOX[::-1])}, "low < high"),
@@ -922,7 +928,7 @@ def test_the_bound_by_disagreement_refuses_a_third_class_that_only_weighs():
     X, y = noisy()
     y[sides().calibration[0]] = 2
     model_selection = certified(vote="majority").fit(X, y).model_selection_
-    with pytest.raises(ValueError, match="takes 2 classes, got 3"):
+    with pytest.raises(ValueError, match="must be 2 for the disagreement bound, got 3"):
         certree.certificates.certify_posterior(
             model_selection.held,
             next(model_selection.path())[1],
@@ -944,7 +950,7 @@ def test_classes_may_be_given():
 
 def test_a_grid_takes_the_classes_that_are_known_without_the_rows():
     X, y = noisy_square()
-    with pytest.raises(ValueError, match="fit must be given classes= where no row grows the tree"):
+    with pytest.raises(ValueError, match="classes must be passed to fit"):
         on_grid().fit(X, y)
     y[:50] = 7
     model = on_grid().fit(X, y, classes=[0, 1])
@@ -962,7 +968,7 @@ def test_a_grid_takes_the_classes_that_are_known_without_the_rows():
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_rows_are_dealt_at_random(grouped):
+def test_the_train_calibration_split_is_random(grouped):
     # Rows in the order of their classes are the usual case: the first ones must not all grow.
     groups = np.arange(1000) // 5 if grouped else None
     deals = [
@@ -989,7 +995,7 @@ def test_given_temperatures_are_kept():
     assert fitted(lambda_error=0.7).best_params_["lambda_error"] == 0.7
 
 
-def test_cv_is_short_for_laws_without_settings():
+def test_cv_stands_for_default_posteriors():
     X, y = noisy()
     named, given = (
         certified(posteriors=posteriors, selection="vote").fit(X, y)
@@ -1001,7 +1007,7 @@ def test_cv_is_short_for_laws_without_settings():
     assert by_error.mixture_weights_ == [1.0]
 
 
-def test_settings_of_laws_are_parameters():
+def test_settings_of_posteriors_are_parameters():
     model = certified().set_params(
         posteriors="cv", posteriors__prior="branching", posteriors__scoring="error"
     )
@@ -1009,7 +1015,7 @@ def test_settings_of_laws_are_parameters():
     model.set_params(posteriors__lambda_error=2.0)
     assert model.get_params()["posteriors__lambda_error"] == 2.0
     assert repr(clone(model)) == repr(model)
-    with pytest.raises(ValueError, match="posteriors='bound' has no parameters of its own"):
+    with pytest.raises(ValueError, match="left out with posteriors='bound'"):
         certified().set_params(posteriors__prior="leaves")
 
 

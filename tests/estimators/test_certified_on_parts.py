@@ -385,7 +385,7 @@ REFUSED = [
     ({"duplicates": "copies"}, {}, r'duplicates="copies" takes rows in memory.*as sample_weight'),
     ({"cv": [([0], [1])]}, {}, "cv must be a number of folds"),
     ({"grower": "cart"}, {}, r"Cart\(max_bins=255\)"),
-    ({"train_size": 1e-9}, {}, "leaves none to grow"),
+    ({"train_size": 1e-9}, {}, "leaves none to train"),
 ]
 
 

@@ -27,7 +27,7 @@ WIDTHS = ["scaled", "one", "leaf"]
 every_width = pytest.mark.parametrize("widths", WIDTHS)
 
 
-def test_what_chooses_the_law_of_other_regressors_is_no_attribute():
+def test_parameters_of_the_posterior_are_no_attributes():
     for name in ("prior", "lambda_error", "lambda_penalty", "search"):
         assert not hasattr(CertifiedTreeRegressor(), name)
 
@@ -164,7 +164,7 @@ def test_prunings_are_certified_at_once_by_their_mass():
 
 
 @every_width
-def test_a_small_tree_of_numbers_stands_beside_the_whole_one(widths, tmp_path):
+def test_a_small_tree_has_the_certificate_of_the_full_vote_too(widths, tmp_path):
     model, X, y = fitted(widths=widths, max_leaf_nodes=5)
     assert 1 < model.get_n_leaves() <= 5
     assert len(np.unique(model.predict(X))) == model.get_n_leaves()
@@ -228,7 +228,7 @@ def test_widths_follow_the_noise():
         assert width[local][wide].mean() > 3 * width[local][~wide].mean()
 
 
-def test_targets_in_a_place_where_many_are_stay_inside():
+def test_repeated_targets_stay_in_their_interval():
     """Of whole numbers many are equally far off: rounding must not put all of them outside."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 5, (3000, 1)).astype(float)
@@ -245,7 +245,7 @@ def test_targets_in_a_place_where_many_are_stay_inside():
             assert inside >= coverage
 
 
-def test_a_constant_target_and_one_row_a_side_have_bands_and_bounds():
+def test_a_constant_target_and_one_row_per_set_have_intervals_and_bounds():
     X = np.arange(100.0)[:, None]
     model = CertifiedTreeRegressor(random_state=0).fit(X, np.full(100, 3.0))
     np.testing.assert_allclose(model.predict_interval(X), 3.0, rtol=1e-12)
@@ -253,7 +253,7 @@ def test_a_constant_target_and_one_row_a_side_have_bands_and_bounds():
     model = CertifiedTreeRegressor(random_state=0).fit(X[:2], [1.0, 2.0])
     assert model.certificate_.bound > 0.9
     assert model.certificates_ == (model.certificate_,)
-    with pytest.raises(ValueError, match="takes at least 29 rows that certify, got 1"):
+    with pytest.raises(ValueError, match="needs at least 29 calibration rows, got 1"):
         model.predict_interval(X)
 
 
@@ -289,7 +289,7 @@ def test_groups_are_what_the_mean_error_counts():
     assert model.certificate_.grouped
     assert "the mean over groups of each group's mean," in str(model.certificate_)
     for ask in (model.predict_interval, lambda _: model.certify_interval()):
-        with pytest.raises(ValueError, match="expected a fit without groups"):
+        with pytest.raises(ValueError, match="fit without groups"):
             ask(X)
 
 
@@ -322,7 +322,7 @@ def test_bands_come_back_from_a_file(tmp_path):
             )
             assert loaded.certify_interval(*promise) == model.certify_interval(*promise)
         assert loaded.certificates_ == model.certificates_
-        with pytest.raises(ValueError, match="Certify before saving"):
+        with pytest.raises(ValueError, match="needs the calibration rows"):
             loaded.certify_pruning(map_pruning(loaded.tree_, loaded.weights_))
 
 
@@ -350,9 +350,11 @@ def test_bad_questions_say_what_was_expected():
         CertifiedTreeRegressor().predict_interval(X)
     with pytest.raises(NotFittedError):
         CertifiedTreeRegressor().certify_interval()
-    with pytest.raises(ValueError, match=r"coverage=0.99 with delta=0.05 takes at least 299 rows"):
+    with pytest.raises(
+        ValueError, match=r"coverage=0.99 with delta=0.05 needs at least 299 calibration rows"
+    ):
         model.predict_interval(X, 0.99)
-    with pytest.raises(ValueError, match=r"takes at least 1,497 rows that certify, got 50"):
+    with pytest.raises(ValueError, match=r"needs at least 1,497 calibration rows, got 50"):
         model.certify_interval(0.998)
     with pytest.raises(ValueError, match="coverage must lie between 0 and 1, got 2"):
         model.predict_interval(X, 2)
@@ -387,7 +389,7 @@ def test_held_out_numbers_that_do_not_go_together_are_refused():
     elsewhere = certree.grow_cart(X, X[:, 0])
     stats = certree.measure(elsewhere, X, X[:, 0])
     prior = pruning_prior(elsewhere, certree.prunings.cost_complexity(elsewhere, stats, 1.0))
-    with pytest.raises(ValueError, match="prunings of another tree"):
+    with pytest.raises(ValueError, match="prior must be over the prunings"):
         absolute_error_pruning(held, map_pruning(held.tree, model.weights_), prior)
     for scale, region, message in (
         ([0.0], [0], "scale must hold finite numbers"),

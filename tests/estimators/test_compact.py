@@ -63,7 +63,7 @@ def test_the_smaller_tree_is_the_literal_one(
 @pytest.mark.parametrize("vote", ["mean", "majority"])
 @pytest.mark.parametrize("grower", ["cart", "kd", "dyadic"])
 @pytest.mark.parametrize("tolerance", [0.0, 0.05, 0.4])
-def test_no_share_changes_by_more_than_the_tolerance(grower, vote, tolerance):
+def test_no_probability_changes_by_more_than_the_tolerance(grower, vote, tolerance):
     X, y = load_breast_cancer(return_X_y=True)
     X = X[:, :6]
     model = PACBayesTreeClassifier(grower, vote=vote, random_state=0).fit(X[::2], y[::2])
@@ -95,7 +95,7 @@ def test_everything_is_one_leaf_if_all_may_change():
     np.testing.assert_allclose(model.predict_proba(X[:1])[0], np.bincount(y) / len(y), atol=1e-3)
 
 
-def test_copies_keep_to_slopes():
+def test_copies_keep_monotonic_constraints():
     rng = np.random.default_rng(0)
     X = rng.random((600, 2))
     y = (X[:, 0] + rng.normal(0, 0.4, 600) > 0.5).astype(int)

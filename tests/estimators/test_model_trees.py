@@ -1,4 +1,4 @@
-"""Trees with models in their leaves: what they keep, how nodes are judged, what is refused."""
+"""Trees with models in their leaves: their models, validation losses and errors."""
 
 from dataclasses import replace
 
@@ -67,7 +67,7 @@ def test_decorated_trees_pass_the_checks_of_scikit_learn(request, estimator, che
 
 @every_estimator
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_small_cells_pass_the_checks_of_scikit_learn(estimator):
+def test_small_nodes_pass_the_checks_of_scikit_learn(estimator):
     small = estimator(min_samples_model=6, max_depth=2, grower=Cart(min_samples_split=5))
     expect_checks(small, copies_differ())
 
@@ -95,7 +95,7 @@ def lost(shares, y, scoring):
 
 
 @pytest.mark.parametrize("scoring", ["error", "log_loss"])
-def test_the_pruning_is_the_best_of_all_by_the_judged_losses(scoring):
+def test_the_pruning_has_the_smallest_validation_loss(scoring):
     X, y, _ = curved(600)
     model = DecoratedTreeClassifier(max_depth=3, scoring=scoring, random_state=0).fit(X, y)
     # The same, node by node and pruning by pruning.
@@ -377,7 +377,7 @@ def test_any_classifier_may_sit_in_a_leaf(leaf):
         assert set(np.unique(shares[modelled])) <= {0.0, 1.0}
 
 
-def test_small_cells_and_cells_of_one_class_have_no_model():
+def test_small_nodes_and_nodes_of_one_class_have_no_model():
     X, y, _ = curved(60)
     assert not DecoratedTreeClassifier(min_samples_model=61).fit(X, y).leaf_estimators_
     assert not DecoratedTreeClassifier().fit(X, np.zeros(60)).leaf_estimators_
@@ -413,7 +413,7 @@ def test_weights_and_threads(estimator):
     weighted = estimator(random_state=0).fit(X, y, sample_weight=weight)
     assert not np.array_equal(one.predict(X), weighted.predict(X))
     neighbours = DecoratedTreeClassifier(KNeighborsClassifier())
-    with pytest.raises(ValueError, match="takes no sample_weight"):
+    with pytest.raises(ValueError, match="does not support sample_weight"):
         neighbours.fit(X, y > np.mean(y), sample_weight=weight)
 
 
@@ -436,7 +436,7 @@ def test_weights_reach_the_steps_of_a_pipeline():
             np.testing.assert_allclose(fitted[-1].coef_, alone[-1].coef_)
         assert model.leaf_estimators_
     nearest = DecoratedTreeClassifier(make_pipeline(StandardScaler(), KNeighborsClassifier()))
-    with pytest.raises(ValueError, match="takes no sample_weight"):
+    with pytest.raises(ValueError, match="does not support sample_weight"):
         nearest.fit(X, y, sample_weight=weight)
 
 
@@ -473,7 +473,7 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
         ),
         (DecoratedTreeClassifier(rule=SquareRoot()), "'rule' parameter"),
         (DecoratedTreeClassifier(rule="polynomial", alpha=0.0), "'alpha' parameter"),
-        (DecoratedTreeClassifier(alpha=1.0), "rule='cross-validated' takes no alpha, got"),
+        (DecoratedTreeClassifier(alpha=1.0), "alpha must be None with rule='cross-validated', got"),
     ],
 )
 def test_bad_models_are_refused_and_change_nothing(model, message):
@@ -509,7 +509,7 @@ def test_missing_values_are_a_matter_of_the_models(estimator):
         ("dyadic", Dyadic(min_samples_split=51)),
     ],
 )
-def test_a_grower_s_name_leaves_cells_of_fifty_rows_whole(estimator, name, grower):
+def test_a_grower_s_name_leaves_nodes_of_fifty_rows_unsplit(estimator, name, grower):
     X, y, _ = curved(500)
     y = target(estimator, X, y)
     by_name = estimator(grower=name, random_state=0).fit(X, y)
@@ -541,7 +541,7 @@ def test_settings_of_the_rule_may_be_set_by_their_names():
     assert second.get_params()["rule__smoothness"] == 2
     np.testing.assert_array_equal(named.predict_proba(X), second.predict_proba(X))
     assert repr(second.rule) == "Polynomial()"
-    with pytest.raises(ValueError, match="rule='cross-validated' has no parameters of its own"):
+    with pytest.raises(ValueError, match="left out with rule='cross-validated'"):
         DecoratedTreeClassifier().set_params(rule__smoothness=2)
 
 

@@ -53,7 +53,7 @@ def fitted(estimator, n=200, **given):
     return estimator(random_state=0, **given).fit(X, y), X, y
 
 
-def told(model, X):
+def predict_any(model, X):
     """All that is predicted, in columns."""
     said = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
     return np.column_stack(said) if isinstance(said, list) else said.reshape(len(X), -1)
@@ -127,7 +127,9 @@ def test_all_prunings_vote_by_the_mean_loss_of_classes(prior, vote):
     outcome = reference.vote(tree, every, masses, np.column_stack(of_each))
     leaf = reference.apply(tree, np.nan_to_num(X))
     expected = np.array([outcome[v] for v in leaf])
-    np.testing.assert_allclose(told(model, np.nan_to_num(X)), expected, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(
+        predict_any(model, np.nan_to_num(X)), expected, rtol=1e-7, atol=1e-10
+    )
 
 
 def test_all_prunings_vote_by_the_mean_loss_of_numbers():
@@ -182,20 +184,24 @@ def test_the_order_of_rows_threads_and_the_unit_of_weights_say_nothing(estimator
     random = np.random.default_rng(1)
     order, weight = random.permutation(200), random.integers(0, 3, 200)
     again = clone(model).set_params(n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(told(model, X), told(again, X))
+    np.testing.assert_array_equal(predict_any(model, X), predict_any(again, X))
     shuffled = clone(model).fit(X[order], y[order])
-    np.testing.assert_allclose(told(model, X), told(shuffled, X), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        predict_any(model, X), predict_any(shuffled, X), rtol=1e-6, atol=1e-9
+    )
     weighed, half, times = (clone(model).fit(X, y, w * weight) for w in (1.0, 0.5, 3.7))
-    np.testing.assert_array_equal(told(weighed, X), told(half, X))
-    np.testing.assert_allclose(told(weighed, X), told(times, X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(predict_any(weighed, X), predict_any(half, X))
+    np.testing.assert_allclose(predict_any(weighed, X), predict_any(times, X), rtol=1e-9, atol=1e-9)
     some = weight > 0
     kept = clone(model).fit(X[some], y[some], weight[some])
-    np.testing.assert_array_equal(told(weighed, X), told(kept, X))
-    np.testing.assert_array_equal(told(model, X[:1]), told(model, X)[:1])
-    np.testing.assert_array_equal(told(model, X.astype(np.float32)[:1]), told(model, X[:1]))
-    before = told(model, X)
+    np.testing.assert_array_equal(predict_any(weighed, X), predict_any(kept, X))
+    np.testing.assert_array_equal(predict_any(model, X[:1]), predict_any(model, X)[:1])
+    np.testing.assert_array_equal(
+        predict_any(model, X.astype(np.float32)[:1]), predict_any(model, X[:1])
+    )
+    before = predict_any(model, X)
     model.set_params(grower="kd", max_depth=1)
-    np.testing.assert_array_equal(told(model, X), before)
+    np.testing.assert_array_equal(predict_any(model, X), before)
 
 
 @every_estimator
@@ -256,17 +262,19 @@ def test_classes_may_be_one_or_words_beside_numbers(estimator):
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
-def test_classes_weigh_by_column(estimator):
+def test_class_weights_are_given_by_column(estimator):
     X, _, labels = table()
     model = estimator(random_state=0)
     weighed = clone(model).fit(X, labels, compute_sample_weight("balanced", labels))
     balanced = clone(model).set_params(class_weight="balanced").fit(X, labels)
-    np.testing.assert_allclose(told(balanced, X), told(weighed, X))
+    np.testing.assert_allclose(predict_any(balanced, X), predict_any(weighed, X))
     words = labels[:, [0, 2]]
     factors = [{"no": 1, "yes": 2}, {"False": 3, "True": 1}]
     given = clone(model).set_params(class_weight=factors).fit(X, words)
     weight = np.where(words == ["yes", "False"], [2, 3], 1).prod(axis=1)
-    np.testing.assert_array_equal(told(given, X), told(clone(model).fit(X, words, weight), X))
+    np.testing.assert_array_equal(
+        predict_any(given, X), predict_any(clone(model).fit(X, words, weight), X)
+    )
     with pytest.raises(ValueError, match="class_weight should be a list of dicts"):
         clone(model).set_params(class_weight={"no": 1}).fit(X, labels)
     with pytest.raises(ValueError, match="number of elements in class_weight should match"):
@@ -311,7 +319,7 @@ def test_files_and_pickles_hold_them(estimator, tmp_path):
     save(model, tmp_path / "model.certree")
     for again in (load(tmp_path / "model.certree"), pickle.loads(pickle.dumps(model))):
         assert again.n_outputs_ == 3
-        np.testing.assert_array_equal(told(again, X), told(model, X))
+        np.testing.assert_array_equal(predict_any(again, X), predict_any(model, X))
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         np.testing.assert_array_equal(again.stats_.loss, model.stats_.loss)
         np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
@@ -320,7 +328,7 @@ def test_files_and_pickles_hold_them(estimator, tmp_path):
 
 
 @every_estimator
-def test_cells_say_what_they_predict_of_each_target(estimator):
+def test_nodes_show_their_prediction_for_each_target(estimator):
     model, X, _ = fitted(estimator)
     cells = model.path(X[0])
     assert sum(cell.share for cell in cells) == pytest.approx(1)
@@ -337,7 +345,7 @@ def _text(label):
 
 
 @every_estimator
-def test_explanations_sum_to_what_is_told_of_all_targets(estimator):
+def test_explanations_sum_to_the_predictions_of_all_targets(estimator):
     model, X, _ = fitted(estimator)
     explained = model.explain(X[:5])
     if estimator in CLASSIFIERS:
@@ -346,7 +354,7 @@ def test_explanations_sum_to_what_is_told_of_all_targets(estimator):
     else:
         assert explained.output_names == ("y[0]", "y[1]", "y[2]")
     for found in (explained, shapley_values(model, X[:5], background=X[:50])):
-        np.testing.assert_allclose(found.prediction, told(model, X[:5]), atol=1e-9)
+        np.testing.assert_allclose(found.prediction, predict_any(model, X[:5]), atol=1e-9)
 
 
 def test_compact_trees_change_no_prediction_by_more_than_a_tolerance():
@@ -356,7 +364,9 @@ def test_compact_trees_change_no_prediction_by_more_than_a_tolerance():
         assert smaller.get_n_leaves() < model.get_n_leaves()
         most = 0.2 if estimator in CLASSIFIERS else 0.2 * y.std(axis=0)
         known = np.nan_to_num(X)
-        assert (np.abs(told(smaller, known) - told(model, known)) <= most + 1e-9).all()
+        assert (
+            np.abs(predict_any(smaller, known) - predict_any(model, known)) <= most + 1e-9
+        ).all()
 
 
 @pytest.mark.parametrize("estimator", REGRESSORS)
@@ -397,10 +407,10 @@ def test_what_takes_one_target_says_so(estimator, tmp_path):
         lambda: report(model, X, y, tmp_path / "page.html"),
         lambda: plot_tree(model),
     ):
-        with pytest.raises(ValueError, match=f"takes a model of one target.*MultiOutput{kind}"):
+        with pytest.raises(ValueError, match=f"needs a model with one target.*MultiOutput{kind}"):
             ask()
     if kind == "Classifier":
-        with pytest.raises(ValueError, match="takes a model of one target"):
+        with pytest.raises(ValueError, match="needs a model with one target"):
             plot_calibration(model, X, y)
         with pytest.raises(ValueError, match=r"y must have shape \(200, 3\), got \(200, 2\)"):
             model.score(X, y[:, :2])
@@ -442,7 +452,7 @@ def test_rows_join_fits_of_one_target_alone(estimator):
     assert model.seen_rows_ is None
     for name in ("partial_fit", "forget", "merge"):
         with pytest.raises(
-            AttributeError, match=f"no attribute '{name}' here: rows join fits of one"
+            AttributeError, match=f"no attribute '{name}' here: y must have a single"
         ):
             getattr(model, name)
     model.fit(X, y[:, 0]).partial_fit(X, y[:, 0])
@@ -522,4 +532,4 @@ def test_estimators_of_one_target_take_no_files_of_several(tmp_path):
     ):
         save(model.fit(np.nan_to_num(X), target[:, 0]), tmp_path / "model.certree")
         rewrite(tmp_path / "model.certree", n_outputs=3)
-        expect_refusal(tmp_path / "model.certree", "it holds several targets, and .* predicts one")
+        expect_refusal(tmp_path / "model.certree", "it holds several targets, but .* predicts one")

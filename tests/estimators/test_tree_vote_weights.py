@@ -1,4 +1,4 @@
-"""Weights of rows: only their ratios matter, and a row is one row, whatever it weighs."""
+"""Weights of rows: only their ratios matter, and a row counts once whatever its weight."""
 
 import warnings
 
@@ -62,7 +62,7 @@ def fitted(model, *rows):
     return clone(model).set_params(random_state=0).fit(*rows)
 
 
-def told(model, X):
+def predict_any(model, X):
     if is_classifier(model):
         return model.predict_proba(X)
     extra = [model.predict_std(X)] if hasattr(model, "predict_std") else []
@@ -75,7 +75,7 @@ def test_weights_times_a_power_of_two_change_no_bit(model):
     one = fitted(model, X, y, uneven())
     for factor in (2.0**-40, 8.0):
         other = fitted(model, X, y, factor * uneven())
-        np.testing.assert_array_equal(told(one, X), told(other, X))
+        np.testing.assert_array_equal(predict_any(one, X), predict_any(other, X))
         assert one.best_params_ == other.best_params_
         assert getattr(one, "certificates_", None) == getattr(other, "certificates_", None)
         assert one.effective_sample_size_ == other.effective_sample_size_
@@ -86,18 +86,18 @@ def test_weights_times_any_number_change_what_rounding_does(model):
     X, y = problem(model)
     one, other = (fitted(model, X, y, factor * uneven()) for factor in (1.0, 3.7))
     np.testing.assert_array_equal(one.tree_.left, other.tree_.left)
-    np.testing.assert_allclose(told(one, X), told(other, X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(predict_any(one, X), predict_any(other, X), rtol=1e-9, atol=1e-9)
 
 
 @every_model
 def test_rows_of_weight_ten_thousand_are_as_many_of_weight_one(model):
     X, y = problem(model, 1000)
     plain, heavy = (fitted(model, X, y, weight) for weight in (None, np.full(1000, 10_000)))
-    np.testing.assert_allclose(told(plain, X), told(heavy, X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(predict_any(plain, X), predict_any(heavy, X), rtol=1e-9, atol=1e-9)
 
 
 @every_model
-def test_whole_weights_are_no_other_than_those_next_to_them(model):
+def test_integer_weights_give_nearly_the_model_of_close_weights(model):
     X, y = problem(model, 1000)
     rng = np.random.default_rng(2)
     weight = rng.choice([1.0, 10.0], 400)
@@ -181,7 +181,7 @@ def test_the_effective_sample_size_is_kish_s(model, tmp_path):
 def test_weights_of_which_a_few_decide_are_worth_a_warning(model):
     X, y = problem(model)
     amounts = np.where(np.arange(300) % 30 == 0, 1000.0, 1.0)
-    message = r"300 rows tell as much as 10\.\d+ of equal weight"
+    message = r"300 rows carry as much evidence as 10\.\d+ of equal weight"
     with pytest.warns(UserWarning, match=message):
         clone(model).fit(X, y, amounts)
     with warnings.catch_warnings():

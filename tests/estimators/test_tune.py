@@ -392,7 +392,7 @@ def test_an_unknown_search_is_refused(search):
         tune(objective, [None, None], search)
 
 
-def test_a_grown_fold_counts_the_rows_of_its_two_sides():
+def test_a_grown_fold_counts_its_training_and_validation_rows():
     X, y = noisy(50, 4, 3)
     weight = np.random.default_rng(4).uniform(0.5, 2.0, 50)
     judge = np.arange(0, 50, 3)
@@ -412,7 +412,7 @@ def test_a_grown_fold_counts_the_rows_of_its_two_sides():
 
 @pytest.mark.parametrize("grower", [Cart(), Cart("gini", max_leaf_nodes=9), KD(), Dyadic()])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(grower, weighted):
+def test_the_tree_of_a_fold_is_that_of_its_training_rows_alone(grower, weighted):
     X, y = noisy(60, 4, 3)
     weight = np.random.default_rng(0).integers(1, 4, 60).astype(float) if weighted else None
     for fold in content_folds(X, y, 3, np.random.RandomState(0), weight):
@@ -424,7 +424,7 @@ def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(grower, weighted):
 
 
 @pytest.mark.parametrize("search", ["joint", "error-first"])
-def test_the_candidate_whose_laws_lose_least_is_chosen(search):
+def test_the_candidate_with_the_smallest_loss_is_chosen(search):
     folds = grown(*noisy(120, 3))
     names = ["PAC-Bayes, smoothed mean", "PAC-Bayes", "PAC-Bayes, branching"]
     objectives = {name: Objective.for_candidate(folds, CANDIDATES[name], "error") for name in names}
@@ -477,8 +477,8 @@ MEAN = CANDIDATES["PAC-Bayes, smoothed mean"]
 SMALLEST = np.finfo(float).eps
 
 
-def literal_shares(folds, candidate, temperatures):
-    """What each law gives to the class of the held-out rows, leaf by leaf and class by class."""
+def literal_predictions(folds, candidate, temperatures):
+    """Probability of the true class of validation rows by each posterior, leaf by leaf."""
     rows, shares = [], []
     for fold in folds:
         family = candidate.family(fold.tree, fold.stats)
@@ -498,16 +498,16 @@ def literal_shares(folds, candidate, temperatures):
     st.sampled_from(GROWERS),
     st.integers(1, 20),
 )
-def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, grower, n_laws):
+def test_predictions_of_validation_rows_equal_the_literal_ones(seed, name, grower, n_posteriors):
     n_classes = 2 if name == "Helmbold-Schapire" else 3
     X, y = noisy(50, seed, n_classes)
     folds = grown(X, y, None, n_classes, grower)
     rng = np.random.default_rng(seed)
-    temperatures = 2.0 ** rng.uniform(-8, 6, size=(n_laws, N_TEMPERATURES[name]))
+    temperatures = 2.0 ** rng.uniform(-8, 6, size=(n_posteriors, N_TEMPERATURES[name]))
     rows, truth, shares = Objective.for_candidate(
         folds, CANDIDATES[name], "log_loss"
     ).predict_validation(temperatures)
-    expected_rows, expected = literal_shares(folds, CANDIDATES[name], temperatures)
+    expected_rows, expected = literal_predictions(folds, CANDIDATES[name], temperatures)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(truth, 1)
     np.testing.assert_allclose(shares, expected, rtol=1e-11, atol=1e-15)
@@ -522,9 +522,9 @@ def grown_numbers(n, seed, grower=GROWERS[0]):
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(GROWERS), st.integers(1, 20))
-def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_laws):
+def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_posteriors):
     folds = grown_numbers(50, seed, grower)
-    temperatures = 2.0 ** np.random.default_rng(seed).uniform(-8, 6, size=(n_laws, 2))
+    temperatures = 2.0 ** np.random.default_rng(seed).uniform(-8, 6, size=(n_posteriors, 2))
     for family in (pac_bayes_family, likeliest_prunings):
         candidate = Candidate(family, Voting("mean", 2.0))
         rows, truth, given = Objective.for_candidate(
@@ -548,7 +548,7 @@ def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_la
         np.testing.assert_allclose(given, expected[:, 2:], rtol=1e-11, atol=1e-11)
 
 
-def test_laws_of_numbers_are_mixed_by_least_squares():
+def test_posteriors_of_numbers_are_mixed_by_least_squares():
     folds = grown_numbers(300, 4)
     voting = Voting("mean", 2.0)
     objectives = {
@@ -580,7 +580,7 @@ def test_laws_of_numbers_are_mixed_by_least_squares():
     assert squares(shares) < best.fun * 1.001
 
 
-def test_numbers_that_all_laws_get_right_leave_the_shares_equal():
+def test_without_errors_mixture_weights_are_equal():
     X, _ = noisy(40, 0)
     folds = [
         grow_fold(fold, GROWERS[0], TrainingSamples(X, np.ones(40)), measure_by_leaf)
@@ -593,7 +593,7 @@ def test_numbers_that_all_laws_get_right_leave_the_shares_equal():
     np.testing.assert_array_equal(shares, np.full(8, 1 / 8))
 
 
-def test_a_mixture_of_many_cells_is_learned_from_some(monkeypatch):
+def test_a_mixture_of_many_groups_is_fitted_to_a_sample(monkeypatch):
     X, y = noisy(2000, 5)
     objective = Objective.for_candidate(grown(X, y, None, 2, Cart()), MEAN, "log_loss")
     grid = np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
@@ -618,28 +618,28 @@ def test_paths_are_not_mixed():
     objective = Objective.for_candidate(
         grown(*noisy(50, 0)), CANDIDATES["weakest links"], "log_loss"
     )
-    with pytest.raises(TypeError, match="only posteriors can be mixed, got PruningPath"):
+    with pytest.raises(TypeError, match="family of posteriors over prunings, got PruningPath"):
         objective.predict_validation(np.ones((2, 1)))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 20), st.integers(1, 9), st.integers(0, 30))
-def test_mixing_equals_the_literal_algorithm(seed, n, n_laws, n_steps):
+def test_mixing_equals_the_literal_algorithm(seed, n, n_posteriors, n_steps):
     rng = np.random.default_rng(seed)
-    rows, shares = rng.uniform(0.1, 3, n), rng.uniform(SMALLEST, 1, (n, n_laws))
+    rows, shares = rng.uniform(0.1, 3, n), rng.uniform(SMALLEST, 1, (n, n_posteriors))
     proportion, loss = _core.fit_mixture(rows, shares, n_steps)
     expected, expected_loss = reference.fit_mixture(rows, shares, n_steps)
     np.testing.assert_allclose(proportion, expected, rtol=1e-11)
     assert loss == pytest.approx(expected_loss, rel=1e-11, abs=1e-11)
 
 
-def test_mixing_shares_of_the_wrong_shape_is_refused():
+def test_mixing_predictions_of_the_wrong_shape_is_refused():
     with pytest.raises(ValueError, match="share has length 2, expected 3"):
         _core.fit_mixture(np.ones(3), np.ones((2, 2)), 1)
     with pytest.raises(ValueError, match="share is empty"):
         _core.fit_mixture(np.ones(0), np.ones((0, 2)), 1)
 
 
-def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
+def test_a_mixture_is_better_than_each_posterior_and_nearly_the_best():
     X, y = noisy(300, 2, 3)
     objective = Objective.for_candidate(grown(X, y, None, 3), MEAN, "log_loss")
     posteriors = mix_candidates({"posteriors": objective}, [None, None])
@@ -652,7 +652,7 @@ def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
     assert loss < _core.fit_mixture(rows, shares, 10 * STEPS)[1] * 1.01
 
 
-def test_laws_of_several_candidates_are_mixed():
+def test_posteriors_of_several_candidates_are_mixed():
     X, y = noisy(200, 3, 3)
     folds = grown(X, y, None, 3)
     names = ["PAC-Bayes, smoothed mean", "PAC-Bayes", "PAC-Bayes, branching"]
@@ -670,7 +670,7 @@ def test_laws_of_several_candidates_are_mixed():
 
 
 def mixed_loss(posteriors, objectives):
-    """Held-out log loss of a mixture, summed law by law."""
+    """Held-out log loss of a mixture, summed posterior by posterior."""
     shares = 0.0
     for name, row, share in zip(
         posteriors.families, posteriors.temperatures, posteriors.mixture_weights, strict=True
@@ -680,7 +680,7 @@ def mixed_loss(posteriors, objectives):
     return -rows @ np.log(shares)
 
 
-def test_a_mixture_votes_with_the_average_of_its_laws():
+def test_a_mixture_votes_with_the_average_of_its_posteriors():
     tree = grown(*noisy(80, 1))[0]
     posteriors = Mixture(np.array([[1.0, 0.0], [0.5, 0.0]]), np.array([0.3, 0.7]), ["a", "b"])
     candidates = {"a": PAC_BAYES, "b": CANDIDATES["PAC-Bayes, branching"]}
@@ -704,7 +704,7 @@ def test_given_temperatures_stay_in_a_mixture(given_temperatures, mixed):
     assert len(posteriors.mixture_weights) == (1 if mixed is None else len(MIXED_GRID))
 
 
-def test_without_folds_all_laws_of_a_mixture_have_equal_shares():
+def test_without_folds_mixture_weights_are_equal():
     posteriors = mix_candidates(
         {"posteriors": Objective.for_candidate([], MEAN, "log_loss")}, [None, None]
     )
@@ -738,8 +738,8 @@ def test_mixtures_have_the_same_bits_for_any_number_of_threads():
 
 
 @pytest.mark.parametrize("shares", [[0.5, 0.4], [1.5, -0.5], [0.5, np.nan], [1.0]])
-def test_a_mixture_has_one_share_for_each_law_and_they_sum_to_one(shares):
-    with pytest.raises(ValueError, match=r"shares must be|temperatures"):
+def test_mixture_weights_must_sum_to_one_and_match_the_posteriors(shares):
+    with pytest.raises(ValueError, match=r"mixture_weights must be|temperatures"):
         Mixture(np.ones((2, 1)), np.array(shares), ["posterior", "posterior"])
 
 
@@ -766,7 +766,7 @@ TREES = [
 
 
 @pytest.mark.parametrize("model", TREES)
-def test_folds_deal_whole_groups(model):
+def test_folds_assign_whole_groups(model):
     X, y, groups = in_groups()
     y = y * 1.0 if is_regressor(model()) else y
     seed = {"random_state": 0}

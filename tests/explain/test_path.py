@@ -246,7 +246,7 @@ def test_path_takes_a_row_in_several_forms():
 def test_path_refuses_anything_but_one_row():
     X, y = whole_numbers()
     model = PACBayesTreeClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="path takes one row, got 2"):
+    with pytest.raises(ValueError, match="x must be a single row, got 2"):
         model.path(X[:2])
     with pytest.raises(ValueError, match="0 sample"):
         model.path(X[:0])

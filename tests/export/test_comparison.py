@@ -25,14 +25,14 @@ ALL = ["dict", "onnx", "onnx_float64", "sklearn", "sqlite", "duckdb"]
 NEAR = 1e9 + np.arange(40.0)
 
 
-def near_rows():
-    """A model of seconds since 1970, whose second half is of another class."""
+def fit_to_near_numbers():
+    """Return a classifier of times in seconds since 1970; the later half is the second class."""
     y = (np.arange(40) >= 20).astype(int)
     return PrunedTreeClassifier(random_state=0).fit(NEAR[:, None], y)
 
 
-def towns():
-    """Categories, a number, and rows that lack either."""
+def make_towns():
+    """Return a table with a categorical and a numeric column, missing values in both, and classes."""
     rng = np.random.default_rng(0)
     town = rng.choice(["Athens", "Bern", "it's", None], 200)
     X = pd.DataFrame({"town": town, "size": rng.normal(size=200).astype(np.float32)})
@@ -42,7 +42,7 @@ def towns():
 
 
 def test_all_exports_agree_with_models_of_categories_and_missing_values():
-    X, y = towns()
+    X, y = make_towns()
     for model in (PACBayesTreeClassifier(random_state=0), TreeForestClassifier(4, random_state=0)):
         report = check_export(model.fit(X, y), X)
         assert report.all_agree, report
@@ -52,7 +52,7 @@ def test_all_exports_agree_with_models_of_categories_and_missing_values():
 
 
 def test_rows_whose_float32_number_is_another_are_named():
-    model = near_rows()
+    model = fit_to_near_numbers()
     truth = model.predict(NEAR[:, None])
     sent = model.predict(NEAR.astype(np.float32).astype(np.float64)[:, None])
     differ = np.flatnonzero(truth != sent)
@@ -131,7 +131,7 @@ def test_engines_that_are_not_installed_are_named(module, skipped, monkeypatch):
     for name in [*sys.modules]:
         if name.partition(".")[0] == module:
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Without(module), *sys.meta_path])
+    monkeypatch.setattr(sys, "meta_path", [MissingPackageFinder(module), *sys.meta_path])
     report = check_export(model, X)
     assert [*report.skipped] == skipped
     for name in skipped:
@@ -140,8 +140,8 @@ def test_engines_that_are_not_installed_are_named(module, skipped, monkeypatch):
         assert np.isnan(report[name].largest_difference)
 
 
-class Without:
-    """Finds no module of a package, as where it is not installed."""
+class MissingPackageFinder:
+    """A finder of modules that does as if a package were not installed."""
 
     def __init__(self, package):
         self.package = package

@@ -92,26 +92,26 @@ def predicted(model, X):
     return model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
 
 
-def coded(model, X):
-    """The table that exports read."""
+def encode_rows(model, X):
+    """Return the rows as exports read them: numbers, and codes of categories."""
     return X.to_numpy(float) if model.categories_ is None else model.categories_.encode(X)
 
 
-def run(model, rows):
-    """Labels (None for numbers) and values that onnxruntime gives."""
+def predict_with_onnx(model, rows):
+    """Return labels (None for a regressor) and values that onnxruntime computes."""
     found = run_in_onnxruntime(model, rows)
     return (None, found[0][:, 0]) if len(found) == 1 else found
 
 
-def in_duckdb(query, X, name):
-    """What DuckDB selects; categories come in as ENUM."""
+def query_duckdb(query, X, name):
+    """Return the rows that DuckDB selects; categories are columns of type ENUM."""
     with duckdb.connect() as connection:
         connection.register(name, X)
         return connection.execute(query).df()
 
 
-def in_sqlite(query, X, name):
-    """What SQLite selects, which has 1 and 0 in place of truth values."""
+def query_sqlite(query, X, name):
+    """Return the rows that SQLite selects, which has 1 and 0 in place of booleans."""
     with closing(sqlite3.connect(":memory:")) as connection:
         names = [quote_name(column) for column in X]
         connection.execute(f"CREATE TABLE {quote_name(name)} ({', '.join(names)})")
@@ -122,11 +122,11 @@ def in_sqlite(query, X, name):
         return pd.DataFrame(found.fetchall(), columns=[column for column, *_ in found.description])
 
 
-ENGINES = [in_duckdb, in_sqlite]
+ENGINES = [query_duckdb, query_sqlite]
 
 
 def expect_sql(model, X, name="here", keep=()):
-    """Statements give the columns to keep, predictions and values in both databases."""
+    """Check the kept columns, predictions and values of the statement in both databases."""
     rows = X[[*getattr(model, "feature_names_in_", X)]]
     truth, query = predict_with_model(model, rows), model.to_sql(name, keep=keep)
     n_values = truth.values.shape[1]
@@ -150,11 +150,11 @@ def expect_exports(model, X, sql=True):
     expect_equal(model, X, ["dict", "onnx_float64", *(["sqlite", "duckdb"] if sql else [])], 1e-14)
     if sql:
         expect_sql(model, X)
-    expect_sklearn(model, X, coded(model, X), predicted(model, X))
+    expect_sklearn(model, X, encode_rows(model, X), predicted(model, X))
 
 
 def expect_equal(model, X, exports, tolerance):
-    """Exports are compared, and no row differs."""
+    """Check that no export is skipped, and that none differs from the model in any row."""
     report = check_export(model, X, exports=exports, tolerance=tolerance)
     assert report.all_agree, report
     assert not report.skipped
@@ -175,7 +175,7 @@ def expect_sklearn(model, X, rows, truth):
         assert np.array_equal(predicted(other, table), truth)
         known = model.tree_.missing_both.sum() == 0 or ~np.isnan(rows).any(axis=1)
         assert np.array_equal(other.predict(table)[known], model.predict(X)[known])
-    # Shares that forests keep as float32 do not quite add up to 1.
+    # Probabilities that forests keep as float32 do not quite add up to 1.
     most = 1e-7 if isinstance(model, TreeForestClassifier) else 1e-14
     assert np.abs(predicted(other, table) - truth).max() <= most * np.abs(truth).max()
 
@@ -183,19 +183,19 @@ def expect_sklearn(model, X, rows, truth):
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def table(name, n=300):
+def load_table(name, n=300):
     directory = os.environ.get("CERTREE_DATA")
     for path in (f"{name}.parquet", f"more/{name}.parquet"):
         if directory and (Path(directory) / path).is_file():
             X = pd.read_parquet(Path(directory) / path).sample(n, random_state=0, ignore_index=True)
-            return lacking(X.drop(columns="label").replace("?", None)), X["label"]
+            return drop_values(X.drop(columns="label").replace("?", None)), X["label"]
     pytest.skip("the tables are not at hand")
 
 
-def lacking(X, share=0.05):
-    """Numbers of float32, and of every 20 cells one without a value."""
+def drop_values(X, fraction=0.05):
+    """Round numbers to float32, and make a fraction of all values missing."""
     numbers = {name: np.float32 for name in X if X[name].dtype.kind in "fiu"}
-    return X.astype(numbers).mask(np.random.default_rng(0).random(X.shape) < share)
+    return X.astype(numbers).mask(np.random.default_rng(0).random(X.shape) < fraction)
 
 
 ALL_TABLES = [
@@ -210,7 +210,7 @@ ALL_TABLES = [
 @pytest.mark.data
 @pytest.mark.parametrize("name", ALL_TABLES)
 def test_exports_predict_the_same_on_tables(name):
-    X, y = table(name)
+    X, y = load_table(name)
     for kind, model in (REGRESSORS if name in NUMBERS else CLASSIFIERS).items():
         if kind == "gamma" and y.min() <= 0:
             continue
@@ -224,7 +224,7 @@ def test_exports_predict_the_same_on_tables(name):
 
 @st.composite
 def formulas(draw):
-    """A tree with sets, ways of missing values and values; feature 0 holds five categories' codes."""
+    """Draw a tree with category sets, directions of missing values and leaf values, as a formula."""
     tree = draw(trees(sets=True))
     m = tree.n_nodes
     both = draw(hnp.arrays(np.bool_, m)) & ~tree.is_leaf
@@ -245,9 +245,13 @@ CELLS = st.one_of(st.integers(-3, 6).map(float), st.just(float("nan")))
 @settings(max_examples=40)
 def test_graphs_of_onnx_send_rows_as_the_twin_does(formula, X, bits):
     tree, rows = formula.trees[0], formula.rows[0]
-    parts = [find_fractional_leaves(tree, rows, x) for x in X]
-    expected = [sum(part * tree.value[leaf] for leaf, part in one) for one in parts]
-    label, found = run(make_onnx_model(formula, f"float{bits}"), X.astype(f"float{bits}"))
+    leaves = [find_fractional_leaves(tree, rows, x) for x in X]
+    expected = [
+        sum(fraction * tree.value[leaf] for leaf, fraction in reached) for reached in leaves
+    ]
+    label, found = predict_with_onnx(
+        make_onnx_model(formula, f"float{bits}"), X.astype(f"float{bits}")
+    )
     np.testing.assert_allclose(found, expected, 0, 1e-6 if bits == "32" else 1e-15)
     clear = np.abs(np.diff(expected)[:, 0]) > 1e-6
     assert np.array_equal(label[clear], np.array(["no", "yes"])[np.argmax(expected, 1)][clear])
@@ -291,8 +295,8 @@ def test_rounding_makes_no_tie_where_there_was_none():
 # -- kinds of features, classes and models ---------------------------------------------------------
 
 
-def mixed(n=240):
-    """Categories of words that need quotes, of numbers and of truth values, and a number."""
+def make_mixed_table(n=240):
+    """Return a table with categories (quoted words, numbers, booleans) and numbers, and a target."""
     rng = np.random.default_rng(0)
     words = np.array(["it's", 'a "b"', "c, d", "é", ""])
     code, size = rng.integers(0, 5, n), rng.integers(0, 90, n)
@@ -314,14 +318,14 @@ def mixed(n=240):
 )
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_names_and_classes_of_all_types_are_exported(kind, classes):
-    X, signal = mixed()
+    X, signal = make_mixed_table()
     y = np.array(classes)[np.digitize(signal, [1, 1.5][: len(classes) - 1])]
     expect_exports(CLASSIFIERS[kind].fit(X, y), X)
 
 
 @pytest.mark.parametrize("kind", REGRESSORS)
 def test_numbers_are_exported(kind):
-    X, signal = mixed()
+    X, signal = make_mixed_table()
     expect_exports(REGRESSORS[kind].fit(X, 10 + signal), X)
 
 
@@ -338,12 +342,12 @@ def test_numbers_are_exported(kind):
     ids=["pruned", "helmbold", "dyadic", "kd", "mean", "auto"],
 )
 def test_other_growers_and_votes_are_exported(model):
-    X, signal = mixed()
+    X, signal = make_mixed_table()
     expect_exports(model.fit(X, signal > 1), X)
 
 
 def test_new_rows_that_lack_what_no_row_of_the_fit_lacked_are_averaged():
-    X, signal = mixed()
+    X, signal = make_mixed_table()
     whole = X.dropna()
     model = PACBayesTreeClassifier(random_state=0).fit(whole, signal[whole.index] > 1)
     assert model.tree_.missing_both.any()
@@ -370,7 +374,7 @@ def test_boosting_without_a_learner_is_exported():
 def test_boosting_of_a_tiny_target_keeps_its_start():
     X = np.arange(30.0)[:, None]
     model = BoostedTreesRegressor(max_iter=3).fit(X, (5 + X[:, 0]) * 1e-100)
-    _, value = run(model.to_onnx("float64"), X)
+    _, value = predict_with_onnx(model.to_onnx("float64"), X)
     np.testing.assert_allclose(value, model.predict(X), 1e-12)
 
 
@@ -435,8 +439,8 @@ ALL_CLASSIFIERS = {
 }
 
 
-def hostile(n=160):
-    """Numbers, truth values, words and numbers that are categories, and what they have to do with."""
+def make_hostile_table(n=160):
+    """Return a table whose columns and categories have hostile names, and a target."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(n, len(HOSTILE))).astype(np.float32), columns=HOSTILE)
     X = X.mask(rng.random(X.shape) < 0.05)
@@ -455,7 +459,7 @@ def hostile(n=160):
     "classes", [["A", "a"], [False, True], LETTERS], ids=["case", "bool", "letters"]
 )
 def test_hostile_names_of_columns_and_classes(kind, classes):
-    X, signal = hostile()
+    X, signal = make_hostile_table()
     classes = classes[:2] if kind == "helmbold" else classes
     y = np.array(classes)[np.argsort(np.argsort(signal)) * len(classes) // len(signal)]
     model = ALL_CLASSIFIERS[kind].fit(X, y)
@@ -466,22 +470,22 @@ def test_hostile_names_of_columns_and_classes(kind, classes):
 
 @pytest.mark.parametrize("kind", REGRESSORS)
 def test_hostile_names_of_columns(kind):
-    X, signal = hostile()
+    X, signal = make_hostile_table()
     X = X.drop(columns="Prediction")
     model = REGRESSORS[kind].fit(X, 10 + signal)
     expect_exports(model, X, sql=False)
     expect_sql(model, X, "m_table", ["Probability_A", "m_x0", "select"])
 
 
-def of_letters(names=("x", "y"), classes=("a", "b")):
-    """A model that compares both columns."""
+def fit_to_letters(names=("x", "y"), classes=("a", "b")):
+    """Return a model that splits on both of its columns, and its rows."""
     X = pd.DataFrame(np.indices((2, 2)).reshape(2, -1).T.repeat(20, axis=0), columns=names)
     y = np.array(classes, dtype=object)[X.to_numpy().sum(axis=1) % 2]
     return PACBayesTreeClassifier(lambda_error=40.0, lambda_penalty=0.0).fit(X, y), X
 
 
 def test_columns_of_classes_have_names_of_their_own():
-    X, _ = hostile()
+    X, _ = make_hostile_table()
     model = PACBayesTreeClassifier(random_state=0).fit(X, np.resize(["A", "a", "a_2", "B"], len(X)))
     for engine in ENGINES:
         found = [*engine(model.to_sql("t"), X, "t")]
@@ -494,22 +498,22 @@ def test_columns_of_classes_have_names_of_their_own():
     "keep", [["prediction"], ["PREDICTION"], ["probability_a"], ["Probability_B"], ["i", "I"]]
 )
 def test_a_column_is_not_kept_under_the_name_of_another(keep):
-    model, _ = of_letters()
+    model, _ = fit_to_letters()
     with pytest.raises(ValueError, match="keep must hold names that differ"):
         model.to_sql("t", keep=keep)
 
 
 @pytest.mark.parametrize("keep", ["id", [5], [None]])
 def test_what_is_kept_has_names(keep):
-    model, _ = of_letters()
+    model, _ = fit_to_letters()
     with pytest.raises(TypeError, match="keep must be a sequence of column names"):
         model.to_sql("t", keep=keep)
 
 
 def test_features_that_differ_by_case_are_refused_by_sql():
     with pytest.raises(ValueError, match=r"more than case.*'x' and 'X'"):
-        of_letters(["x", "X"])[0].to_sql("t")
-    expect_sql(*of_letters(["é", "É"]))
+        fit_to_letters(["x", "X"])[0].to_sql("t")
+    expect_sql(*fit_to_letters(["é", "É"]))
 
 
 @pytest.mark.parametrize(
@@ -522,7 +526,7 @@ def test_features_that_differ_by_case_are_refused_by_sql():
     ],
 )
 def test_what_a_statement_cannot_hold_is_refused(arguments, message):
-    model, X = of_letters(**arguments)
+    model, X = fit_to_letters(**arguments)
     with pytest.raises(ValueError, match=message):
         model.to_sql("t")
     if message == "UTF-8":
@@ -543,11 +547,11 @@ def test_categories_that_a_statement_cannot_hold_are_refused(category):
 @pytest.mark.parametrize("table", ["", "a\0b"])
 def test_tables_have_names(table):
     with pytest.raises(ValueError, match=r"must not be empty|NUL"):
-        of_letters()[0].to_sql(table)
+        fit_to_letters()[0].to_sql(table)
 
 
 def test_a_table_without_a_column_is_refused_by_databases():
-    model, X = of_letters()
+    model, X = fit_to_letters()
     for engine in ENGINES:
         with pytest.raises(Exception, match=r"no such column|does not have a column"):
             engine(model.to_sql("t"), X[["x"]], "t")
@@ -559,7 +563,7 @@ def test_dates_are_classes_by_their_text(dtype):
     model = PACBayesTreeClassifier(random_state=0).fit(X, np.array([1, 2], dtype).repeat(20))
     texts = [str(one) for one in model.classes_]
     assert model.to_dict()["classes"] == texts
-    label, _ = run(model.to_onnx(), X)
+    label, _ = predict_with_onnx(model.to_onnx(), X)
     assert list(label) == np.repeat(texts, 20).tolist()
     for engine in ENGINES:
         found = engine(model.to_sql("t"), pd.DataFrame({"x0": X[:, 0]}), "t")
@@ -618,7 +622,7 @@ def test_shap_explains_exported_models(kind):
 def test_skl2onnx_converts_pipelines(kind):
     skl2onnx = pytest.importorskip("skl2onnx")
     register_converters()
-    X, signal = mixed()
+    X, signal = make_mixed_table()
     _, codes = np.unique(X["size of it"].astype(float).fillna(7.0), return_inverse=True)
     X = np.column_stack([X["order"].fillna(0), codes]).astype(np.float32)
     model = clone_with(CLASSIFIERS[kind], categorical_features=[1])
@@ -629,7 +633,7 @@ def test_skl2onnx_converts_pipelines(kind):
             rows = X.astype(dtype)
             pipe = make_pipeline(*before, model).fit(rows, y)
             graph = skl2onnx.to_onnx(pipe, rows[:1], options={"zipmap": False})
-            label, value = run(graph, rows)
+            label, value = predict_with_onnx(graph, rows)
             assert np.abs(value - pipe.predict_proba(rows)).max() <= 1e-6
             assert np.array_equal(label, pipe.predict(rows))
 
@@ -645,7 +649,7 @@ def test_skl2onnx_converts_pipelines_of_numbers():
     X = X.astype(np.float32)
     for model in REGRESSORS.values():
         pipe = make_pipeline(SimpleImputer(), model).fit(X, y)
-        _, value = run(skl2onnx.to_onnx(pipe, X[:1]), X)
+        _, value = predict_with_onnx(skl2onnx.to_onnx(pipe, X[:1]), X)
         np.testing.assert_allclose(value, pipe.predict(X), 1e-6)
 
 
@@ -654,7 +658,7 @@ def test_skl2onnx_converts_pipelines_of_numbers():
 )
 def test_skops_keeps_models(model):
     skops = pytest.importorskip("skops.io")
-    X, signal = mixed()
+    X, signal = make_mixed_table()
     model.fit(X, signal > 1)
     data = skops.dumps(model)
     types = skops.get_untrusted_types(data=data)
@@ -694,7 +698,7 @@ def test_infinite_numbers_go_where_the_model_sends_them(model, missing, tmp_path
     y = (np.where(np.isnan(X[:, 0]), -2, X[:, 0]) > rng.normal(size=300)).astype(int)
     table = pd.DataFrame(X, columns=[*"abc"])
     model = clone(model).fit(table, y)
-    # With missing values some cuts only tell these from all others, of which the largest is infinite.
+    # With missing values some splits only separate these from all others, infinity included.
     assert missing == (model.trees_.threshold == np.finfo(np.float64).max).any()
     expect_sql(model, table)
     save(model, tmp_path / "model")
@@ -720,10 +724,10 @@ def test_predictions_that_float32_does_not_hold_are_refused(model):
     for unit in (1e60, -1e60):
         if unit < 0 and getattr(model, "loss", None) == "poisson":
             continue
-        made = clone(model).fit(X, y * unit)
+        fitted = clone(model).fit(X, y * unit)
         with pytest.raises(ValueError, match=r"predictions may be larger than 3\.4e\+38"):
-            made.to_onnx()
-        said = run(made.to_onnx(dtype="float64"), X)[1]
-        np.testing.assert_allclose(said, made.predict(X), rtol=1e-12)
+            fitted.to_onnx()
+        values = predict_with_onnx(fitted.to_onnx(dtype="float64"), X)[1]
+        np.testing.assert_allclose(values, fitted.predict(X), rtol=1e-12)
     within = clone(model).fit(X, y * 1e37)
-    assert np.isfinite(run(within.to_onnx(), X.astype(np.float32))[1]).all()
+    assert np.isfinite(predict_with_onnx(within.to_onnx(), X.astype(np.float32))[1]).all()

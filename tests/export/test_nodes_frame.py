@@ -1,4 +1,4 @@
-"""The nodes of models as a table: it says what they predict."""
+"""Data frames of nodes, from which the predictions of the model follow."""
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ LIGHTGBM = [
 ]
 
 
-def table(n=200, seed=0):
+def make_table(n=200, seed=0):
     random = np.random.default_rng(seed)
     X = pd.DataFrame({"a": random.normal(size=n), "b": random.normal(size=n)})
     X.loc[random.random(n) < 0.1, "a"] = np.nan
@@ -30,8 +30,8 @@ def table(n=200, seed=0):
     return X, y.to_numpy()
 
 
-def said_by(frame, row):
-    """What the trees of a frame say of a row, summed."""
+def sum_leaf_values(frame, row):
+    """Return the sum of the values of the leaves that a row reaches in the trees of a frame."""
     nodes = frame.set_index("node_index")
     values = [name for name in frame if name.startswith("value")]
     total = 0.0
@@ -61,29 +61,29 @@ def said_by(frame, row):
     ids=lambda model: type(model).__name__,
 )
 def test_a_walk_through_the_table_is_the_prediction(model):
-    X, y = table()
+    X, y = make_table()
     if isinstance(model, BoostedTreesClassifier):
         y = np.digitize(y, [0, 1, 2])
     model.fit(X, y)
     frame = model.trees_to_dataframe()
     assert frame.node_index.is_unique
-    said = np.array([said_by(frame, row) for _, row in X.iterrows()])
+    sums = np.array([sum_leaf_values(frame, row) for _, row in X.iterrows()])
     if isinstance(model, BoostedTreesClassifier):
-        np.testing.assert_allclose(model.start_ + said, model.decision_function(X), atol=1e-9)
+        np.testing.assert_allclose(model.start_ + sums, model.decision_function(X), atol=1e-9)
         return
     assert [*frame] == LIGHTGBM
     forest = isinstance(model, TreeForestRegressor)
-    said = said[:, 0] / 3 if forest else said[:, 0] + model.start_
-    np.testing.assert_allclose(said, model.predict(X), atol=1e-9)
+    sums = sums[:, 0] / 3 if forest else sums[:, 0] + model.start_
+    np.testing.assert_allclose(sums, model.predict(X), atol=1e-9)
 
 
 def test_nodes_know_their_places():
-    X, y = table()
+    X, y = make_table()
     model = BoostedTreesRegressor(max_iter=4, random_state=0).fit(X, y)
     frame = model.trees_to_dataframe().set_index("node_index", drop=False)
     inner = frame[frame.left_child.notna()]
-    for side in ("left_child", "right_child"):
-        below = frame.loc[inner[side]]
+    for child in ("left_child", "right_child"):
+        below = frame.loc[inner[child]]
         assert (below.parent_index.to_numpy() == inner.node_index.to_numpy()).all()
         assert (below.node_depth.to_numpy() == inner.node_depth.to_numpy() + 1).all()
     assert (frame.node_depth[frame.parent_index.isna()] == 1).all()

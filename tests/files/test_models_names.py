@@ -142,7 +142,7 @@ def test_a_renamed_field_is_stored_by_its_earlier_name():
     assert Columns.from_stored(StoredState(stored, {})).leaves == 3
     assert Columns.from_stored(StoredState({"cells": 3}, {})).rows == 0
     assert Columns.from_stored(StoredState({"rows": 7}, {}), leaves=4).rows == 7
-    with pytest.raises(ValueError, match="it lacks cells"):
+    with pytest.raises(ValueError, match="lacks cells"):
         Columns.from_stored(StoredState({"leaves": 3}, {}))
 
 

@@ -147,7 +147,8 @@ def test_trees_with_splits_on_digests_are_not_exported(tmp_path):
     assert (loaded.trees_.feature[~loaded.trees_.is_leaf] == 0).any()
     np.testing.assert_array_equal(*[one.predict_proba(X) for one in twins])
     with pytest.raises(
-        ValueError, match=r"feature 'note' has no category names to export.*Fit the"
+        ValueError,
+        match=r"categories must have names to export, but those of the feature 'note' .*Fit the",
     ):
         loaded.to_sql("rows")
     assert check_export(model, X, exports=["dict"]).all_agree
@@ -171,10 +172,10 @@ def test_fits_in_a_fixed_box_are_continued_after_loading(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), fit[2].predict(X))
     loaded.forget(X[last], y[last]).partial_fit(X[last], y[last])
     np.testing.assert_array_equal(loaded.seen_rows_.hashes, fit[2].seen_rows_.hashes)
-    with pytest.raises(ValueError, match="feature 'note' must hold categories among"):
+    with pytest.raises(ValueError, match="feature 'note' must have categories among"):
         loaded.partial_fit(X[last].assign(note="new".ljust(LONG)), y[last])
     other = fit[1].fit(X[last].assign(note="new".ljust(LONG)), y[last])
-    with pytest.raises(ValueError, match="both fits must have the same categories"):
+    with pytest.raises(ValueError, match="must be a fit with the same categories"):
         loaded.merge(other)
 
 

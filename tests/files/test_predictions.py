@@ -243,15 +243,13 @@ def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
     for how, message in (
         ({"keep": "key"}, "keep must be"),
         ({"batch_size": 0}, "batch_size must be"),
-        ({"threshold": 0.5}, "threshold is for classifiers of two classes"),
+        ({"threshold": 0.5}, "threshold must be None unless the model is"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             predict_files(model, source, target, **how)
-    with pytest.raises(
-        ValueError, match=r"must lie outside the folders .* lies in the folder .*rows"
-    ):
+    with pytest.raises(ValueError, match=r"must lie outside the folders .* is in .*rows"):
         predict_files(model, source, source / "deep.csv")
-    with pytest.raises(ValueError, match=r"the file must be \.csv"):
+    with pytest.raises(ValueError, match=r"must end in \.csv"):
         predict_files(model, source, tmp_path / "predicted.txt")
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         predict_files(model, tmp_path / "nowhere", target)
@@ -316,5 +314,5 @@ def test_a_threshold_is_compared_with_probabilities_and_not_with_standard_errors
 def test_classifiers_of_several_targets_are_refused():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = certree.TreeForestClassifier(n_estimators=3, random_state=0).fit(X, X > 0)
-    with pytest.raises(ValueError, match="a file of predictions takes a model of one target"):
+    with pytest.raises(ValueError, match="a file of predictions needs a model with one target"):
         predict_columns(model, X)

@@ -1,4 +1,4 @@
-"""Run cases for some time, and say what they found."""
+"""Run random cases for some time, and print what they found."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from fuzz.workers import watch
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="time budget")
     parser.add_argument("--cases", type=int, default=10**12, help="at most so many numbers")
@@ -22,7 +22,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> bool:
-    """Run, report, and say whether something was found."""
+    """Run cases and print a summary; return whether something was found."""
     options = options_of()
     if options.case is not None:
         finding = run(options.case, options.kinds)

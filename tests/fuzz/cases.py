@@ -1,4 +1,4 @@
-"""A case by its number, and what counts as a finding."""
+"""Run the case of a number, and decide whether an exception of it is a finding."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from fuzz.relations import relate
 
 
 def once(attempt: Callable[[Random], None]) -> Callable[[Random], Iterator[Attempt]]:
-    """A case of a single attempt."""
+    """Return a kind of case that makes a single attempt."""
 
     def attempts(random: Random) -> Iterator[Attempt]:
         yield partial(attempt, random)
@@ -57,7 +57,7 @@ INTERNAL = re.compile(
 
 
 def run(case: int, kinds: Sequence[str]) -> str | None:
-    """Run a case; the trace of what went wrong, None if nothing did."""
+    """Run a case; return the traceback of an unexpected exception, None if there was none."""
     # An interrupt within a fit leaves scikit-learn's switch as the fit had set it.
     sklearn.set_config(skip_parameter_validation=False)
     random = Random(case)
@@ -81,7 +81,9 @@ def run(case: int, kinds: Sequence[str]) -> str | None:
 
 
 def _is_said_well(error: Exception, kind: str) -> bool:
-    """Whether people are told what was expected and what came."""
+    """Return whether an exception is of an expected type and its message states the problem in
+    certree's words.
+    """
     if not isinstance(error, ValueError | TypeError | MemoryError | Warning):
         return False
     frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]

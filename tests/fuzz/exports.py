@@ -1,9 +1,4 @@
-"""Cases that write a model in the words of others, and let their engines predict.
-
-Names of features, categories and classes are hostile: what differs by case alone, quotes, "", NUL, and
-names that the statements themselves may use. An export is refused with a ValueError or predicts what
-the model does.
-"""
+"""Cases that export a model and compare predictions of other engines with its own."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -38,7 +33,7 @@ _KINDS = [
 
 
 def export(random: Random) -> Iterator[Attempt]:
-    """Fit to a table of hostile names, and export in every way."""
+    """Fit to a table with hostile names, and compare every export with the model."""
     names, classes = random.sample(_NAMES, 4), random.choice(_CLASSES)
     subject = Subject(random, _KINDS, names=names, classes=classes)
     if not isinstance(subject.model, TreeModel):
@@ -53,17 +48,19 @@ def export(random: Random) -> Iterator[Attempt]:
 
 
 def by_duckdb(random: Random, subject: Subject) -> None:
-    """DuckDB predicts what the model does."""
+    """Assert that DuckDB predicts the same as the model."""
     _by_database(random, subject, run_in_duckdb)
 
 
 def by_sqlite(random: Random, subject: Subject) -> None:
-    """SQLite predicts what the model does."""
+    """Assert that SQLite predicts the same as the model."""
     _by_database(random, subject, run_in_sqlite)
 
 
 def _by_database(random: Random, subject: Subject, run: RunSQL) -> None:
-    """Run a statement on a table of any name, all columns of the subject, and columns to keep."""
+    """Run the exported statement on a table of any name, with all columns of the subject and
+    columns to keep.
+    """
     features, table = subject.table, random.choice(["rows", 'the "rows"', "x0", "layer_0", "Ä"])
     kept = {name: np.arange(features.n) for name in random.sample(_NAMES, random.choice([0, 1, 2]))}
     columns = {name: _plain(of) for name, of in features.columns.items()}
@@ -88,7 +85,7 @@ def _by_database(random: Random, subject: Subject, run: RunSQL) -> None:
 
 
 def _plain(column: Any) -> list[Any]:
-    """Values of a column as a database has them: NULL where one is missing."""
+    """Return values of a column as a database has them: None for missing values."""
     return [None if value is None or value != value else value for value in [*column.tolist()]]
 
 
@@ -96,7 +93,7 @@ def _plain(column: Any) -> list[Any]:
 
 
 def by_any(random: Random, subject: Subject) -> None:
-    """Every export that reads float64 predicts what the model does, or is refused."""
+    """Assert that every export that reads float64 predicts the same as the model, or is refused."""
     _agree(subject, subject.X, ["dict", "onnx_float64", "sqlite", "duckdb"])
 
 

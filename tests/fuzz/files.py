@@ -1,4 +1,6 @@
-"""Cases that break a model file: cut, flip, splice, or pack changed parts anew."""
+"""Cases that damage a model file: truncate, flip bits, splice, or write it again with changed
+members.
+"""
 
 import io
 import json
@@ -25,13 +27,13 @@ _MOST_FEATURES = 100
 
 @cache
 def folder() -> tempfile.TemporaryDirectory[str]:
-    """Where the files of this process lie, until it ends."""
+    """Return the directory for files of this process, which is removed at exit."""
     return tempfile.TemporaryDirectory(prefix="certree-fuzz-")
 
 
 @cache
 def originals() -> tuple[bytes, ...]:
-    """Whole model files of several kinds."""
+    """Return undamaged model files of several kinds."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     named = pd.DataFrame({"letter": rng.choice(["a", "b", "c"], 60), "number": X[:, 1]})
@@ -77,7 +79,7 @@ def originals() -> tuple[bytes, ...]:
 
 
 def load_broken(random: Random) -> None:
-    """Load a broken file: refused, or a model that answers whatever it is asked."""
+    """Load a damaged file: it must be refused, or give a model on which every method works."""
     content = random.choice(originals())
     way = random.choice([_cut, _flip, _splice, _packed_anew, _packed_anew, _other_header])
     path = Path(folder().name) / "broken"
@@ -100,7 +102,7 @@ def load_broken(random: Random) -> None:
 
 
 def _rows_for(model: Any) -> Any:
-    """Rows of numbers, and of names where the model knows some."""
+    """Return rows of numbers for a model, and rows of names if it knows category names."""
     rows = np.random.default_rng(1).normal(size=(5, model.n_features_in_)).round()
     if model.categories_ is None:
         return rows
@@ -112,7 +114,7 @@ def _rows_for(model: Any) -> Any:
 
 
 def ask_everything(model: Any, rows: Any) -> None:
-    """Do with a model what may be done with one."""
+    """Call the methods of a model, and save it."""
     model.predict(rows)
     are_several = getattr(model, "n_outputs_", 1) > 1
     if hasattr(model, "to_dict") and not (are_several and is_classifier(model)):
@@ -139,7 +141,9 @@ def ask_everything(model: Any, rows: Any) -> None:
 
 
 def _has_names_for_sql(model: Any) -> bool:
-    """Whether no feature's name is empty, holds a NUL, or differs from another's by case only."""
+    """Return whether no feature's name is empty, holds a NUL, or differs from another's by case
+    only.
+    """
     names = [str(name).casefold() for name in getattr(model, "feature_names_in_", ())]
     return all(names) and "\0" not in "".join(names) and len(set(names)) == len(names)
 
@@ -157,7 +161,7 @@ def _flip(random: Random, content: bytes) -> bytes:
 
 
 def _splice(random: Random, content: bytes) -> bytes:
-    """A piece of this file or another one in place of a piece, or between."""
+    """Replace a piece of this file, or insert one, by a piece of this file or of another."""
     other = random.choice([content, random.choice(originals())])
     start, end = sorted(random.randrange(len(other)) for _ in range(2))
     at = random.randrange(len(content))
@@ -181,7 +185,7 @@ def _zipped(random: Random, members: list[tuple[str, bytes]]) -> bytes:
 
 
 def _packed_anew(random: Random, content: bytes) -> bytes:
-    """Change an array, leave one out, swap two, add or repeat one, or take that of another file."""
+    """Change, remove, swap, add or repeat an array, or take that of another file."""
     members = _members(content)
     name = random.choice([*members])
     way = random.randrange(7)
@@ -225,7 +229,7 @@ def _other_header(random: Random, content: bytes) -> bytes:
 
 
 def _for_header(random: Random, place: Any) -> Any:
-    """What JSON can hold: a hostile value, or that of a neighbour."""
+    """Return a JSON value: a hostile one, or that of a neighbouring entry."""
     if random.random() < 0.3:
         return random.choice([*(place.values() if isinstance(place, dict) else place)])
     value = random.choice(NUMBERS + OTHERS)

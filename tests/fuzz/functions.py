@@ -1,4 +1,4 @@
-"""Cases that call public functions, with arguments some of which are spoilt."""
+"""Cases that call public functions with arguments some of which are replaced by hostile values."""
 
 import importlib
 import inspect
@@ -37,7 +37,7 @@ _ELSEWHERE = {
 
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Every public function, by its name."""
+    """Return every public function, by name."""
     seen = set()
     for room in ROOMS:
         module = importlib.import_module(room)
@@ -49,7 +49,7 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def monitor(bound: float, alpha: float, losses: Any) -> Monitor:
-    """Watch whether a promise holds; how many losses come at a time does not matter."""
+    """Watch a bound on losses; the result must not depend on how many losses come at a time."""
     watched = Monitor(bound, alpha).update(losses)
     assert str(watched)
     assert watched._repr_html_()
@@ -65,14 +65,16 @@ FUNCTIONS = dict(public()) | {"monitor": monitor}
 
 
 def call(random: Random) -> Iterator[Attempt]:
-    """Call functions with arguments that belong together."""
+    """Yield calls of functions with arguments of one world, which fit together."""
     world = World(random)
     for _ in range(_CALLS):
         yield partial(_call_one, random, world)
 
 
 def _call_one(random: Random, world: World) -> None:
-    """Call a function, more often than not with one or two of its arguments spoilt."""
+    """Call a function, in most cases with one or two of its arguments replaced by hostile
+    values.
+    """
     name = random.choice([*FUNCTIONS])
     function = FUNCTIONS[name]
     given = arguments(world, name, function)
@@ -91,7 +93,9 @@ def _call_one(random: Random, world: World) -> None:
 
 
 def arguments(world: World, name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """Plausible arguments of a function; under "*" those that have no name."""
+    """Return plausible arguments of a function by name; those without a name as a list under
+    "*".
+    """
     given: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -104,7 +108,9 @@ def arguments(world: World, name: str, function: Callable[..., Any]) -> dict[str
 
 
 def change_columns(random: Random) -> Iterator[Attempt]:
-    """Spoil a column of what the stages pass on, and call functions with what is accepted."""
+    """Replace a field of an object that functions exchange, and call functions with it if it is
+    accepted.
+    """
     world = World(random)
     yield partial(_spoil_one, random, world)
     for name in random.sample([*FUNCTIONS], _CALLS):

@@ -1,4 +1,4 @@
-"""Values that nobody should pass, and some does."""
+"""Hostile values: wrong types, shapes, dtypes, layouts and numbers."""
 
 import warnings
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _EXTREMES = [
 
 
 def spoilt(random: Random, value: Any) -> Any:
-    """Something that takes the place of a value."""
+    """Return a hostile value in place of a value."""
     if isinstance(value, np.ndarray) and random.random() < 0.9:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -43,7 +43,7 @@ def spoilt(random: Random, value: Any) -> Any:
 
 
 def spoilt_column(random: Random, value: Any) -> Any:
-    """The same noun with something else in one of its fields."""
+    """Return a copy of a dataclass with a hostile value in one of its fields."""
     field = random.choice([field.name for field in fields(value) if field.init])
     return replace(value, **{field: spoilt(random, getattr(value, field))})
 

@@ -1,8 +1,4 @@
-"""Cases that stop a call at some moment: it ends by KeyboardInterrupt, and changes nothing.
-
-A look of the core is stopped, or a timer strikes, also between the lines of Python. Whatever ends the
-interpreter is reported by the process that watches.
-"""
+"""Cases that interrupt a call: it must end by KeyboardInterrupt and change nothing."""
 
 import copy
 import signal
@@ -34,7 +30,7 @@ def _posteriors(n_jobs: int) -> Posteriors:
 
 @contextmanager
 def _stopped_after(seconds: float) -> Iterator[None]:
-    """Raise KeyboardInterrupt once in what runs so long."""
+    """Raise KeyboardInterrupt once after so many seconds."""
 
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -50,7 +46,7 @@ def _stopped_after(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _stopped_at(look: int, steps: int) -> Iterator[None]:
-    """Raise KeyboardInterrupt at one of the looks of the core from now on."""
+    """Raise KeyboardInterrupt at one of the next checks for interrupts in the core."""
     _core.interrupt_at(look, steps)
     try:
         yield
@@ -59,7 +55,9 @@ def _stopped_at(look: int, steps: int) -> Iterator[None]:
 
 
 def _stop(random: Random, call: Callable[[], Any], again: Callable[[], Any] | None = None) -> None:
-    """Call, and stop it at a look or at some moment; `again` does the same, which is not stopped."""
+    """Call, and interrupt it at a check of the core or after some time; `again` makes the same call
+    undisturbed.
+    """
     steps, began = random.choice(_STEPS), time.perf_counter()
     looks = looks_of(again or call, steps)
     seconds = time.perf_counter() - began
@@ -72,13 +70,15 @@ def _stop(random: Random, call: Callable[[], Any], again: Callable[[], Any] | No
 
 
 def interrupt(random: Random) -> Iterator[Attempt]:
-    """Stop a door of the core, a fit, or a prediction."""
+    """Interrupt a function of the core, a fit, or a prediction."""
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
         yield partial(_a_door if random.random() < 0.3 else _a_fit, random)
 
 
 def _a_door(random: Random) -> None:
-    """A stopped call of the core leaves its arguments; the next one answers as ever."""
+    """Interrupt a function of the core; its arguments must be unchanged, and the next call must
+    give the same result.
+    """
     posteriors, door = _posteriors(random.choice([1, 2])), LOOPS[random.choice([*LOOPS])]
     expected = door(posteriors)
     _stop(random, partial(door, posteriors))
@@ -86,7 +86,7 @@ def _a_door(random: Random) -> None:
 
 
 def _expect_alike(found: Any, expected: Any) -> None:
-    """The same arrays, wherever they are kept."""
+    """Assert that two results have the same arrays, at any memory address."""
     if isinstance(expected, np.ndarray | float | int | bool | np.generic):
         np.testing.assert_array_equal(found, expected)
     elif isinstance(expected, tuple | list):
@@ -95,7 +95,9 @@ def _expect_alike(found: Any, expected: Any) -> None:
 
 
 def _a_fit(random: Random) -> None:
-    """A stopped fit or prediction leaves the model, and the same fit gives the same bits later."""
+    """Interrupt a fit or prediction; the model must be unchanged, and the same fit must give the
+    same bits later.
+    """
     rng = np.random.default_rng(random.getrandbits(63))
     n = random.choice([30, 300])
     X = rng.normal(size=(n, 3))

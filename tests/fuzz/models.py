@@ -1,4 +1,4 @@
-"""Cases that fit an estimator with hostile parameters or rows, and ask it everything."""
+"""Cases that fit an estimator with hostile parameters or rows, and call its methods."""
 
 import json
 import pickle
@@ -72,7 +72,7 @@ def _squared(y: Any, score: Any) -> Any:
 
 
 def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
-    """A value for a parameter of an estimator of p features; None leaves its default."""
+    """Draw a value for a parameter of an estimator of p features; None keeps its default."""
     cut = random.choice([2, 5, 2.5])
     choices: dict[str, list[Any]] = {
         "grower": [
@@ -159,7 +159,7 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
 
 
 def fit_and_ask(random: Random) -> None:
-    """Fit, go through everything that may be asked, and look whether answers make sense."""
+    """Fit an estimator, call random methods, and check that results are consistent."""
     world = World(random)
     model = _made(random, world)
     X, y = _rows(world, model), _target(random, world, model)
@@ -183,7 +183,7 @@ def fit_and_ask(random: Random) -> None:
 
 
 def _made(random: Random, world: World) -> Any:
-    """An estimator with parameters of its own, one of them spoilt at times."""
+    """Make an estimator with random parameters, one of which may be hostile."""
     estimator = random.choices(ESTIMATORS, _CHANCES)[0]
     names = [*estimator().get_params(deep=False)]
     parameters = {name: value for name, value in TOLERANT.items() if name in names}
@@ -205,7 +205,7 @@ def _rows(world: World, model: Any) -> Any:
 
 
 def _queries(random: Random, y: Any) -> dict[str, Any]:
-    """Queries of a few rows each, which need not stand together; spoilt at times."""
+    """Draw queries of a few rows each, which need not be adjacent; at times hostile."""
     qid = np.arange(len(y)) % random.choice([1, 3, max(len(y), 1)])
     return {"qid": spoilt(random, qid) if random.random() < 0.1 else qid}
 
@@ -237,17 +237,17 @@ def _target(random: Random, world: World, model: Any) -> Any:
 
 
 def takes_labels(model: Any) -> bool:
-    """Whether it takes several columns of classes."""
+    """Return whether an estimator takes several targets of classes."""
     return type(model) in _TAKES_LABELS
 
 
 def in_columns(classes: Any) -> Any:
-    """Classes beside those of the rows from the last to the first."""
+    """Return classes with a second target: the same classes in reverse order of the rows."""
     return np.column_stack([classes, classes[::-1]])
 
 
 def _fit(model: Any, *rows: Any, **how: Any) -> None:
-    """Fit, and look that a fit that fails has changed nothing."""
+    """Fit, and assert that a fit that fails has changed nothing."""
     before = dict(vars(model))
     try:
         model.fit(*rows, **how)
@@ -257,7 +257,9 @@ def _fit(model: Any, *rows: Any, **how: Any) -> None:
 
 
 def ask(model: Any, name: str, X: Any, y: Any, **how: Any) -> Any:
-    """Call a method of a fitted model with what it takes; how: what is said of rows with a target."""
+    """Call a method of a fitted model with the arguments that it takes; how: further arguments for
+    rows with a target.
+    """
     method = getattr(model, name)
     if name in (
         "certify_interval",
@@ -295,7 +297,7 @@ def ask(model: Any, name: str, X: Any, y: Any, **how: Any) -> Any:
 
 
 def _explained(model: Any, X: Any) -> Any:
-    """Look whether whatever explains can be read, and sums to what is predicted."""
+    """Assert that explanations can be printed, and that contributions sum to the prediction."""
     if hasattr(model, "_get_additive_trees") and isinstance(X, np.ndarray):
         shares = interaction_fractions(model, X, n_draws=20)
         assert shares.total >= 0, "a variance is negative"

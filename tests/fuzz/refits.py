@@ -1,4 +1,4 @@
-"""Cases that fit an estimator twice, to rows that say the same, and compare what is predicted."""
+"""Cases that fit an estimator twice, to equivalent tables, and compare the predictions."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -60,20 +60,24 @@ def _compare(found: Any, X: Any, expected: Any, rows: Any, rounding: float = 0.0
 
 
 def _predicted(model: Any, X: Any) -> dict[str, list[np.ndarray]]:
-    """What is said of rows, but for the numbers of leaves and the parts of explanations."""
+    """Return all predictions for rows, except numbers of leaves and details of explanations."""
     said = of_rows(model, X)
     return {name: said[name] for name in said.keys() - {"apply", "explain"}}
 
 
 def _exact_target(subject: Subject) -> np.ndarray:
-    """A target whose sums are exact: else rounding may decide between two equally good cuts."""
+    """Return a target whose sums are exact; otherwise rounding may decide between two equally good
+    splits.
+    """
     if hasattr(subject.model, "classes_"):
         return subject.y
     return subject.table.numbers()[:, 0].astype(float)
 
 
 def another_order(random: Random, subject: Subject) -> None:
-    """The order of the rows does not matter, with weights whose sums are exact or without."""
+    """Assert that the order of the rows does not matter, without weights or with weights whose sums
+    are exact.
+    """
     model, table = subject.model, subject.table
     # Balanced classes weigh the same in all: rounding alone says which of them a root predicts.
     if isinstance(model, _BY_PLACE) or getattr(model, "class_weight", None) is not None:
@@ -89,7 +93,9 @@ def another_order(random: Random, subject: Subject) -> None:
 
 
 def another_order_of_columns(random: Random, subject: Subject) -> None:
-    """The order of several columns of classes changes no answer but where it stands."""
+    """Assert that the order of several targets of classes changes only the order of their
+    predictions.
+    """
     model, X, y = subject.model, subject.X, subject.y
     # Products of the weights of classes are rounded as the columns stand.
     if y.ndim == 1 or getattr(model, "class_weight", None) is not None:
@@ -116,9 +122,9 @@ def _are_interchangeable(X: np.ndarray, y: np.ndarray) -> bool:
 
 
 def columns_elsewhere(random: Random, subject: Subject) -> None:
-    """Neither where columns stand nor what categories are called changes a model.
+    """Assert that neither the order of the columns nor the names of categories change a model.
 
-    A column of numbers that are all different is put beside them, so that no two others are alike.
+    A column of distinct numbers is added, so that no two other columns are equal.
     """
     model, table = subject.model, subject.table
     if isinstance(model, FourierClassifier | FourierRegressor) or _speaks_of_places(model):
@@ -149,7 +155,9 @@ _ADD_COLUMNS_UP = (
 
 
 def _speaks_of_places(model: Any) -> bool:
-    """Whether parameters name columns by their places, or cells or others' learners go by these."""
+    """Return whether parameters name columns by number, or the grower or learners depend on their
+    order.
+    """
     given = model.get_params(deep=False)
     names = ("monotonic_cst", "interaction_cst", "densities", "estimator", "preprocessor")
     if any(not isinstance(given.get(name), str | None) for name in names):
@@ -159,7 +167,7 @@ def _speaks_of_places(model: Any) -> bool:
 
 
 def _renamed(column: Any, rng: np.random.Generator) -> Any:
-    """A column whose categories, if it has some, have other names, in another order."""
+    """Return a column whose categories, if any, have other names, in another order."""
     if isinstance(column, pd.Categorical):
         names = rng.permutation(len(column.categories))
         told = names + 0.5 if column.categories.dtype.kind == "f" else [f"n{k}" for k in names]
@@ -171,7 +179,7 @@ def _renamed(column: Any, rng: np.random.Generator) -> Any:
 
 
 def rows_of_no_weight(random: Random, subject: Subject) -> None:
-    """A row of weight 0 is as if absent, whatever the others weigh."""
+    """Assert that a row of weight 0 changes nothing, whatever the weights of other rows."""
     model, table = subject.model, subject.table
     if not has_fit_parameter(model, "sample_weight"):
         return
@@ -185,7 +193,7 @@ def rows_of_no_weight(random: Random, subject: Subject) -> None:
 
 
 def another_unit_of_weights(random: Random, subject: Subject) -> None:
-    """Weights are relative: times a power of two they change no bit."""
+    """Assert that weights are relative: multiplied by a power of two they change no bit."""
     model = subject.model
     if not has_fit_parameter(model, "sample_weight"):
         return
@@ -198,7 +206,7 @@ def another_unit_of_weights(random: Random, subject: Subject) -> None:
 
 
 def _drawn_weights(random: Random, n: int, *, may_lack: bool) -> np.ndarray:
-    """Weights that are whole, have no common unit, differ much or are the same; some are 0."""
+    """Draw weights that are integers, have no common unit, differ much or are equal; some are 0."""
     draw: Callable[[], float] = random.choice(
         [
             lambda: random.choice([1, 2, 3]),
@@ -216,7 +224,7 @@ def _drawn_weights(random: Random, n: int, *, may_lack: bool) -> np.ndarray:
 
 
 def another_container(random: Random, subject: Subject) -> None:
-    """The same values in another container are the same rows."""
+    """Assert that the same values in another container give the same model."""
     table = subject.table
     if any(kind in ("bytes", "levels of numbers") for kind in table.kinds):
         return
@@ -227,7 +235,9 @@ def another_container(random: Random, subject: Subject) -> None:
 
 
 def another_layout(random: Random, subject: Subject) -> None:
-    """How an array lies in memory does not matter, nor whether numbers of float32 come as float64."""
+    """Assert that the memory layout of an array does not matter, nor whether float32 numbers come
+    as float64.
+    """
     table = subject.table
     if not table.is_numeric:
         return
@@ -246,14 +256,14 @@ def another_layout(random: Random, subject: Subject) -> None:
 
 
 def _as_float32(wide: np.ndarray) -> np.ndarray | None:
-    """The same numbers rounded, where none becomes infinite."""
+    """Return the same numbers rounded to float32, unless that makes some infinite."""
     numbers = wide.astype(float)
     largest = np.abs(numbers[~np.isnan(numbers)]).max(initial=0.0)
     return numbers.astype(np.float32) if largest < 1e38 else None
 
 
 def sparse_rows(random: Random, subject: Subject) -> None:
-    """What is not stored is 0: the same bits as of the dense table, whichever zeros are stored."""
+    """Assert that sparse rows give the same bits as the dense table, whichever zeros are stored."""
     table, model = subject.table, subject.model
     if not (table.is_numeric and getattr(model, "_takes_sparse", False)):
         return
@@ -276,7 +286,9 @@ _LOSSES = ("squared_error", "absolute_error", "quantile", "huber", *_OF_POSITIVE
 
 
 def rows_in_files(random: Random, subject: Subject) -> None:
-    """Files of the rows, however they are cut, give the bits of the rows in memory."""
+    """Assert that files of the rows, however they are divided, give the bits of the rows in
+    memory.
+    """
     model, table = subject.model, subject.table
     if "levels of numbers" in table.kinds:  # Parquet keeps none
         return
@@ -316,7 +328,9 @@ def rows_in_files(random: Random, subject: Subject) -> None:
 
 
 def repeated_rows(random: Random, subject: Subject) -> None:
-    """A table in which every row stands twice is warned of once, unless groups say what rows are."""
+    """Assert that a table with every row twice causes one warning, unless groups say which rows are
+    copies.
+    """
     model, table = clone(subject.model), subject.table
     if hasattr(model, "duplicates") or isinstance(model, ConformalBandRegressor):  # of some rows
         return
@@ -330,7 +344,7 @@ def repeated_rows(random: Random, subject: Subject) -> None:
 
 
 def _repeats_said(fit: Callable[[], Any]) -> list[str]:
-    """What a fit says of repeated rows."""
+    """Return the warnings of a fit about repeated rows."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", certree.RepeatedRowsWarning)
         fit()
@@ -338,16 +352,17 @@ def _repeats_said(fit: Callable[[], Any]) -> list[str]:
 
 
 def another_number_of_threads(random: Random, subject: Subject) -> None:
-    """Threads change the time alone."""
+    """Assert that the number of threads does not change the model."""
     if "n_jobs" in subject.model.get_params(deep=False):
         other = clone(subject.model).set_params(n_jobs=random.choice([None, 1, 2, 3]))
         _compare(other.fit(subject.X, subject.y), subject.X, subject.model, subject.X)
 
 
 def another_unit(random: Random, subject: Subject) -> None:
-    """A column times a power of two, beside a constant one, splits rows in the same way.
+    """Assert that a column times a power of two splits rows in the same way.
 
-    Of equal splits on several columns the values decide which is made, and so their units do.
+    A constant column is added. Of equal splits on several columns the values decide, and so do
+    their units; the table has no equal ones.
     """
     table = subject.table
     if not table.is_numeric or {"tiny", "huge"} & {*table.kinds}:
@@ -384,7 +399,7 @@ REFITS: list[Callable[[Random, Subject], None]] = [
 
 
 def refit(random: Random) -> Iterator[Attempt]:
-    """Fit, and fit again to what says the same."""
+    """Fit, and compare with a fit to an equivalent table."""
     subject = Subject(random)
     yield subject.fit
     if subject.is_fitted:

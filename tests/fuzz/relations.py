@@ -1,4 +1,4 @@
-"""Cases that fit an estimator to a table, and ask it the same in two ways that must agree."""
+"""Cases that fit an estimator to a table, and compute the same result in two ways."""
 
 import copy
 import json
@@ -73,7 +73,7 @@ class Subject:
         self.is_fitted = False
 
     def fit(self) -> None:
-        """Fit, or look that a column that cannot be learned from is refused."""
+        """Fit, or assert that a column from which nothing can be learned is refused."""
         try:
             self.model.fit(self.X, self.y)
         except InvalidParameterError:
@@ -93,7 +93,7 @@ class Subject:
 
 
 def drawn_estimator(random: Random, estimator: Callable[..., Any], p: int) -> Any:
-    """An estimator that fits fast, with a parameter or two of its own."""
+    """Draw an estimator that fits fast, with random values of one or two parameters."""
     if estimator is ConformalBandRegressor:
         inner = certree.BoostedTreesRegressor("quantile", max_iter=2, random_state=0)
         return estimator(inner, coverage=0.5, calibration_size=0.5, random_state=0)
@@ -110,7 +110,9 @@ def drawn_estimator(random: Random, estimator: Callable[..., Any], p: int) -> An
 
 
 def of_rows(model: Any, X: Any, *, by_keyword: bool = False) -> dict[str, list[np.ndarray]]:
-    """What a model says of rows, each array by rows; a method that refuses says nothing."""
+    """Return all predictions of a model for rows, each as an array by rows; methods that refuse are
+    left out.
+    """
     said = {}
     for name in _OF_ROWS:
         if hasattr(model, name):
@@ -135,7 +137,7 @@ def _arrays(answer: Any) -> list[np.ndarray]:
 
 
 def _texts(model: Any, X: Any, y: Any) -> dict[str, str]:
-    """All else that a model says; what it refuses, too."""
+    """Return all other results of a model as text, with the messages of those that it refuses."""
     asked: dict[str, Callable[[], Any]] = {
         "explain": lambda: str(model.explain(X)),
         "rules": lambda: str(model.rules(5)),
@@ -162,9 +164,9 @@ def _texts(model: Any, X: Any, y: Any) -> dict[str, str]:
 
 
 def same(found: Any, expected: Any, rounding: float = 0.0, all_rows: Any = None) -> None:
-    """The same answers, bit by bit or up to rounding of the largest answer to any of the rows.
+    """Assert that predictions are equal, bit by bit or up to rounding of the largest one.
 
-    Classes and leaves are told apart by numbers.
+    Classes and leaf numbers must be equal.
     """
     among = expected if all_rows is None else all_rows
     assert found.keys() == expected.keys(), f"{[*found]} instead of {[*expected]}"
@@ -187,7 +189,7 @@ def same(found: Any, expected: Any, rounding: float = 0.0, all_rows: Any = None)
 
 
 def one_row_alone(random: Random, subject: Subject) -> None:
-    """A row is told the same alone and in its table."""
+    """Assert that the prediction of a row does not depend on the other rows of the table."""
     whole = of_rows(subject.model, subject.X)
     rounding = 1e-9 if isinstance(subject.model, _ROUND) else 0.0
     for row in random.sample(range(subject.table.n), 3):
@@ -197,7 +199,9 @@ def one_row_alone(random: Random, subject: Subject) -> None:
 
 
 def rows_of_float32(random: Random, subject: Subject) -> None:
-    """Rows reach the same leaves if they are rounded to float32, or a warning names features."""
+    """Assert that rows reach the same leaves if they are rounded to float32, or that a warning
+    names features.
+    """
     model, table = subject.model, subject.table
     if not table.is_numeric or not hasattr(model, "apply"):
         return
@@ -225,13 +229,13 @@ def rows_of_float32(random: Random, subject: Subject) -> None:
 
 
 def rows_by_keyword(random: Random, subject: Subject) -> None:
-    """Rows are predicted alike by position and by keyword."""
+    """Assert that rows passed by position and by keyword get the same predictions."""
     model, X = subject.model, subject.X
     same(of_rows(model, X, by_keyword=True), of_rows(model, X))
 
 
 def parameters_are_those_of_the_fit(random: Random, subject: Subject) -> None:
-    """What is set after the fit changes nothing, nor what is saved."""
+    """Assert that parameters set after the fit change neither predictions nor what is saved."""
     model, X, y = subject.model, subject.X, subject.y
     before, texts = of_rows(model, X), _texts(model, X, y)
     others = {
@@ -263,7 +267,7 @@ def _same_through_a_file(model: Any, X: Any, expected: dict[str, list[np.ndarray
 
 
 def another_loss_is_no_warm_start(random: Random, subject: Subject) -> None:
-    """Rounds of another loss are refused, and leave the model as it was."""
+    """Assert that warm-start rounds of another loss are refused, and leave the model unchanged."""
     model = copy.copy(subject.model)
     if "loss" not in model.get_params() or not hasattr(model, "warm_start"):
         return
@@ -279,7 +283,7 @@ def another_loss_is_no_warm_start(random: Random, subject: Subject) -> None:
 
 
 def answers_are_their_askers(random: Random, subject: Subject) -> None:
-    """Arrays that methods return may be written to, which changes no later answer."""
+    """Assert that writing to returned arrays changes no later result."""
     model, X = subject.model, subject.X
     before = copy.deepcopy(of_rows(model, X))
     for name, said in of_rows(model, X).items():
@@ -291,7 +295,7 @@ def answers_are_their_askers(random: Random, subject: Subject) -> None:
 
 
 def rows_are_their_askers(random: Random, subject: Subject) -> None:
-    """What was fitted to may be written to, which changes no answer."""
+    """Assert that writing to the rows of the fit changes no prediction."""
     model, X = clone(subject.model), subject.table.X
     y = subject.y.copy()
     model.fit(X, y)
@@ -304,7 +308,7 @@ def rows_are_their_askers(random: Random, subject: Subject) -> None:
 
 
 def foreign_classes_are_not_certified(random: Random, subject: Subject) -> None:
-    """Labels of which the model knows none are refused: all rows would be errors."""
+    """Assert that labels the model does not know are refused by certification."""
     model = subject.model
     if not hasattr(model, "certify") or not is_classifier(model):
         return
@@ -318,7 +322,7 @@ def foreign_classes_are_not_certified(random: Random, subject: Subject) -> None:
 
 
 def polynomials_decide_alike(random: Random, subject: Subject) -> None:
-    """The spectrum of a model gives the scores of its rows."""
+    """Assert that the spectrum of a model gives the scores of its rows."""
     model, table = subject.model, subject.table
     whole = not any("lack" in kind for kind in table.kinds)
     if (
@@ -336,7 +340,7 @@ def polynomials_decide_alike(random: Random, subject: Subject) -> None:
 
 
 def batches_are_learned_or_warned_of(random: Random, subject: Subject) -> None:
-    """Categories that the first batch lacks are learned, or there is a word about them."""
+    """Assert that categories that the first batch lacks are learned, or cause a warning."""
     if not isinstance(subject.model, certree.NaiveBayesClassifier):
         return
     names = np.array(["a"] * 20 + ["b"] * 20, dtype=object)[:, None]
@@ -354,7 +358,7 @@ def batches_are_learned_or_warned_of(random: Random, subject: Subject) -> None:
 
 
 def rows_come_and_go(random: Random, subject: Subject) -> None:
-    """In a given box rows that leave a fit and join it again leave no trace."""
+    """Assert that rows that leave a fit in a fixed box and join it again leave no trace."""
     kinds = (
         certree.PACBayesTreeClassifier,
         certree.PACBayesTreeRegressor,
@@ -398,7 +402,7 @@ RELATIONS: list[Callable[[Random, Subject], None]] = [
 
 
 def relate(random: Random) -> Iterator[Attempt]:
-    """Fit, and look at two relations."""
+    """Fit, and check two relations."""
     subject = Subject(random)
     yield subject.fit
     if subject.is_fitted:
@@ -407,7 +411,7 @@ def relate(random: Random) -> Iterator[Attempt]:
 
 
 def _hold(relation: Callable[[Random, Subject], None], random: Random, subject: Subject) -> None:
-    """Look at a relation; rows that were learned from are not refused."""
+    """Check a relation; refusals of rows that were used in the fit are accepted."""
     try:
         relation(random, subject)
     except (ValueError, TypeError) as error:

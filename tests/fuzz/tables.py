@@ -1,4 +1,4 @@
-"""Tables with every kind of column, in every container, and targets that hang on them."""
+"""Random tables with every kind of column, in every container, and targets that depend on them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -76,7 +76,9 @@ ARRAYS, FRAMES = ("array", "lists", "objects"), ("pandas", "polars", "pyarrow")
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by their names, what kinds of values they hold, and what they are put into."""
+    """Columns by name, with the kinds of values they hold and the container that they are passed
+    in.
+    """
 
     columns: dict[str, Any]
     kinds: tuple[str, ...]
@@ -96,7 +98,9 @@ class Table:
         return [name for name, kind in self._kind_of if kind in REFUSED]
 
     def refused_by(self, takes_infinities: bool) -> list[str]:
-        """Those among them that a model refuses which may take infinite numbers."""
+        """Return the names of the columns that a model refuses; takes_infinities: whether it
+        accepts infinite numbers.
+        """
         taken = {"infinite"} if takes_infinities else set()
         return [name for name, kind in self._kind_of if kind in {*REFUSED} - taken]
 
@@ -116,21 +120,21 @@ class Table:
         return [*zip(self.columns, self.kinds, strict=True)]
 
     def at(self, rows: Any) -> "Table":
-        """The same table with other rows, by their numbers."""
+        """Return the same table with other rows, by their numbers."""
         return replace(self, columns={name: of[rows] for name, of in self.columns.items()})
 
     @property
     def X(self) -> Any:
-        """What is passed on."""
+        """The table in its container, as it is passed to `fit`."""
         return _MADE[self.container]({name: as_given(of) for name, of in self.columns.items()})
 
     def numbers(self) -> np.ndarray:
-        """Numbers, and places of names among those of their column: what targets hang on."""
+        """Numbers, and codes of names by column, from which targets are computed."""
         return np.column_stack([_places(of) for of in self.columns.values()])
 
 
 def as_given(column: Any) -> Any:
-    """A column as an array, or with levels."""
+    """Return a column as an array, or as a pandas Categorical."""
     return column if isinstance(column, pd.Categorical) else np.asarray(column)
 
 
@@ -140,7 +144,7 @@ def _places(column: Any) -> np.ndarray:
 
 
 def _values(column: Any) -> list[Any]:
-    """Plain values, None for missing ones unless they are numbers."""
+    """Return plain values, None for missing ones unless they are numbers."""
     if isinstance(column, pd.Categorical):
         return [None if value != value else value for value in column]
     return column.tolist()
@@ -181,7 +185,7 @@ _MADE: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def drawn_table(random: Random, kinds: Sequence[str], names: Sequence[str] = ()) -> Table:
-    """Some columns of some kinds, in a container that holds them; with names in a data frame."""
+    """Draw columns of some kinds, in a container that can hold them; names only in a data frame."""
     rng = np.random.default_rng(random.getrandbits(63))
     n = random.choice([8, 13, 24, 40])
     chosen = random.choices(kinds, k=random.choice([1, 2, 3, 4]))
@@ -194,7 +198,7 @@ def drawn_table(random: Random, kinds: Sequence[str], names: Sequence[str] = ())
 
 
 def _containers(kinds: Sequence[str]) -> Sequence[str]:
-    """What holds columns of these kinds as they are."""
+    """Return the containers that hold columns of these kinds without conversion."""
     if "words and numbers" in kinds:
         return ("lists", "objects", "pandas")
     is_matrix = len({*kinds}) == 1 and kinds[0] not in CATEGORIES
@@ -204,7 +208,9 @@ def _containers(kinds: Sequence[str]) -> Sequence[str]:
 
 
 def drawn_target(random: Random, table: Table, classes: Sequence[Any] | None) -> np.ndarray:
-    """A target that hangs on the first column or two, and on noise: classes, or numbers."""
+    """Draw a target that depends on the first one or two columns and on noise: classes, or
+    numbers.
+    """
     rng = np.random.default_rng(random.getrandbits(63))
     places = table.numbers()
     signal = places[:, 0] + 2 * (places[:, -1] > np.median(places[:, -1]))

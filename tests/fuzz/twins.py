@@ -1,4 +1,4 @@
-"""Answers to plausible arguments, beside those of the slow twins."""
+"""Compare results for plausible arguments with those of the slow versions in tests/reference.py."""
 
 import math
 from typing import Any
@@ -112,7 +112,7 @@ def _hold_out(world: World, answer: Any, errors: int, n: int, **given: Any) -> N
 
 
 def _recovered(world: World, answer: Any, function: Any, n_features: int, **given: Any) -> None:
-    """The polynomial of a function that answers in the same way each time says what it does."""
+    """Assert that the recovered polynomial of a deterministic function has its values."""
     rows = np.array(np.meshgrid(*[[0, 1]] * n_features)).reshape(n_features, -1).T
     rows = 1 - 2 * rows if given.get("coding") == "-1/+1" else rows
     if function in STEADY:

@@ -1,4 +1,4 @@
-"""Processes that run cases, one after the other; one that crashes or hangs is replaced."""
+"""Processes that run cases one after the other; one that crashes or hangs is replaced."""
 
 import multiprocessing
 import time
@@ -16,7 +16,7 @@ _NONE = -1  # no case has begun
 
 
 def _work(one: Run, numbers: range, kinds: list[str], seconds: float, at: Any, pipe: Any) -> None:
-    """Run cases until the time is over, and report what they find."""
+    """Run cases until the time is over, and report findings through the pipe."""
     until = time.monotonic() + seconds
     for number in numbers:
         if time.monotonic() > until:
@@ -29,7 +29,7 @@ def _work(one: Run, numbers: range, kinds: list[str], seconds: float, at: Any, p
 
 
 class Worker:
-    """A process that runs every so-manyth case."""
+    """A process that runs every k-th case."""
 
     def __init__(self, one: Run, numbers: range, kinds: list[str], seconds: float) -> None:
         context = multiprocessing.get_context("spawn")
@@ -44,21 +44,21 @@ class Worker:
 
     @property
     def pipe(self) -> Any:
-        """Where its reports arrive."""
+        """The connection at which its reports arrive."""
         return self._pipe
 
     @property
     def n_ran(self) -> int:
-        """How many cases it has begun."""
+        """Number of cases that it has begun."""
         return 0 if self._at.value == _NONE else self.numbers.index(self._at.value) + 1
 
     @property
     def rest(self) -> range:
-        """The numbers that it has not begun."""
+        """Numbers of the cases that it has not begun."""
         return self.numbers[self.n_ran :]
 
     def news(self, patience: float) -> tuple[list[tuple[int, str]], bool]:
-        """What it found since the last call, and whether it has ended."""
+        """Return its findings since the last call, and whether it has ended."""
         found = []
         try:
             while self._pipe.poll():
@@ -87,7 +87,7 @@ class Worker:
 
 
 def watch(options: Namespace, one: Run = run) -> tuple[int, list[tuple[int, str]]]:
-    """Run cases in all processes until the time is over: how many ran, and what they found."""
+    """Run cases in all processes until the time is over; return how many ran, and the findings."""
     until = time.monotonic() + options.seconds
     every = range(options.start, options.start + options.cases)
     kinds = options.kinds

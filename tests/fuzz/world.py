@@ -1,4 +1,6 @@
-"""Arguments that belong together: one table, one tree, its statistics, laws, priors and votes."""
+"""Arguments that fit together: one table, one tree, its statistics, posteriors, priors and
+votes.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,7 +48,9 @@ from fuzz.hostile import spoilt
 
 
 class World:
-    """What a case draws from; everything is made when it is first asked for."""
+    """The random source of a case, with objects that fit together; each is made when it is first
+    read.
+    """
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -108,7 +112,7 @@ class World:
         return grow_cart(self.X, self.y)
 
     def by_hand(self) -> Tree:
-        """Cells cut at random, chains and sets of categories included."""
+        """Make a tree with random splits, with chains and sets of categories."""
         left, leaves = [-1], [0]
         for _ in range(self.random.randrange(8)):
             v = leaves.pop(self.random.randrange(len(leaves)))
@@ -188,7 +192,7 @@ class World:
         )
 
     def weight_unit(self) -> float:
-        """The mean weight of the rows, as estimators set it, or 1."""
+        """Return the mean weight of the rows, as estimators set it, or 1."""
         weight = self.sample_weight
         if weight is None or self.random.random() < 0.5 or not weight.any():
             return 1.0
@@ -396,6 +400,6 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
 
 
 def plausible(world: World, function: str, parameter: str) -> Any:
-    """A value for a parameter, drawn from the world."""
+    """Draw a value for a parameter of a function from the world."""
     draw = PLAUSIBLE.get(f"{function}.{parameter}") or PLAUSIBLE[parameter]
     return draw(world)

@@ -1,4 +1,4 @@
-"""Greedy cells whose features are cut between bins."""
+"""Greedy nodes whose features are split between bins."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_the_tree_is_that_of_the_twin(seed, criterion):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared"])
-def test_few_values_give_a_tree_as_good_as_that_of_all_cuts(criterion, n_classes):
+def test_few_values_give_a_tree_as_good_as_that_of_all_splits(criterion, n_classes):
     n_same = 0
     for seed in range(8):
         X, y = table(seed, 60, n_values=20, missing=0.1 * (seed % 2))
@@ -74,10 +74,10 @@ def test_few_values_give_a_tree_as_good_as_that_of_all_cuts(criterion, n_classes
         given = {"criterion": criterion, "min_samples_leaf": 1 + seed % 4}
         exact, binned = (grow_cart(X, answer, max_bins=bins, **given) for bins in (None, 255))
         expect_best_cuts(binned, X, answer, given["min_samples_leaf"], criterion)
-        # Where no row of a cell lacks a value, and sides are equal, missing values go either way.
+        # Where no row of a node lacks a value, and children are equal, missing values go either way.
         told = [name for name in COLUMNS if name != "missing_left"]
         n_same += all(np.array_equal(getattr(exact, name), getattr(binned, name)) for name in told)
-    assert n_same >= 7  # of cuts that are equally good rounding may choose another
+    assert n_same >= 7  # of splits that are equally good rounding may choose another
 
 
 def expect_best_cuts(tree, X, y, least, criterion):
@@ -113,7 +113,7 @@ def test_bins_of_so_many_are_those_of_the_twin(max_bins):
 
 @pytest.mark.parametrize("max_bins", [2, 7, 255])
 @pytest.mark.parametrize("numeric", [False, True])
-def test_no_cut_divides_a_bin(max_bins, numeric):
+def test_no_split_divides_a_bin(max_bins, numeric):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 3))
     y = X[:, 0] + np.sin(3 * X[:, 1]) + rng.normal(size=2000)
@@ -163,7 +163,7 @@ def test_repeated_rows_and_weights_differ_only_where_rows_are_counted(numeric):
 
 
 @pytest.mark.parametrize("numeric", [False, True])
-def test_weights_move_cuts_and_their_unit_does_not(numeric):
+def test_weights_move_splits_and_their_unit_does_not(numeric):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(500, 2))
     y = (X[:, 0] + rng.normal(size=500) > 0).astype(np.int32)
@@ -187,7 +187,7 @@ def test_folds_share_the_bins_of_all_rows():
     X, y = rng.normal(size=(1000, 2)), rng.integers(0, 2, 1000).astype(np.int32)
     rows, grower = TrainingSamples(X, y), Cart(max_bins=10)
     indices = np.flatnonzero(rng.random(1000) < 0.6)
-    part = rows.part(indices)
+    part = rows.select(indices)
     bins = Bins.from_table(X, max_bins=10)
     tree = grower.grow(part)
     assert "X" not in vars(part)  # rows of a part are not copied
@@ -197,7 +197,7 @@ def test_folds_share_the_bins_of_all_rows():
         assert bins.codes[j][left].max() < bins.codes[j][~left].min()
     np.testing.assert_array_equal(part.X, X[indices])
     few = TrainingSamples(X.round(1), y)
-    tree = Cart(max_bins=255).grow(few.part(indices))
+    tree = Cart(max_bins=255).grow(few.select(indices))
     alone = Cart(max_bins=255).grow(TrainingSamples(few.X[indices], y[indices]))
     # Thresholds lie in gaps between values of all rows, or of these alone.
     for name in ("feature", "left"):
@@ -205,7 +205,7 @@ def test_folds_share_the_bins_of_all_rows():
     assert np.array_equal(tree.apply(few.X[indices]), alone.apply(few.X[indices]))
 
 
-def test_slopes_hold():
+def test_monotonic_constraints_hold():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(800, 2))
     y = (X[:, 0] + 2 * rng.normal(size=800) > 0).astype(np.int32)
@@ -228,7 +228,7 @@ def test_what_is_drawn_depends_on_the_seed(switches):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_cut_that_lowers_the_impurity_by_less_is_not_made(seed):
+def test_a_split_that_lowers_the_impurity_by_less_is_not_made(seed):
     X, y = table(seed, 60)
     exact, binned = (
         grow_cart(X, y, criterion="gini", min_impurity_decrease=0.0213, max_bins=bins)
@@ -274,7 +274,7 @@ def test_what_sums_over_bins_do_not_tell_is_refused(switches, y, match):
         grow_cart([[0.0], [1.0]], y, max_bins=16, **switches)
 
 
-def test_more_than_two_classes_take_no_slopes():
+def test_more_than_two_classes_take_no_monotonic_constraints():
     with pytest.raises(
         ValueError, match="monotonic_cst must be None for more than two classes, got 3"
     ):

@@ -1,4 +1,4 @@
-"""The greedy grower on several targets, against every cut that there is."""
+"""The greedy grower on several targets, against every split that there is."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def assert_same(a, b):
 @pytest.mark.parametrize("criterion", CRITERIA)
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.booleans())
-def test_every_cut_is_the_best_of_all_cuts(criterion, seed, weighted):
+def test_every_split_is_the_best_of_all_splits(criterion, seed, weighted):
     X, classes, numbers, weight = table(seed)
     weight = weight if weighted else np.ones(len(X))
     y, counted = response(criterion, classes, numbers, weight)
@@ -237,7 +237,7 @@ def test_other_growers_stop_where_no_target_varies():
             "for several targets, got 'absolute_error' and y with",
         ),
         ("numbers", {"criterion": "poisson"}, "for several targets, got 'poisson' and y with 2"),
-        ("numbers", {"monotonic_cst": [1, 0, 0]}, "monotonic_cst takes one target, got y of 2 col"),
+        ("numbers", {"monotonic_cst": [1, 0, 0]}, "monotonic_cst must be None for several targets"),
         (
             "classes",
             {"max_bins": 8},
@@ -251,7 +251,7 @@ def test_what_takes_one_target_says_so(kind, switches, message):
         grow_cart(X, classes[:, :2] if kind == "classes" else numbers, **switches)
 
 
-def test_a_target_that_differs_in_rows_of_hardly_any_weight_cuts_nothing():
+def test_a_target_that_differs_in_rows_of_hardly_any_weight_splits_nothing():
     X, _, numbers, _ = table(0)
     flat = np.zeros(len(X))
     flat[0] = 1.0
@@ -272,7 +272,7 @@ def test_what_is_no_target_is_refused():
         grow_cart(X, np.where(numbers > 0, np.nan, numbers))
     with pytest.raises(ValueError, match=r"y must hold classes 0, 1, \.\.\., got -1"):
         grow_cart(X, classes - 1)
-    with pytest.raises(TypeError, match="takes classes"):
+    with pytest.raises(TypeError, match="needs classes"):
         grow_cart(X, numbers, criterion="gini")
     assert TrainingSamples.from_arrays(X, classes).n_targets == 3
     assert Cart().grow(TrainingSamples.from_arrays(X, classes[:, 0])).n_nodes > 1

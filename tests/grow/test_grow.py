@@ -73,7 +73,7 @@ def test_kd_is_the_literal_median_tree(X_y, options, axis, weighted):
         assert reference.nest_tree(tree, X) == literal
     else:
         # Two spreads may agree to rounding; then either feature is right, but not another number
-        # of leaves at the root's cut.
+        # of leaves at the root's split.
         assert same_unless_tied(reference.nest_tree(tree, X), literal, X)
 
 
@@ -100,12 +100,12 @@ def test_the_compressed_dyadic_tree_is_the_expanded_one(X_y, options):
     compressed = grow_dyadic(X, y, **options)
     expanded = grow_dyadic(X, y, expand=True, **options)
     assert (expanded.chain == 1).all()
-    # The same rows share leaves, and every row lies in as many cells.
+    # The same rows share leaves, and every row lies in as many nodes.
     a, b = compressed.apply(X), expanded.apply(X)
     assert len(set(zip(a, b, strict=True))) == len(set(a)) == len(set(b))
     depth = compressed.node_depth + compressed.chain - 1
     np.testing.assert_array_equal(depth[a], expanded.node_depth[b])
-    # Laws over their prunings agree, once cells without rows cost nothing and forbid nothing.
+    # Laws over their prunings agree, once nodes without rows cost nothing and forbid nothing.
     label = np.zeros(compressed.n_nodes, int)
     stats = certree.count(compressed, X, y, 3, label=label)
     every = certree.count(expanded, X, y, 3, label=np.zeros(expanded.n_nodes, int))
@@ -129,7 +129,7 @@ def test_every_tree_separates_distinct_rows_and_is_small(grow, X_y):
     comparable = np.where(np.isnan(X), np.inf, X)
     distinct = len(np.unique(comparable, axis=0))
     if grow is grow_dyadic:
-        # Rows nearer than 2^-48 of the range, or NaN and the largest value, share a cell.
+        # Rows nearer than 2^-48 of the range, or NaN and the largest value, share a node.
         assert tree.n_leaves <= distinct
     else:
         assert tree.n_leaves == distinct
@@ -254,13 +254,13 @@ def test_a_row_counts_once_whatever_it_weighs(grow, weight):
 
 @every_grower
 @given(X_y=rows(), scale=st.floats(-10, 10))
-def test_cells_with_one_value_of_a_number_are_pure(grow, X_y, scale):
+def test_nodes_with_one_value_of_a_number_are_pure(grow, X_y, scale):
     X, y = X_y
     levels = np.unique(y * scale, return_inverse=True)[1]
     same_columns(grow(X, y * scale), grow(X, levels))
 
 
-def test_the_twin_cuts_by_the_same_axis_unless_told():
+def test_the_twin_splits_by_the_same_axis_unless_told():
     X = np.random.default_rng(0).normal(size=(20, 3)) * [1, 10, 3]
     same_columns(grow_kd(X), grow_kd(X, axis="spread"))
     assert reference.nest_tree(grow_kd(X), X) == reference.grow_kd(X)
@@ -316,7 +316,7 @@ def test_unknown_axis_is_refused():
         grow_kd([[0.0]], axis="widest")
 
 
-def test_a_scikit_learn_tree_keeps_its_cells():
+def test_a_scikit_learn_tree_keeps_its_nodes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3)).astype(np.float32)
     y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)

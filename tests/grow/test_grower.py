@@ -266,7 +266,7 @@ def test_what_is_no_grower_is_refused(estimator, grower):
 
 
 @pytest.mark.parametrize("grower", ["kd", KD(), Dyadic(), Grid(BOX), DecisionTreeClassifier()])
-def test_only_greedy_cells_keep_to_slopes(grower):
+def test_only_greedy_nodes_keep_to_monotonic_constraints(grower):
     X, y = two_classes()
     model = PACBayesTreeClassifier(grower, monotonic_cst=[1, 0, 0])
     with pytest.raises(ValueError, match="monotonic_cst takes a Cart grower, got"):
@@ -309,7 +309,7 @@ def test_set_parameters_decide_the_tree():
     assert model.tree_.n_leaves == 6
 
 
-def test_the_shorthand_of_decorated_trees_means_few_large_cells_also_when_it_is_changed():
+def test_the_shorthand_of_decorated_trees_means_few_large_nodes_also_when_it_is_changed():
     model = DecoratedTreeClassifier()
     assert model.grower == "kd"
     model.set_params(grower__axis="cycle")
@@ -393,7 +393,7 @@ def test_every_estimator_takes_a_grid(estimator):
     X, y = two_classes()
     model = clone(estimator).set_params(grower=Grid(BOX), max_depth=5).fit(X, y)
     cells = dyadic_grid(*np.array(BOX), 5).apply(X)
-    # A pruning of it: rows of one cell share a leaf.
+    # A pruning of it: rows of one node share a leaf.
     pairs = set(zip(cells, model.apply(X), strict=True))
     assert len(pairs) == len(set(cells))
     assert len(model.predict(X)) == len(X)
@@ -401,7 +401,7 @@ def test_every_estimator_takes_a_grid(estimator):
 
 def test_weights_do_not_decide_the_depth_of_a_grid():
     X, y = two_classes()
-    weight = np.where(y == 1, 50.0, 1)  # they may follow classes, which may not shape the cells
+    weight = np.where(y == 1, 50.0, 1)  # they may follow classes, which may not shape the nodes
     for max_depth in (None, "log"):
         trees = [
             Grid(BOX).grow(TrainingSamples.from_arrays(X, y, given, max_depth=max_depth))

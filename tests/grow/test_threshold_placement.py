@@ -68,7 +68,7 @@ def decimals(n=1500, p=4, seed=0):
 
 
 def tree_of(threshold, p=1):
-    """A tree of one cut."""
+    """A tree of one split."""
     return Tree([p - 1, 0, 0], [threshold, 0, 0], [1, -1, -1], [1, 1, 1], p)
 
 
@@ -106,7 +106,7 @@ def test_no_number_passes_a_threshold_that_is_no_number_of_float32(values, x):
 
 
 @pytest.mark.parametrize("grow", [grow_cart, grow_kd, grow_dyadic])
-def test_no_row_of_the_fit_changes_its_side(grow):
+def test_no_row_of_the_fit_changes_its_child(grow):
     X, y = decimals()
     tree = grow(X, y)
     assert np.array_equal(tree.apply(X), tree.apply(X.astype(np.float32)))
@@ -115,7 +115,7 @@ def test_no_row_of_the_fit_changes_its_side(grow):
 
 
 def test_thresholds_lie_in_the_middle_between_values_of_all_rows():
-    # In the left cell 0 and 4 are neighbours, but other rows have 1 and 3.
+    # In the left node 0 and 4 are neighbours, but other rows have 1 and 3.
     X = np.array([[0.0, 0], [4, 0], [1, 1], [3, 1], [0, 1]])
     tree = grow_cart(X, [0, 1, 2, 2, 2])
     assert tree.threshold[tree.feature == 0].max() == 2.0
@@ -183,7 +183,7 @@ def test_a_graph_of_few_digits_is_taken_where_it_suffices():
         PACBayesTreeClassifier(random_state=0).fit(X, y).to_onnx(dtype="half")
 
 
-def test_cells_of_a_known_box_keep_to_float32():
+def test_nodes_of_a_known_box_keep_to_float32():
     tree = dyadic_grid([0.0, 0.3], [0.7, 1.0], 8)
     assert not len(tree.float64_features)
     X = np.random.default_rng(0).random((4000, 2)).round(3)

@@ -82,7 +82,7 @@ def test_classes_are_numbered_in_their_order():
 
 
 def test_a_table_without_a_target_is_refused():
-    with pytest.raises(ValueError, match="'any' has no target"):
+    with pytest.raises(ValueError, match="table must have a target"):
         draw("any", Table(np.zeros((9, 1)), None, ["a"]), 0)
 
 
@@ -656,12 +656,12 @@ def test_rules_have_the_tree_of_their_theorem():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1], [256], 1), "dimensions must be at least 2"),
-        (([], [256], 1), "dimensions must be at least 2"),
-        (([2], [], 1), "sizes must name"),
+        (([1], [256], 1), "dimensions must be at least one integer, each at least 2"),
+        (([], [256], 1), "dimensions must be at least one integer, each at least 2"),
+        (([2], [], 1), "sizes must have"),
         (([2], [256], 0), "repeats must be at least 1"),
-        (([2], [256], 1, 0.5), "noise must lie in"),
-        (([2], [256], 1, float("nan")), "noise must lie in"),
+        (([2], [256], 1, 0.5), "noise must be at least 0 and less than 0.5"),
+        (([2], [256], 1, float("nan")), "noise must be at least 0 and less than 0.5"),
         (([3], [16, 256], 1), "16 rows are too few to halve each of 3 features"),
     ],
 )

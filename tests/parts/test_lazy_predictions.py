@@ -1,4 +1,4 @@
-"""Answers to rows of Dask are collections."""
+"""Predictions for Dask collections are lazy Dask collections."""
 
 import warnings
 from itertools import pairwise
@@ -86,12 +86,12 @@ def test_wrong_rows_are_refused_at_once(rows):
     model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(frame, y)
     with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
         model.predict(cut(frame[[*"abc"]]))
-    with pytest.raises(ValueError, match="takes n_iter alone"):
+    with pytest.raises(ValueError, match="takes only n_iter"):
         model.predict(cut(frame), offset=np.zeros(200))
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba"])
-def test_forests_tell_collections(method, rows):
+def test_forests_predict_collections(method, rows):
     frame, y = rows
     model = TreeForestClassifier(3, random_state=0).fit(frame, y)
     expected = getattr(model, method)(frame)

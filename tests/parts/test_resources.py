@@ -1,4 +1,4 @@
-"""Blocks that say with what fits are made."""
+"""Blocks that set the cluster or the memory limit of fits."""
 
 import pytest
 

@@ -619,7 +619,7 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
     [
         (
             {"rule": "depth", "grower": PAPER},
-            r"grower must have resolution=None with rule=DepthPenalised\(\), got Dyadic\(resolution='paper'",
+            r"grower must have resolution=None with rule=DepthPenalised\(\), got Dyadic",
         ),
         (
             {"rule": CostComplexity(), "grower": PAPER},

@@ -161,9 +161,9 @@ def test_names_that_are_declared_reach_the_grower():
         ("all", 'categorical_features must be "from_dtype", None, or a mask'),
         ([2], r"must lie in 0 \.\. 1, got 2 \.\. 2"),
         ([-1], r"must lie in 0 \.\. 1, got -1 \.\. -1"),
-        ([0, 0], r"must be distinct, got \[0, 0\]"),
-        (["a", "a"], r"must be distinct, got \[0, 0\]"),
-        ([True], r"as a mask must have shape \(2,\), got \(1,\)"),
+        ([0, 0], r"must name each feature once, got \[0, 0\]"),
+        (["a", "a"], r"must name each feature once, got \[0, 0\]"),
+        ([True], r"must have shape \(2,\) if it is a mask, got \(1,\)"),
         (["a", "z"], r"among the feature names \['a', 'b'\], got \['z'\]"),
         ([0.5], "must be a mask, indices or names"),
         ([["a"]], "must be a mask, indices or names"),
@@ -177,16 +177,18 @@ def test_features_that_do_not_fit_are_refused(chosen, message):
 
 
 def test_names_without_feature_names_are_refused():
-    with pytest.raises(ValueError, match="but X has no feature names"):
+    with pytest.raises(ValueError, match="as X has no feature names"):
         make_categorical_mask(["a"], 3)
 
 
 def test_tables_that_do_not_fit_are_refused():
     X = pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]})
     categories = Categories.learn(X)
-    with pytest.raises(ValueError, match="X has 1 features, but the categories are those of 2"):
+    with pytest.raises(ValueError, match="X must have 2 features, as the rows of the fit, got 1"):
         categories.encode(X[["a"]])
-    with pytest.raises(ValueError, match="feature 'a' has categories of type double"):
+    with pytest.raises(
+        ValueError, match=r"feature 'a' must have categories of type string, .* got double"
+    ):
         categories.encode(pd.DataFrame({"a": [1.0], "b": [1.0]}))
     with pytest.raises(ValueError, match="Expected 2D array"):
         Categories.learn(np.zeros(3))
@@ -255,7 +257,7 @@ def test_dates_have_the_same_names_in_every_library():
 
 
 def test_columns_of_one_name_are_refused():
-    with pytest.raises(ValueError, match="the names of features must differ"):
+    with pytest.raises(ValueError, match="X must have distinct column names"):
         Categories.learn(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
 
 
@@ -465,7 +467,7 @@ def tables_of_times():
 
 @pytest.mark.parametrize("X", [pytest.param(X, id=how) for how, X in tables_of_times()])
 def test_dates_and_times_are_refused_by_name(X):
-    said = r"feature ([01]|'day') holds dates or times, .*: turn them into numbers, such as days"
+    said = r"feature ([01]|'day') must hold numbers, got dates or times: convert them to numbers"
     with pytest.raises(ValueError, match=said):
         PrunedTreeClassifier().fit(X, ["a", "b"])
     with pytest.raises(ValueError, match=said):

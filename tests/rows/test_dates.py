@@ -122,7 +122,8 @@ def test_it_stands_before_estimators():
     assert certified.fit(frame, y).certificate_.bound < 0.1
     assert certified.predict(frame[:5]).tolist() == y[:5].tolist()
     with pytest.raises(
-        ValueError, match=r"'opened' holds dates or times, .* certree.rows.DateFeatures"
+        ValueError,
+        match=r"'opened' must hold numbers, got dates or times: .* certree.rows.DateFeatures",
     ):
         PACBayesTreeClassifier().fit(frame, y)
 
@@ -147,10 +148,13 @@ def test_rows_without_any_date_are_missing():
             "held dates without a time zone in the fit, and holds",
         ),
         (lambda f: f.assign(plain=f["span"]), "and holds time spans now"),
-        (lambda f: f.assign(plain=[1.0, 2.0, 3.0]), "held dates or times in the fit, and does not"),
+        (
+            lambda f: f.assign(plain=[1.0, 2.0, 3.0]),
+            "must hold dates or times, as in the fit, but holds none",
+        ),
         (
             lambda f: f.assign(debt=f["plain"]),
-            "'debt' held no dates or times in the fit, and does now",
+            "'debt' must hold no dates or times, as in the fit, but holds some",
         ),
         (lambda f: f.drop(columns="debt"), "X must have the columns of the fit"),
         (lambda f: f.drop(columns="debt").to_numpy(), "X must be a data frame"),
@@ -176,7 +180,10 @@ def test_what_is_no_date_is_refused(values):
     frame = pd.DataFrame(
         {"when": pd.Series(values, dtype=None if hasattr(values, "freq") else object)}
     )
-    with pytest.raises(ValueError, match="'when' holds times without a date, periods"):
+    with pytest.raises(
+        ValueError,
+        match="'when' must hold dates or time spans of one type, got times without a date",
+    ):
         DateFeatures().fit(frame)
 
 

@@ -338,7 +338,7 @@ def test_copies_stay_in_one_group():
         CertifiedTreeClassifier(random_state=0).fit(X, y, groups=groups).certificate_.repeats == 0
     )
     other = np.arange(480) // 4
-    with pytest.raises(ValueError, match="copies of a row must be in the same group"):
+    with pytest.raises(ValueError, match="groups must be the same for copies of a row"):
         model.fit(X, y, groups=other)
     with pytest.raises(ValueError, match="repeat other rows"):
         CertifiedTreeClassifier(random_state=0).fit(X, y, groups=other)
@@ -499,7 +499,7 @@ def test_repeats_count_as_errors_of_their_class_and_outside_their_set(model, tmp
             assert len(scores.value) == one.n
             assert np.isinf(scores.value).sum() == one.worst
         assert guarantees.selective_certificates()[0].certificate.risk == pytest.approx(one.risk)
-        with pytest.raises(ValueError, match="thresholds have limits on both sides"):
+        with pytest.raises(ValueError, match="repeat other rows, and thresholds need"):
             guarantees.thresholds()
     with pytest.raises(ValueError, match="is_worst"):
         replace(model.calibration_, is_worst=np.zeros(3, dtype=bool))
@@ -558,7 +558,7 @@ def test_new_rows_that_occur_in_the_fit_count_as_draws_then_as_errors_and_are_th
             assert each.certificate.worst == (0 if each.is_worst is None else each.is_worst.sum())
     rows = np.vstack([X[:41], X[2000:3959]]), np.append(y[:41], y[2000:3959])
     # Of a source whose rows all differ so many are no new draws.
-    with pytest.raises(ValueError, match=r"41 of 2,000 rows also occur .* give new rows$"):
+    with pytest.raises(ValueError, match=r"41 of 2,000 rows also occur .* pass new rows$"):
         certree.certify(model, *rows)
     with pytest.raises(ValueError, match=r"41 of 2,000 rows also occur"):
         certree.certify(model, *rows, duplicates="refuse")
@@ -657,7 +657,7 @@ def test_rows_of_members_are_known(name, as_frame):
     if as_frame:
         X, X_new = (pd.DataFrame(rows, columns=list("abc")) for rows in (X, X_new))
     model = clone(WRAPPED[name])
-    if name == "bagging":  # a member to copy that has seen other rows
+    if name == "bagging":  # a member to copy that made from other statistics
         model.set_params(estimator=clone(INNER).fit(rng.normal(size=(40, 2)), y[:40]))
     model.fit(X, y)
     # Rows that no member of the bag has drawn are as good as new.
@@ -705,7 +705,7 @@ def test_rows_that_went_through_float32_are_known():
         certree.certify(model, rounded, y)
     with pytest.raises(ValueError, match=message):
         certree.certify(clone(INNER).fit(rounded, y), X, y)
-    with pytest.raises(ValueError, match=r"occur among those of the fit, by"):
+    with pytest.raises(ValueError, match=r"occur among those of the fit, which"):
         certree.certify(clone(INNER).fit(rounded, y), rounded.astype(float), y)
 
 

@@ -96,7 +96,7 @@ def test_hashes_are_the_same_in_another_process():
 def test_rows_of_the_fit_certify_nothing(model, tmp_path):
     X, y = coins()
     model = clone(model).fit(X, y)
-    message = r"also occur among those of the fit.*give new rows"
+    message = r"also occur among those of the fit.*pass new rows"
     with pytest.raises(ValueError, match=f"200 of 200 rows {message}$"):
         certree.certify(model, X, y)
     with pytest.raises(ValueError, match="the rows are the table of the fit"):
@@ -166,7 +166,7 @@ def test_repeats_that_are_genuine_are_counted():
         model.certify(X_new, y_new)
     with pytest.raises(ValueError, match=r"duplicates must be .*, got True"):
         model.certify(X_new, y_new, duplicates=True)
-    with pytest.raises(ValueError, match="look and duplicates speak of new rows"):
+    with pytest.raises(ValueError, match="look and duplicates describe new rows"):
         model.certify(duplicates="genuine")
 
 

@@ -336,7 +336,7 @@ def test_files_hold_what_was_found(tmp_path):
         with pytest.raises(ValueError, match="left_out must hold names"):
             restore_certificate(entries)
         entries["near_copies"] = {"n": 3}
-        with pytest.raises(ValueError, match="expected near copies with"):
+        with pytest.raises(ValueError, match="near copies must have the entries"):
             restore_certificate(entries)
         del entries["near_copies"]
         assert restore_certificate(entries).near_copies is None
@@ -359,7 +359,7 @@ def test_guarantees_of_a_fit_assume_the_same():
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="must not be negative"):
         NearCopies(-1)
-    with pytest.raises(ValueError, match="shares must lie"):
+    with pytest.raises(ValueError, match="share and kept must lie"):
         NearCopies(10, 64, 1.5)
 
 

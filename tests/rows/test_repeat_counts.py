@@ -96,7 +96,7 @@ def test_rows_that_decide_the_rounds_are_counted_with_those_of_the_fit():
     tables = hash_table(hashes[:200], y[:200]), hash_table(hashes[200:], y[200:])
     assert as_numbers(model._sample_counts) == counted(hashes, tables)
     for rows in (slice(0, 200), slice(200, 300), slice(0, 300)):
-        with pytest.raises(ValueError, match=r"table of the fit.*Give new rows"):
+        with pytest.raises(ValueError, match=r"table of the fit.*Pass new rows"):
             certree.certify(model, X[rows], y[rows], duplicates="genuine")
 
 

@@ -99,14 +99,14 @@ def test_what_is_kept_of_rows():
     ("changed", "said"),
     [
         ({"y": np.array([0.0, np.inf])}, "y must be finite"),
-        ({"y": np.array([-0.0, 1.0])}, "0 without a sign"),
+        ({"y": np.array([-0.0, 1.0])}, "0.0 instead of -0.0"),
         ({"leaf": np.zeros(3, dtype=np.int32)}, "leaf must have shape"),
         ({"weight": np.array([0.0, 1.0])}, "weight must be positive"),
         ({"weight": np.ones(2)}, "None if all are 1"),
         ({"weight": np.array([1.0, np.nan])}, "weight must be positive"),
-        ({"lacks": np.zeros(2, dtype=np.int32)}, "None if there are none"),
-        ({"lacks": np.array([-1, 0], dtype=np.int32)}, "lacks must hold bits"),
-        ({"hashes": np.array([1, 0], dtype=np.uint64), "y": np.zeros(2)}, "order of their keys"),
+        ({"lacks": np.zeros(2, dtype=np.int32)}, "None if all are 0"),
+        ({"lacks": np.array([-1, 0], dtype=np.int32)}, "lacks must hold non-negative bit masks"),
+        ({"hashes": np.array([1, 0], dtype=np.uint64), "y": np.zeros(2)}, "sorted by their keys"),
     ],
 )
 def test_columns_that_no_rows_have_are_refused(changed, said):

@@ -321,7 +321,7 @@ MISTAKES = [
     ({"sample_weight": np.ones(3)}, "sample_weight.shape == (3,), expected (20,)"),
     ({"groups": np.ones(3)}, "groups must have shape (20,), got (3,)"),
     ({"sample_weight": np.zeros(20)}, "at least one"),
-    ({"train_size": 1e-9}, "leaves none to grow"),
+    ({"train_size": 1e-9}, "leaves none to train"),
     ({"preprocessor": StandardScaler(copy=3)}, "'copy' parameter of StandardScaler"),
     ({"categorical_features": [7]}, "categorical_features must lie in 0 .. 1"),
     ({"X": np.full((20, 2), np.inf)}, "Input X contains infinity or a value too large"),
@@ -389,7 +389,7 @@ def test_classes_that_weigh_nothing_are_refused():
 
 
 def test_a_preprocessor_takes_rows_that_grow():
-    with pytest.raises(ValueError, match="preprocessor takes rows that grow the tree"):
+    with pytest.raises(ValueError, match="preprocessor needs training rows"):
         entered(preprocessor=StandardScaler(), train_size=0)
 
 
@@ -532,16 +532,16 @@ def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
 @pytest.mark.parametrize(
     ("cv", "message"),
     [
-        ([], "cv must have at least one fold, got none"),
-        (iter([]), "cv must have at least one fold, got none"),
-        ([([0, 1], [20])], "cv must hold rows in 0 .. 19, got 20 .. 20"),
-        ([([0, -1], [2])], "cv must hold rows in 0 .. 19, got -1 .. 0"),
-        ([([0, 1], [2**70])], "cv must hold whole numbers or a mask of rows, got dtype object"),
-        ([([0, 1], [2.0])], "cv must hold whole numbers or a mask of rows, got dtype float64"),
-        ([([0, 1], [[2, 3]])], r"cv must hold rows in one dimension, got shape \(1, 2\)"),
+        ([], "cv must have at least one fold with .*, got none"),
+        (iter([]), "cv must have at least one fold with .*, got none"),
+        ([([0, 1], [20])], "cv must hold row indices in 0 .. 19, got 20 .. 20"),
+        ([([0, -1], [2])], "cv must hold row indices in 0 .. 19, got -1 .. 0"),
+        ([([0, 1], [2**70])], "cv must hold row indices or masks of rows, got dtype object"),
+        ([([0, 1], [2.0])], "cv must hold row indices or masks of rows, got dtype float64"),
+        ([([0, 1], [[2, 3]])], r"cv must hold row indices in one dimension, got shape \(1, 2\)"),
         ([([True] * 19, [2])], "a mask in cv must have 20 rows, got 19"),
-        ([([0, 1], [])], "each fold of cv must have rows on both sides"),
-        ([([], [0, 1])], "each fold of cv must have rows on both sides"),
+        ([([0, 1], [])], "each fold of cv must have training and validation rows"),
+        ([([], [0, 1])], "each fold of cv must have training and validation rows"),
         ([([0, 1],)], "cv must hold pairs"),
         ([3], "cv must hold pairs"),
         (10**9, "cv must be at most 1000 for 20 rows, got 1000000000"),
@@ -687,7 +687,7 @@ def test_a_leaf_model_that_takes_no_weights_is_refused_before_anything_changes()
 
     X, y = two_classes()
     model = DecoratedTreeClassifier(Unweighted(), min_samples_model=30)
-    with pytest.raises(ValueError, match="takes no sample_weight"):
+    with pytest.raises(ValueError, match="does not support sample_weight"):
         model.fit(X, y, sample_weight=np.ones(200))
     assert not [name for name in vars(model) if name.endswith("_")]
 
@@ -710,10 +710,16 @@ def test_folds_by_groups_are_given_as_indices():
     [
         (np.array([1, 2**53 + 1]), "must hold .* exactly, got 9007199254740993"),
         (np.array([1, 2**53 + 1], dtype=object), "must hold .* got 9007199254740993"),
-        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), "holds dates or times"),
-        (np.array([1, 2], dtype="m8[s]"), "holds dates or times"),
-        (np.array([np.timedelta64(1, "s"), 2], dtype=object), "holds dates or times"),
-        (pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"])), "holds dates or times"),
+        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), "must hold numbers, got dates or times"),
+        (np.array([1, 2], dtype="m8[s]"), "must hold numbers, got dates or times"),
+        (
+            np.array([np.timedelta64(1, "s"), 2], dtype=object),
+            "must hold numbers, got dates or times",
+        ),
+        (
+            pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"])),
+            "must hold numbers, got dates or times",
+        ),
     ],
 )
 def test_targets_and_weights_are_numbers_that_float64_holds(values, message):
@@ -817,7 +823,7 @@ def test_text_among_numbers_is_named_with_its_feature(made):
     model = TreeForestClassifier(2).fit(made({"a": numbers, "b": numbers}), numbers > 7)
     mixed = {"a": [0.5, 1.5], "b": ["abc", "1.5"]}
     match = (
-        r"feature (1|'b') must hold numbers, got 'abc': turn it into numbers, or list the feature"
+        r"feature (1|'b') must hold numbers, got 'abc': convert it to numbers, or list the feature"
     )
     with pytest.raises(ValueError, match=match):
         model.predict(made(mixed))

@@ -309,7 +309,7 @@ def truncated_mean(predicted, limit):
 
 
 def outside(model, coverage=0.9):
-    """Probability at each point that a number lies outside its band."""
+    """Probability at each point that a target lies outside its prediction interval."""
     low, high = model.predict_interval(GRID, coverage).T
     return norm.cdf(low, CENTRE, SPREAD) + norm.sf(high, CENTRE, SPREAD)
 
@@ -453,7 +453,7 @@ def class_set(draw):
 
 
 def of_parts(family):
-    """Bound and true risk of the part whose promise is nearest to being false."""
+    """Bound and true risk of the subset whose bound is nearest to being too low."""
 
     def outcome(draw):
         X, y, _, _ = draw.rows()
@@ -475,7 +475,7 @@ def of_parts(family):
 
 
 def nearest_to_false(pairs):
-    """Bound and risk of the promise that is false, if one of them is."""
+    """Bound and true risk of a bound that is too low, if there is one."""
     return max(pairs, key=lambda pair: pair[1] - pair[0])
 
 
@@ -917,7 +917,7 @@ def test_promises_hold_for_the_worst_source_nearby(near):
 
 @pytest.mark.parametrize("risk", [0.02, 0.1, 0.5])
 def test_monitors_are_seldom_wrong_whenever_one_looks(risk):
-    """The error is exactly what was promised, and one looks after each of 3000 rows."""
+    """The error equals the bound, and the monitor is read after each of 3000 rows."""
     repeats, alpha = 10 * REPEATS, 0.05
     rng = np.random.default_rng(0)
     alarms = sum(
@@ -994,7 +994,7 @@ def test_elections_of_labelled_prunings_keep_their_promise(group_size, weighted)
 
 
 def _quartered(depth=6):
-    """Columns of the tree that halves the grid, one side after the other."""
+    """Columns of the tree that halves the sides of the grid in turn."""
     feature, threshold, left, boxes = [], [], [], [((0.0, SIDE), (0.0, SIDE))]
     for v, box in enumerate(boxes):
         j = int(np.log2(v + 1)) % 2
@@ -1017,7 +1017,7 @@ def test_rows_that_grew_the_tree_would_certify_what_is_false():
         X, y = rng.random((200, 3)), rng.integers(0, 2, 200)
         everything = np.arange(200)
         tree = certree.grow_cart(X, y)
-        with pytest.raises(ValueError, match="rows that grew the tree cannot certify it"):
+        with pytest.raises(ValueError, match="training rows cannot certify the tree"):
             certree.certificates.held_out(tree, X, y, 2, grow=everything, weigh=everything)
         # What the guard keeps from happening: twice the same rows under two numbers.
         twice = np.concatenate([X, X]), np.concatenate([y, y])

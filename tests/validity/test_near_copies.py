@@ -38,7 +38,7 @@ def oversampled(rng, X, y):
 
 
 def with_key(rng, X, y):
-    """Every row twice, beside a key that all rows have of their own."""
+    """Return every row twice, with a key column that differs in all rows."""
     keys = rng.choice(10**9, 2 * len(y), replace=False)
     return np.column_stack([np.vstack([X, X]), keys]), np.append(y, y)
 
@@ -58,7 +58,7 @@ MISTAKES = {
 
 
 def fitted(model, X, y):
-    """The bound of a fit, and whether it has warned; a refusal promises nothing."""
+    """Return the bound of a fit, and whether it warned; a refused fit has no bound."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:

@@ -1,4 +1,4 @@
-"""Seeded simulations of what is promised, longer in `make validity` than in `make test`."""
+"""Seeded simulations of guarantees, longer in `make validity` than in `make test`."""
 
 import os
 

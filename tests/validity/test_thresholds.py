@@ -1,4 +1,4 @@
-"""What is promised of all thresholds at once, on scores whose distributions are known.
+"""Guarantees for all thresholds at once, on scores with known distributions.
 
 Misses are counted at every threshold that occurs, and just above it: between two of them counts stay
 as they are while the true rates move. Bands use up all of their delta where scores have no ties, so

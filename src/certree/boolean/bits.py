@@ -25,16 +25,18 @@ VALUES: dict[TwoValued, tuple[float, float]] = {"0/1": (0.0, 1.0), "-1/+1": (-1.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bits(ArrayRecord):
-    """The bits of a row: their features and thresholds.
+    """The definition of the bits of a row: the feature and the threshold behind each bit.
 
-    In characters, a bit b counts as the sign x = (-1)^b. A feature with the values 0 and 1 is its own
-    bit, so 0 becomes x = 1. A feature with the values -1 and +1 is x itself. A numeric feature has one
-    bit for each threshold: x = -1 if the number is at most the threshold, and 1 if it is larger.
+    In products of signs (characters), a bit b counts as the sign x = (-1)^b. A feature with the
+    values 0 and 1 is its own bit, so 0 becomes x = 1. A feature with the values -1 and +1 is x
+    itself. A numeric feature has one bit for each threshold: x = -1 if the number is at most the
+    threshold, and 1 if it is larger.
 
     Parameters
     ----------
     feature : array-like of int, shape (n_bits,)
-        Feature of each bit.
+        Number of the feature behind each bit. If the coding has two values, bit j must be feature
+        j.
     threshold : array-like of float, shape (n_bits,)
         Threshold with which the feature is compared.
     coding : {"0/1", "-1/+1", "thresholds"}
@@ -47,7 +49,8 @@ class Bits(ArrayRecord):
     TypeError
         If a column's dtype does not convert without loss.
     ValueError
-        If there is no bit, or a feature is outside 0 .. p - 1.
+        If there is no bit, a feature is outside 0 .. p - 1, or bit j is not feature j of two
+        values.
     """
 
     feature: Int32
@@ -60,7 +63,9 @@ class Bits(ArrayRecord):
         self._check("float64", (len(self.feature),), "threshold")
         validate_settings(self)
         if not len(self.feature):
-            raise ValueError("feature must have at least one bit, got none")
+            raise ValueError(
+                "feature must have at least one entry, as there must be a bit, got none"
+            )
         if self.feature.min() < 0 or self.feature.max() >= self.n_features:
             raise ValueError(
                 f"feature must lie in 0 .. {self.n_features - 1}, got {self.feature.min()} .. "
@@ -70,24 +75,31 @@ class Bits(ArrayRecord):
         has_all = is_in_order and len(self.feature) == self.n_features
         if self.coding != "thresholds" and not has_all:
             raise ValueError(
-                f'feature must be 0 .. n_features - 1 in their order if coding is "{self.coding}"'
+                f"feature must be arange(n_features) if coding={self.coding!r}, got "
+                f"{shortened(self.feature.tolist())}: use Bits.two_valued"
             )
 
     @classmethod
     @validate_arguments
     def two_valued(cls, n_features: int, coding: TwoValued = "0/1") -> Bits:
-        """Create one bit for each of `n_features` two-valued features.
+        """Create the bits of `n_features` features with two values: bit j is feature j.
 
         Parameters
         ----------
         n_features : int
-            Number of features.
+            Number of features, 1 .. 2^20.
         coding : {"0/1", "-1/+1"}
-            The two values, that of bit 0 first.
+            The two values. A bit is 0 at the value 0 of "0/1", and at the value +1 of "-1/+1".
 
         Returns
         -------
         Bits
+            With n_features bits; thresholds are the middle of both values.
+
+        Raises
+        ------
+        ValueError
+            If n_features is not in 1 .. 2^20.
         """
         if not 1 <= n_features <= _MOST_FEATURES:
             raise ValueError(f"n_features must lie in 1 .. {_MOST_FEATURES}, got {n_features}")
@@ -100,11 +112,14 @@ class Bits(ArrayRecord):
 
     @property
     def left_is_one(self) -> bool:
-        """Whether rows at or below the threshold, which go to the left child, have bit 1."""
+        """Whether a bit is 1 for values at or below its threshold; a split sends these to the left.
+
+        False for the coding "0/1", True for "-1/+1" and "thresholds".
+        """
         return self.coding != "0/1"
 
     def equals(self, other: Bits) -> bool:
-        """Return whether `other` has the same coding, features and thresholds."""
+        """Return whether `other` has the same coding, number of features, features and thresholds."""
         return (
             (self.coding, self.n_features) == (other.coding, other.n_features)
             and np.array_equal(self.feature, other.feature)
@@ -112,17 +127,17 @@ class Bits(ArrayRecord):
         )
 
     def signs(self, X: ArrayLike) -> Float64:
-        """Return the bits of rows as signs x = (-1)^b.
+        """Compute the sign x = (-1)^b of each bit b of each row.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows of features, with the values that the coding of these bits names.
 
         Returns
         -------
         ndarray of float64, shape (n_bits, n)
-            -1 and 1; each row of the result is one bit.
+            -1 and 1; each row of the result belongs to one bit.
 
         Raises
         ------
@@ -136,7 +151,11 @@ class Bits(ArrayRecord):
         return np.where(larger, -1.0, 1.0) if self.coding == "0/1" else np.where(larger, 1.0, -1.0)
 
     def _check_rows(self, X: Any) -> NDArray[Any]:
-        """Return `X` as a table of floats (n, p), or raise if its values are outside the coding."""
+        """Return rows as an array of numbers, (n, p); booleans become 0 and 1.
+
+        Raise TypeError if `X` is not numeric, and ValueError if it has another number of features,
+        a NaN, or, unless the coding is "thresholds", a value other than the two of the coding.
+        """
         array = to_array("X", X)
         rows = check_matrix(array.astype(np.uint8) if array.dtype == np.bool_ else array)
         if rows.shape[1] != self.n_features:
@@ -147,13 +166,23 @@ class Bits(ArrayRecord):
             unexpected = rows[(rows != low) & (rows != high)]
             if unexpected.size:
                 raise ValueError(
-                    f"features must have the values {low:g} and {high:g} only, got "
-                    f"{unexpected[0]:g}"
+                    f"X must have the values {low:g} and {high:g} only, got {unexpected[0]:g}"
                 )
         return rows
 
     def to_rows(self, signs: NDArray[np.floating]) -> Float64:
-        """Convert signs (n, p) to the rows (n, p) of two-valued features that have them.
+        """Convert signs of bits to the rows of two-valued features that have them.
+
+        Parameters
+        ----------
+        signs : ndarray of float, shape (n, n_bits)
+            -1 or 1 for each bit of each row; n_bits is the number of features.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n_bits)
+            Values 0 and 1, where the sign 1 becomes 0; or -1 and 1 for the coding "-1/+1", as they
+            are.
 
         Raises
         ------
@@ -169,17 +198,18 @@ class Bits(ArrayRecord):
         return (1.0 - values) / 2.0 if self.coding == "0/1" else values
 
     def names(self, feature_names: Any = None) -> list[str]:
-        """Return a name for each bit.
+        """Return a printable name for each bit, in the order of the bits.
 
         Parameters
         ----------
         feature_names : sequence of str, or None
-            Names of the features; None: "x[0]", "x[1]" and so on.
+            Names of the features, (n_features,); None: "x[0]", "x[1]" and so on.
 
         Returns
         -------
         list of str
-            Such as "x[3]"; or "x[3] > 0.5" for a threshold, where the sign is 1 if that holds.
+            The name of the feature; for the coding "thresholds" a comparison such as "x[3] > 0.5",
+            where the sign of the bit is 1 if the comparison holds, and -1 otherwise.
         """
         if feature_names is None:
             feature_names = [f"x[{j}]" for j in range(self.n_features)]
@@ -190,12 +220,14 @@ class Bits(ArrayRecord):
 
 
 def infer_coding(X: NDArray[Any]) -> TwoValued:
-    """Return which two values the features of rows have; "0/1" if all values are 1.
+    """Return which two values the features of rows, (n, p), have: "0/1" or "-1/+1".
+
+    "0/1" if all values are 1.
 
     Raises
     ------
     ValueError
-        If features have other values, or a value is missing.
+        If features have values outside both pairs, all of -1, 0 and 1, or a value is missing.
     """
     _expect_no_missing(X)
     if np.isin(X, (0.0, 1.0)).all():
@@ -209,10 +241,14 @@ def infer_coding(X: NDArray[Any]) -> TwoValued:
         first = unexpected.flat[0]
         is_number = isinstance(first, float | np.floating | np.integer)
         shown = f"{first:g}" if is_number else shortened(first)
-    raise ValueError(f"features must have the values 0 and 1, or -1 and 1, got {shown}")
+    raise ValueError(
+        f"X must have the values 0 and 1, or -1 and 1, got {shown}: use two values for all features"
+    )
 
 
 def _expect_no_missing(X: NDArray[Any]) -> None:
-    """Raise ValueError if a value is NaN."""
+    """Raise ValueError if the array of floats `X` has a NaN; arrays of other dtypes pass."""
     if X.dtype.kind == "f" and np.isnan(X).any():
-        raise ValueError("Input X contains NaN, but bits must not be missing: impute or drop rows")
+        raise ValueError(
+            "Input X contains NaN, but every feature must have a value: impute values or drop rows"
+        )

@@ -35,7 +35,32 @@ _METHODS = {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}
 
 
 class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base of the classifier and the regressor: fits one sparse polynomial for each output."""
+    """Abstract base of `FourierClassifier` and `FourierRegressor`.
+
+    `fit` fits one sparse polynomial (a sum of products of two-valued features) for each target that
+    the subclass derives from y.
+
+    Parameters
+    ----------
+    method : {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}, default="trees"
+        How products are chosen; `FourierRegressor` explains the methods.
+    degree : int, default=3
+        Largest number of features of a searched product.
+    max_terms : int or None, default=None
+        Largest number of products besides the constant, for each polynomial; None: no limit.
+    random_state : int, RandomState or None, default=None
+        Draws the validation set, and seeds the boosted trees.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all.
+
+    Attributes
+    ----------
+    spectrum_ : Spectrum
+        The fitted polynomials, one output for each.
+    validation_score_ : float
+        R2 on the validation set, averaged over the polynomials; NaN for methods without a
+        validation set.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "method": [StrOptions(_METHODS)],
@@ -63,7 +88,9 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @fit_method
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose products of features and fit their coefficients.
+        """Choose products of two-valued features and fit their coefficients to the target.
+
+        Warn if no product explains y better than its mean does on the validation set.
 
         Parameters
         ----------
@@ -86,8 +113,10 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         ]
         if all(terms.score == 0 for terms in outputs) and training.y.min() < training.y.max():
             warnings.warn(
-                "no product of features explains y better than its mean does: it is noise, or depends "
-                f"on more than degree={self.degree} features together, as a parity does; try a larger "
+                "no product of features explains y better than the mean of y does: y is noise, or "
+                "depends "
+                f"on more than degree={self.degree} features together, as a parity does; try a "
+                "larger "
                 "degree",
                 stacklevel=4,
             )
@@ -99,19 +128,33 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _takes_missing_values(self) -> bool:
+        """Return False: `fit` and `predict` reject rows with missing values."""
         return False
 
     @abstractmethod
     def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
-        """Return the numeric target (n,) of each output."""
+        """Convert checked targets, (n,), to the numeric targets (n,) to which polynomials are fitted.
+
+        For a classifier, y holds class codes. Return one array for each polynomial, hence for each
+        output.
+        """
 
     def _fit_output(self, examples: Examples, rng: np.random.RandomState) -> SelectedTerms:
-        """Choose terms for one output and fit their coefficients, by `method`."""
+        """Choose the terms of one polynomial and fit their coefficients, as `method` says.
+
+        examples: the rows, and the numeric target of this polynomial; rng: draws the validation set
+        and the seed of the boosted trees.
+        """
         if self.method in ("low_degree", "low_degree_threshold"):
             return self._fit_by_averages(examples)
         seed = rng.randint(2**31 - 1)
 
         def propose(rows: Examples) -> UInt64:
+            """Return the masks, (k, W), of the sets of features that may become terms.
+
+            "trees" fits boosted trees with the seed of the enclosing call; other methods take all
+            sets of at most `degree` features.
+            """
             if self.method == "trees":
                 return propose_by_trees(rows, self.degree, seed)
             return propose_small_sets(rows, self.degree)
@@ -120,7 +163,11 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return select(examples, propose, search, self.max_terms, rng)
 
     def _fit_by_averages(self, examples: Examples) -> SelectedTerms:
-        """Estimate coefficients as means, and keep the `max_terms` largest; the score is NaN."""
+        """Estimate the coefficient of each small set as the mean of y times the set's product of signs.
+
+        Sets have at most `degree` features. Keep at most `max_terms` terms, those with the largest
+        coefficients. The score of the result is NaN, as there is no validation set.
+        """
         coding: Any = examples.bits.coding
         spectrum = low_degree(
             examples.X,
@@ -136,7 +183,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return SelectedTerms(kept.masks, kept.coefficients[:, 0], np.nan)
 
     def _evaluate(self, X: ArrayLike) -> Float64:
-        """Return the values of the polynomials (n, n_outputs) at new rows."""
+        """Check new rows, and return the fitted polynomials' values at them, (n_rows, n_outputs)."""
         rows = self._encode_new_rows(X)
         return self.spectrum_.evaluate(rows, n_jobs=self.n_jobs)
 
@@ -152,7 +199,8 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
         - "trees": boosted trees propose sets of features of any size; sets of at most `degree`
           features that correlate most with y are added. The Lasso orders these candidates, least
           squares fits them, and a validation set, a fifth of the rows, chooses how many are kept.
-        - "lasso", "omp": as "trees", but the Lasso, or orthogonal matching pursuit, chooses among all
+        - "lasso", "omp": as "trees", but the Lasso, or orthogonal matching pursuit, chooses among
+          all
           sets of at most `degree` features.
         - "low_degree": the coefficient of each such set is the mean of y times its product. That is
           right if features are independent and both values are equally frequent.
@@ -171,9 +219,10 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     spectrum_ : Spectrum
         The polynomial.
     validation_score_ : float
-        R2 on the validation set, of coefficients fitted on the other rows and against the mean of the
-        other rows; NaN for methods without a validation set. The number of terms was chosen by it, so
-        it is optimistic: `held_out_error` bounds the error on rows that had no part in the fit.
+        R2 on the validation set, of coefficients fitted on the other rows and against the mean of
+        the other rows; NaN for methods without a validation set. The number of terms was chosen by
+        it, so it is optimistic: `held_out_error` bounds the error on rows that had no part in the
+        fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -183,8 +232,8 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     ----------
     Linial, Mansour and Nisan, 1993, for means; Stobbe and Krause, "Learning Fourier sparse set
     functions", 2012, for sparse recovery; Butler, Agarwal, Kang, Erginbas, Ramchandran and Yu,
-    "ProxySPEX", 2025, for sets proposed by trees. Choosing the number of terms on a validation set is
-    ours.
+    "ProxySPEX", 2025, for sets proposed by trees. Choosing the number of terms on a validation set
+    is ours.
 
     Examples
     --------
@@ -200,22 +249,26 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     """
 
     def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
-        """Return `y` as the only target, or raise ValueError if its squares would overflow."""
+        """Return [y], as one polynomial is fitted to the target itself.
+
+        Raise ValueError if a number is larger than 1e150 in size, as its square would overflow.
+        """
         if not np.abs(y).max() <= MAX_SETTING:
             raise ValueError(
-                f"y must be of size {MAX_SETTING:g} at most, got {np.abs(y).max():g}: rescale it, as "
+                f"y must have absolute values of at most {MAX_SETTING:g}, got {np.abs(y).max():g}: "
+                "rescale it, as "
                 "squares of larger numbers are infinite"
             )
         return [y]
 
     @snapshot_method
     def predict(self, X: ArrayLike) -> Float64:
-        """Predict the number of each row.
+        """Predict the number of each row: the value of the fitted polynomial.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows of features with the two values of the fit.
 
         Returns
         -------
@@ -234,7 +287,11 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     Parameters
     ----------
     method : {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}, default="trees"
-        How products are chosen; see `FourierRegressor`.
+        How products are chosen. "trees": among sets of features that boosted trees propose, and
+        small sets that correlate with the target. "lasso", "omp": among all sets of at most
+        `degree` features, by the Lasso or orthogonal matching pursuit. In all three a validation
+        set chooses how many are kept. "low_degree": the coefficient of each such set is a mean over
+        the rows, and all are kept; "low_degree_threshold": only those that noise would not reach.
     degree : int, default=3
         Largest number of features of a searched set. Boosted trees may propose larger sets.
     max_terms : int or None, default=None
@@ -270,41 +327,47 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     """
 
     def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
-        """Return one target of -1 and 1 for at most two classes, else an indicator for each class."""
+        """Convert class codes, (n,), to one float target (n,) for each polynomial.
+
+        Two classes: one target, -1 for the first class and 1 for the second. One class: one target
+        of ones. More classes: for each class a target of 1 in its rows and 0 in others.
+        """
         if self.n_classes_ <= 2:
             return [2.0 * y - 1.0 if self.n_classes_ == 2 else np.ones(len(y))]
         return [(y == k).astype(np.float64) for k in range(self.n_classes_)]
 
     @snapshot_method
     def decision_function(self, X: ArrayLike) -> Float64:
-        """Return the values of the polynomials.
+        """Return the values of the fitted polynomials at rows.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows of features with the two values of the fit.
 
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            For two classes one number for each row, positive if it predicts the second class.
+            For at most two classes one number for each row, positive if `predict` returns the
+            second class. For K > 2 classes one number for each class; `predict` returns the class
+            of the largest.
         """
         scores = self._evaluate(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row; ties go to the first in `classes_`.
+        """Predict the class of each row; ties go to the first class in `classes_`.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows of features with the two values of the fit.
 
         Returns
         -------
         ndarray of shape (n,)
-            Classes.
+            Classes, as in the y of the fit.
         """
         scores = self._evaluate(X)
         best = scores.argmax(axis=1)
@@ -314,12 +377,16 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
 
     @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
-        """Predict class probabilities: the polynomials, clipped and scaled to sum to 1.
+        """Compute class probabilities from the polynomials, clipped and scaled to sum to 1.
+
+        With two classes, the second class has the probability (1 + f) / 2, where f is the
+        polynomial clipped to -1 .. 1. With more, polynomials are clipped to 0 .. 1 and divided by
+        their sum; if all are 0, classes have equal probabilities.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows of features with the two values of the fit.
 
         Returns
         -------

@@ -47,18 +47,21 @@ def kushilevitz_mansour(
     budget: int | None = None,
     random_state: Any = None,
 ) -> Recovered:
-    """Find all coefficients of size `theta` or more, from values of a function at chosen rows.
+    """Find all Fourier coefficients of size `theta` or more, by evaluating a function at chosen rows.
+
+    A coefficient belongs to a set of features: it is the mean over all rows of the function's value
+    times the product of the signs of these features.
 
     Parameters
     ----------
     function : callable
-        Takes rows, an array of integers (m, n_features), and returns one number for each. It may be
-        noisy if the noise is independent in every evaluation; the coefficients are then those of its
-        expectation.
+        Takes rows, an array of integers (m, n_features) with the two values of `coding`, and
+        returns one number for each. It may be noisy if the noise is independent in every
+        evaluation; the coefficients are then those of its expectation.
     n_features : int
         Number of features.
     theta : float
-        Smallest size of the coefficients to be found.
+        Smallest size of the coefficients to be found, at least `largest` / 1000.
     coding : {"0/1", "-1/+1"}
         The two values of features.
     largest : float
@@ -66,23 +69,25 @@ def kushilevitz_mansour(
     delta : float
         Probability that the guarantee is wrong.
     budget : int or None
-        Largest number of rows at which the function is evaluated; None: as many as needed. The number
-        grows like theta^-4.
+        Largest number of rows at which the function is evaluated; None: as many as needed. The
+        number grows like theta^-4.
     random_state : int, RandomState or None
         Draws the rows.
 
     Returns
     -------
     Recovered
-        It has every set whose coefficient has size theta or more, and no set whose coefficient is
-        smaller than ``theta / sqrt(2)``. All estimates are within theta / 4 of their coefficients.
+        Its `spectrum` has every set whose coefficient has size theta or more, and no set whose
+        coefficient is smaller than ``theta / sqrt(2)``. All estimates are within theta / 4 of their
+        coefficients. This holds with probability 1 - delta.
 
     Raises
     ------
     TypeError
         If `function` is not callable, or does not return numbers.
     ValueError
-        If the budget is too small, or `function` returns a number above `largest` or not one per row.
+        If the budget is too small, theta is not in `largest` / 1000 .. `largest`, or `function`
+        returns a number above `largest` or not one per row.
 
     References
     ----------
@@ -92,12 +97,16 @@ def kushilevitz_mansour(
     expect_probability(delta)
     theta, largest = float(theta), float(largest)
     if not 0 < theta <= largest:
-        raise ValueError(f"theta must lie between 0 and {largest:g}, got {theta}")
+        raise ValueError(
+            f"theta must be larger than 0 and at most largest={largest:g}, got {theta}"
+        )
     queries = QueryCounter(function, Bits.two_valued(n_features, coding), budget)
     if theta / largest < _SMALLEST_THETA:
         raise ValueError(
-            f"theta must be at least {_SMALLEST_THETA:g} * largest = {_SMALLEST_THETA * largest:g}, "
-            f"got {theta}: the number of queries grows like (largest / theta)^4"
+            f"theta must be at least {_SMALLEST_THETA:g} * largest = "
+            f"{_SMALLEST_THETA * largest:g}, "
+            f"got {theta}: use a larger theta, as the number of queries grows like (largest / "
+            "theta)^4"
         )
     log_delta = log(delta) - log(2)
     search = _PrefixSearch(queries, theta, largest, log_delta, check_random_state(random_state))
@@ -114,9 +123,24 @@ def kushilevitz_mansour(
 
 
 class _PrefixSearch:
-    """The search for prefixes of large coefficients, with the function that it evaluates.
+    """The search for prefixes of large coefficients by evaluating a function.
 
-    With probability 1 - exp(log_delta), all of its decisions about prefixes are right.
+    A prefix states for each of the first k features whether it belongs to a set. Its weight W is
+    the sum of the squared coefficients of all sets with this prefix; see the module.
+
+    Parameters
+    ----------
+    queries : QueryCounter
+        The function, which counts its evaluations.
+    theta : float
+        Smallest size of the coefficients to be found; prefixes of smaller weight than theta^2 / 2
+        are dropped.
+    largest : float
+        Upper bound on the size of the function's values.
+    log_delta : float
+        Logarithm of the probability that some decision about a prefix is wrong.
+    rng : RandomState
+        Draws the rows.
     """
 
     def __init__(
@@ -134,19 +158,27 @@ class _PrefixSearch:
         self._log_delta_each = log_delta - log(n_estimates)
 
     def _evaluate(self, signs: Float64) -> Float64:
-        """Evaluate the function, and raise ValueError if a value is above `largest`."""
+        """Evaluate the function at rows and return its values, (m,).
+
+        signs: -1 or 1 for each feature, (m, n_features). Count the rows against the budget. Raise
+        ValueError if the size of a value is above `largest`.
+        """
         values = self._queries.evaluate(signs)
         if values.size and np.abs(values).max() > self._largest:
             raise ValueError(
-                f"function must return numbers of size {self._largest:g} at most (largest), got "
-                f"{values[np.abs(values).argmax()]:g}"
+                "function must return numbers of absolute value at most "
+                f"largest={self._largest:g}, got "
+                f"{values[np.abs(values).argmax()]:g}: set largest to an upper bound"
             )
         return values
 
     def extend(self, prefixes: Prefixes) -> Prefixes:
-        """Extend prefixes (k, length) by one feature, and drop those with a small W.
+        """Extend each prefix by one feature in both ways, and drop the extensions of small weight.
 
-        Of the 2 k longer prefixes, those with W >= theta^2 are kept, and none with W < theta^2 / 2.
+        W is the sum of the squared coefficients of all sets with the prefix. prefixes: whether each
+        of the first features belongs to the set, (k, length) bool. Return the kept ones of the 2 k
+        longer prefixes, (k', length + 1). All with a weight W >= theta^2 are kept, and none with W
+        < theta^2 / 2, unless an estimate fails. Rows are drawn until every prefix is decided.
         """
         longer = np.concatenate(
             [np.column_stack([prefixes, np.full(len(prefixes), bit)]) for bit in (False, True)]
@@ -166,7 +198,25 @@ class _PrefixSearch:
         return longer[is_kept]
 
     def _decide(self, sample: Float64, log_delta: float) -> tuple[bool, bool]:
-        """Return whether a sample of estimates of W decides the prefix, and whether it is kept."""
+        """Decide whether a prefix is kept, from estimates of its weight W.
+
+        W is the sum of the squared coefficients of all sets with the prefix. Prefixes of W >=
+        theta^2 are kept, those of W < theta^2 / 2 dropped; between both, either is right.
+
+        Parameters
+        ----------
+        sample : ndarray of float64, shape (n,)
+            Independent unbiased estimates of W.
+        log_delta : float
+            Logarithm of the probability that the empirical Bernstein bounds on W fail.
+
+        Returns
+        -------
+        is_decided : bool
+            Whether the bounds on W are narrow enough to decide.
+        is_kept : bool
+            Whether the prefix is kept; to be ignored if it is not decided.
+        """
         mean, variance = float(sample.mean()), float(sample.var(ddof=1))
         value_range = self._largest**2 * (1 + 1 / (_Y_PER_Z - 1))
         upper = empirical_bernstein(mean, variance, len(sample), value_range, log_delta - log(2))
@@ -178,7 +228,12 @@ class _PrefixSearch:
         return half_width <= square / 4, mean >= 3 * square / 4
 
     def _estimate_weights(self, prefixes: Prefixes, n: int) -> Float64:
-        """Return `n` independent unbiased estimates of W for each prefix, (k, n)."""
+        """Compute `n` independent unbiased estimates of the weight W of each prefix, (k, n).
+
+        W is the sum of the squared coefficients of all sets with the prefix. prefixes: whether each
+        of the first features belongs to the set, (k, length) bool. The function is evaluated at 16
+        n rows, which all prefixes use; memory is limited by working in blocks.
+        """
         n_at_once = max(_BLOCK // (_Y_PER_Z * max(len(prefixes), len(self._queries.bits))), 1)
         blocks = [
             self._estimate_block(prefixes, min(n_at_once, n - first))
@@ -187,7 +242,12 @@ class _PrefixSearch:
         return np.hstack(blocks)
 
     def _estimate_block(self, prefixes: Prefixes, n: int) -> Float64:
-        """Return `n` estimates (k, n), each the mean over all pairs of draws of y for one z."""
+        """Compute `n` unbiased estimates of the weight W of each prefix, (k, n), all at once.
+
+        W is the sum of the squared coefficients of all sets with the prefix. prefixes: whether each
+        of the first features belongs to the set, (k, length) bool. Each estimate uses one draw z of
+        the other features and 16 draws y of the first: it is the mean over all pairs of y.
+        """
         length, n_bits = prefixes.shape[1], len(self._queries.bits)
         y = draw_signs(self._rng, n * _Y_PER_Z, length)
         z = np.repeat(draw_signs(self._rng, n, n_bits - length), _Y_PER_Z, axis=0)
@@ -200,7 +260,11 @@ class _PrefixSearch:
         return np.asarray(pairs.T) / (_Y_PER_Z * (_Y_PER_Z - 1))
 
     def estimate_coefficients(self, sets: Prefixes, log_delta: float) -> Float64:
-        """Estimate the coefficient (k,) of each set, within theta / 4, from fresh rows."""
+        """Estimate the coefficient of each set of features as a mean over fresh random rows, (k,).
+
+        sets: whether each feature belongs to the set, (k, n_features) bool; log_delta: logarithm of
+        the probability that an estimate is more than theta / 4 off (Hoeffding).
+        """
         if not len(sets):
             return np.zeros(0)
         ratio = 4 * self._largest / self._theta

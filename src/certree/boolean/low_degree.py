@@ -25,7 +25,10 @@ Kept = Literal["all", "proven", "practical"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowDegree:
-    """Estimates of the coefficients of small sets, with bounds on their errors.
+    """Estimated Fourier coefficients of all small sets of features, with a bound on their errors.
+
+    Made by `low_degree`. A coefficient belongs to a set of features: it is the mean over all rows
+    of the function's value times the product of the signs of these features.
 
     Parameters
     ----------
@@ -37,7 +40,8 @@ class LowDegree:
         With probability 1 - delta, all estimates are within this distance of their coefficients:
         ``b = largest sqrt(2 ln(2 N / delta) / m)`` for m examples (Hoeffding).
     keep : {"all", "proven", "practical"}
-        The rule by which terms are kept; see `low_degree`.
+        Which terms are kept: all; those of size ``sqrt(2) b`` and more; or those that are larger
+        than noise makes them, for which no error is proven.
     """
 
     spectrum: Spectrum
@@ -46,15 +50,18 @@ class LowDegree:
     keep: Kept
 
     def error_bound(self, weight_above: float = 0.0, l1_norm: float | None = None) -> float:
-        """Bound the mean squared difference between the spectrum and the function of the examples.
+        """Bound the mean squared difference between the estimated spectrum and the true function.
+
+        N is the number of estimated coefficients, `n_sets`, and b is the largest error of an
+        estimate, `radius`.
 
         Parameters
         ----------
         weight_above : float
             Sum of the squares of the coefficients of larger sets, which are not estimated.
         l1_norm : float or None
-            Upper bound on the sum of the sizes of all estimated coefficients, for instance the number
-            of leaves of a tree with values of size at most 1; None: unknown.
+            Upper bound on the sum of the sizes of all estimated coefficients, for instance the
+            number of leaves of a tree with values of size at most 1; None: unknown.
 
         Returns
         -------
@@ -92,7 +99,11 @@ def low_degree(
     delta: float = 0.05,
     n_jobs: int | None = None,
 ) -> LowDegree:
-    """Estimate the coefficients of all sets of at most `degree` features, as means over examples.
+    """Estimate the Fourier coefficients of all sets of at most `degree` features from examples.
+
+    The coefficient of a set is the mean over all rows of the function's value times the product of
+    the signs (-1 or 1) of the set's features. Terms with small estimates are dropped, as `keep`
+    says.
 
     Parameters
     ----------
@@ -104,9 +115,10 @@ def low_degree(
     degree : int
         Number of features of the largest sets.
     keep : {"proven", "all", "practical"}
-        The terms that are kept. "proven": those of size ``sqrt(2) b`` and more, where b is the radius;
-        the bound then grows with the logarithm of the number of sets. "all": all terms. "practical":
-        those of size ``sqrt(2 ln(N) / m)`` times the root mean square of y, which noise rarely reaches.
+        The terms that are kept. "proven": those of size ``sqrt(2) b`` and more, where b is
+        `LowDegree.radius`; the bound then grows with the logarithm of the number of sets. "all":
+        all terms. "practical": those of size ``sqrt(2 ln(N) / m)`` times the root mean square of y,
+        which noise rarely reaches; N is the number of sets.
     coding : {"auto", "0/1", "-1/+1"}
         The two values of features; "auto" infers them from X.
     largest : float
@@ -126,13 +138,13 @@ def low_degree(
     TypeError
         If X or y is not numeric.
     ValueError
-        If features have other values, y is above `largest`, there are too many sets, or `largest` is
-        negative or above 1e150.
+        If features have other values, y is above `largest`, there are too many sets, or `largest`
+        is negative or above 1e150.
 
     References
     ----------
-    Linial, Mansour and Nisan, "Constant depth circuits, Fourier transform, and learnability", 1993. The
-    bound for terms above a threshold is ours.
+    Linial, Mansour and Nisan, "Constant depth circuits, Fourier transform, and learnability", 1993.
+    The bound for terms above a threshold is ours.
     """
     expect_probability(delta)
     largest = check_nonnegative("largest", largest)
@@ -142,16 +154,20 @@ def low_degree(
     )
     signs = bits.signs(rows)
     if len(target) != signs.shape[1] or not len(target):
-        raise ValueError(f"X has {signs.shape[1]} rows, but y has {len(target)}")
+        raise ValueError(
+            f"X and y must have equal numbers of rows, at least 1, got {signs.shape[1]} and "
+            f"{len(target)}"
+        )
     if not np.abs(target).max() <= largest:
         raise ValueError(
-            f"y must be of size {largest:g} at most (largest), got {np.abs(target).max():g}: set "
-            "largest to an upper bound"
+            f"y must have absolute values of at most largest={largest:g}, got "
+            f"{np.abs(target).max():g}: set largest to an upper bound"
         )
     n_sets = count_sets(len(bits), degree)
     if degree < 0 or n_sets > _MAX_SETS:
         raise ValueError(
-            f"degree must be at least 0 and leave at most {_MAX_SETS} sets, got {degree}"
+            f"degree must be at least 0 and small enough that {len(bits)} features have at most "
+            f"{_MAX_SETS} sets of at most that size, got {degree}"
         )
     sets = enumerate_sets(len(bits), degree)
     estimates = compute_correlations(sets, signs, target[:, None], get_n_threads(n_jobs))
@@ -167,27 +183,33 @@ def low_degree(
 
 
 def compute_practical_threshold(y: Float64, n_sets: int) -> float:
-    """Return the size that the largest of `n_sets` estimates rarely exceeds if y is only noise."""
+    """Return the size that the largest of `n_sets` coefficients rarely exceeds if y is only noise.
+
+    y: targets, (m,). The size is sqrt(2 ln(max(n_sets, 2)) / m) times the root mean square of y.
+    """
     return sqrt(2 * log(max(n_sets, 2)) / len(y) * float((y**2).mean()))
 
 
 def compute_correlations(
     sets: UInt64, signs: Float64, targets: NDArray[np.float64], n_threads: int
 ) -> Float64:
-    """Compute the mean of each target times the character of each set.
+    """Compute the mean over rows of each target times the product of the signs of each set's bits.
 
     Parameters
     ----------
     sets : ndarray of uint64, shape (k, W)
-        Set masks.
+        Masks of k sets: bit j belongs to a set if bit j % 64 of word j // 64 is 1.
     signs : ndarray of float64, shape (n_bits, m)
-        Bits of the rows; see `Bits.signs`.
+        -1 or 1 for each bit of each of m rows; see `Bits.signs`.
     targets : ndarray of float64, shape (m, K)
+        K numbers for each row.
     n_threads : int
+        Number of threads.
 
     Returns
     -------
     ndarray of float64, shape (k, K)
+        Mean for each set and target.
     """
     width = max(_BLOCK // signs.shape[1], 1)
     blocks = [

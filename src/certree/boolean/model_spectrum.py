@@ -52,23 +52,27 @@ def spectrum(
     mean: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Spectrum:
-    """Expand the function that trees compute into characters, exactly.
+    """Compute the exact spectrum of a tree model: its output as a sum of products of signs of bits.
+
+    A bit is a two-valued feature, or the comparison of a feature with a threshold of the trees.
+    Each term of the sum is a coefficient times the product (character) of the signs -1 or 1 of a
+    set of bits.
 
     Parameters
     ----------
     model : fitted estimator, or (Tree, values)
-        A tree, forest, boosted ensemble or AdaBoost of certree; or a decision tree, random forest or
-        extra trees of scikit-learn. Or a `Tree` with values (m, K) of its nodes, which are added up
-        along the path of a row: values of leaves, with 0 elsewhere; or the weight of each node in a
-        posterior over prunings times the node's vote.
+        A tree, forest, boosted ensemble or AdaBoost of certree; or a decision tree, random forest
+        or extra trees of scikit-learn. Or a `Tree` with values (m, K) of its nodes, which are added
+        up along the path of a row: values of leaves, with 0 elsewhere; or the weight of each node
+        in a posterior over prunings times the node's vote.
     degree : int or None
-        Largest number of bits of a set. The coefficients of these sets are exact, and larger sets are
-        not enumerated. None: no limit.
+        Largest number of bits of a set. The coefficients of these sets are exact, and larger sets
+        are not enumerated. None: no limit.
     coding : {"auto", "0/1", "-1/+1", "thresholds"}
-        Values of the features; see `Bits`. "auto": two values if all thresholds are 0.5, or all are 0;
-        otherwise numbers, with one bit for each threshold. Bits of thresholds depend on each other:
-        values and coefficients are still exact, but squares are means over combinations of bits that no
-        row can have.
+        Values of the features; see `Bits`. "auto": two values if all thresholds are 0.5, or all are
+        0; otherwise numbers, with one bit for each threshold. Bits of thresholds depend on each
+        other: values and coefficients are still exact, but squares are means over combinations of
+        bits that no row can have.
     mean : array-like of shape (n_bits,), or None
         Means of the signs, for the expansion over independent features with these means; None: 0.
     n_jobs : int or None
@@ -77,16 +81,18 @@ def spectrum(
     Returns
     -------
     Spectrum
-        Of class probabilities (K outputs) or of a number (one output). For boosted trees and AdaBoost,
-        of the raw scores: one output for at most two classes, else K. A forest that raises averaged
-        probabilities to a power has the spectrum of the averages, which order classes in the same way.
+        Of class probabilities (K outputs) or of a number (one output). For boosted trees and
+        AdaBoost, of the raw scores: one output for at most two classes, else K. A forest that
+        raises averaged probabilities to a power has the spectrum of the averages, which order
+        classes in the same way.
 
     Raises
     ------
     TypeError
         If the model is of another type.
     ValueError
-        If the model is not fitted, has categorical splits, or has too many terms.
+        If the model is not fitted, has categorical splits, has a threshold that does not lie
+        between the two values of `coding`, or has more than 2^25 terms.
 
     References
     ----------
@@ -94,7 +100,10 @@ def spectrum(
     """
     trees, start = extract_trees(model)
     if len(trees.categories):
-        raise ValueError("model must not have categorical splits: encode them one-hot and refit")
+        raise ValueError(
+            "model must not have categorical splits: encode categorical features one-hot and fit "
+            "again"
+        )
     bits, bit = _infer_bits(trees, coding)
     means = None if mean is None else check_means(mean, len(bits))
     masks, coefficients = compute_tree_spectrum(
@@ -119,9 +128,27 @@ def spectrum(
 
 
 def extract_trees(model: Any) -> tuple[Trees, Float64]:
-    """Return the trees of a model and its start (K,).
+    """Return a model as trees and a constant whose sum is its output.
 
-    The output of the model is the start plus the values of all nodes that a row passes through.
+    Parameters
+    ----------
+    model : fitted estimator, or (Tree, values)
+        Any model that `spectrum` takes.
+
+    Returns
+    -------
+    trees : Trees
+        Trees whose nodes have values, (n_nodes, K). The output of a row is `start` plus the values
+        of all nodes on its paths; mostly, only leaves have values other than 0.
+    start : ndarray of float64, shape (K,)
+        The constant.
+
+    Raises
+    ------
+    TypeError
+        If the model is of another type, or has models in its leaves.
+    ValueError
+        If the model is not fitted, or a tree or forest of scikit-learn predicts several targets.
     """
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Tree):
         tree, values = model
@@ -146,16 +173,20 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
 
 
 def _join_trees(trees: Sequence[Tree]) -> tuple[Trees, Float64]:
-    """Join trees into one `Trees`, with a start of 0."""
+    """Join trees with values of K outputs into one `Trees`; return it and a constant of zeros, (K,)."""
     n_outputs = trees[0].value.shape[1]
     return Trees.joined(trees, trees[0].n_features, n_outputs), np.zeros(n_outputs)
 
 
 def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
-    """Return the trees of a tree model or forest of certree; only leaves have values."""
+    """Return a fitted tree model or forest of certree as trees and a constant of zeros, (K,).
+
+    The output of a row is the sum of its leaves' values, which are divided by the number of trees
+    in a forest. Inner nodes have the value 0. For two classes, K is 2.
+    """
     if hasattr(model, "leaf_estimator"):
         raise TypeError(
-            "model must have values in its leaves, and not predict by models of their own, got "
+            "model must have numbers or probabilities in its leaves, not fitted models, got "
             f"{model!r}"
         )
     formula = model._build_formula()
@@ -170,16 +201,25 @@ def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
 
 
 def _extract_score_trees(summed: AdditiveTrees) -> tuple[Trees, Float64]:
-    """Return the trees and the start of raw scores, which the formula of a single class lacks."""
+    """Return the trees of a boosted model with values of 0 at inner nodes, and its constant, (K,).
+
+    `summed` is the model's raw score as a constant plus leaf values. It is used instead of the
+    model's export formula, which has no trees if there is a single class.
+    """
     trees = summed.trees
     return trees.with_value(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start
 
 
 def _extract_sklearn_trees(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
-    """Return decision trees of scikit-learn with leaf values divided by the number of trees."""
+    """Return fitted decision trees of scikit-learn as certree's trees and a constant of zeros, (K,).
+
+    The value of a leaf is its class probabilities or its number, divided by the number of trees;
+    inner nodes have the value 0. Raise ValueError if the trees predict several targets.
+    """
     if estimators[0].n_outputs_ > 1:
         raise ValueError(
-            f"model must predict one target, got {estimators[0].n_outputs_}: fit one model per target"
+            f"model must predict one target, got {estimators[0].n_outputs_}: fit one model per "
+            "target"
         )
     trees = []
     for estimator in estimators:
@@ -198,9 +238,22 @@ def _extract_sklearn_trees(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
 
 
 def _infer_bits(trees: Trees, coding: str) -> tuple[Bits, Int32]:
-    """Return the bits that trees test, and the number of the bit (m,) that each node tests.
+    """Find the bits on which trees split, and the bit that each node tests.
 
-    Leaves have bit number 0.
+    Parameters
+    ----------
+    trees : Trees
+        The trees, of m nodes together.
+    coding : {"auto", "0/1", "-1/+1", "thresholds"}
+        Values of the features. "auto": two values if all thresholds are their middle, else
+        "thresholds".
+
+    Returns
+    -------
+    bits : Bits
+        One bit for each feature of two values, or for each distinct pair of feature and threshold.
+    node_bit : ndarray of int32, shape (m,)
+        Number of the bit that each inner node tests; 0 for leaves.
     """
     inner = np.flatnonzero(trees.left != LEAF)
     feature, threshold = trees.feature[inner], trees.threshold[inner]
@@ -220,11 +273,15 @@ def _infer_bits(trees: Trees, coding: str) -> tuple[Bits, Int32]:
 
 
 def _expect_thresholds_between(threshold: Float64, low: float, coding: str) -> None:
-    """Raise ValueError if a threshold does not separate the two values of the coding."""
+    """Raise ValueError if a threshold, (n_splits,), does not separate the two values of a coding.
+
+    low: the smaller value, 0 or -1 (the larger is 1); coding: "0/1" or "-1/+1", for the message.
+    """
     outside = threshold[(threshold < low) | (threshold >= 1.0)]
     if outside.size:
         raise ValueError(
-            f"coding must fit the thresholds of the trees, got coding={coding!r} and a threshold of "
-            f"{outside[0]:g}, which does not lie between the values of {coding} features: use "
+            f"coding={coding!r} needs thresholds between its two values, got a model with the "
+            "threshold "
+            f"{outside[0]:g}: use "
             'coding="thresholds"'
         )

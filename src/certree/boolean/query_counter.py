@@ -20,6 +20,9 @@ Function = Callable[[NDArray[np.int64]], Any]
 class Recovered:
     """The spectrum of a function, learned from its values at chosen rows.
 
+    Returned by `kushilevitz_mansour` and `sparse_transform`. A spectrum is the function as a sum of
+    coefficients times products of signs of features.
+
     Parameters
     ----------
     spectrum : Spectrum
@@ -27,7 +30,7 @@ class Recovered:
     n_queries : int
         Number of rows at which the function was evaluated.
     budget : int or None
-        Largest number allowed; None: no limit.
+        Largest number of such rows that the caller allowed; None: no limit.
     delta : float
         Probability, over the draw of the rows, that `guarantee` is wrong.
     is_complete : bool
@@ -51,16 +54,29 @@ class Recovered:
 
 
 class QueryCounter:
-    """A function of rows with two-valued features, with a count of the rows it was evaluated at.
+    """A function of rows with two-valued features, and the number of rows at which it was evaluated.
 
     Parameters
     ----------
     function : callable
-        Takes rows of integers (m, n_features) and returns one number for each.
+        Takes rows of integers, (m, n_features), with the two values of the bits' coding, and
+        returns one number for each.
     bits : Bits
-        The features.
+        The coding and number of the features; bit j is feature j.
     budget : int or None
-        Largest number of rows it may be evaluated at; None: no limit.
+        Largest number of rows at which it may be evaluated; None: no limit.
+
+    Attributes
+    ----------
+    n_queries : int
+        Number of rows at which the function was evaluated so far.
+
+    Raises
+    ------
+    TypeError
+        If the function is not callable.
+    ValueError
+        If the budget is less than 1.
     """
 
     def __init__(self, function: Function, bits: Bits, budget: int | None) -> None:
@@ -71,33 +87,37 @@ class QueryCounter:
         self._function, self.bits, self.budget, self.n_queries = function, bits, budget, 0
 
     def allows(self, n: int) -> bool:
-        """Return whether the budget allows `n` more rows."""
+        """Return whether the budget allows to evaluate the function at `n` more rows."""
         return self.budget is None or self.n_queries + n <= self.budget
 
     def evaluate(self, signs: NDArray[Any]) -> Float64:
-        """Evaluate the function at the rows with these signs, and count them.
+        """Evaluate the function at rows, and count them against the budget.
 
         Parameters
         ----------
         signs : ndarray of shape (m, n_bits)
-            -1 and 1 for each bit; see `Bits`.
+            -1 or 1 for each bit of each row. They are converted to the two values of the features;
+            a bit of 0 has the sign 1.
 
         Returns
         -------
         ndarray of float64, shape (m,)
+            Value at each row.
 
         Raises
         ------
         TypeError
             If the function does not return numbers.
         ValueError
-            If the budget does not suffice, or the function does not return one finite number per row.
+            If the budget does not suffice, or the function does not return one finite number per
+            row.
         """
         n = len(signs)
         if not self.allows(n):
             raise ValueError(
-                f"a budget of {self.budget} queries is too small: {self.n_queries} were made, and "
-                f"{n} more are needed to go on"
+                f"budget must be at least {self.n_queries + n} to go on, got {self.budget}: the "
+                "function "
+                f"was evaluated at {self.n_queries} rows, and {n} more are needed"
             )
         rows = self.bits.to_rows(signs).astype(np.int64)  # integers support bit operators
         returned = to_array("what function returns", self._function(rows))
@@ -106,7 +126,8 @@ class QueryCounter:
             raise TypeError(f"function must return numbers, got dtype {returned.dtype}")
         if returned.shape not in ((n,), (n, 1)):
             raise ValueError(
-                f"function must take many rows and return one number for each: expected shape "
+                "function must take an array of rows and return one number for each: expected "
+                "shape "
                 f"({n},), got {returned.shape}"
             )
         values: Float64 = np.array(returned.reshape(n), dtype=np.float64)
@@ -115,7 +136,11 @@ class QueryCounter:
         return values
 
     def expect_no_noise(self, signs: NDArray[Any], values: Float64) -> None:
-        """Evaluate rows again, and raise ValueError if their values differ from `values`."""
+        """Evaluate rows again; raise ValueError if a value differs from `values`, up to rounding.
+
+        signs: -1 or 1 for each bit of each row, (m, n_bits); values: earlier values at these rows,
+        (m,). The rows count against the budget.
+        """
         if not np.allclose(self.evaluate(signs), values, rtol=1e-12, atol=0):
             raise ValueError(
                 "function must return the same value whenever it gets the same row, got different "
@@ -124,11 +149,11 @@ class QueryCounter:
 
 
 def draw_signs(rng: np.random.RandomState, n: int, n_bits: int) -> Float64:
-    """Draw `n` rows of independent signs (n, n_bits), -1 and 1 with equal probability."""
+    """Draw `n` rows of independent signs, (n, n_bits): -1 or 1 with probability 1/2 each."""
     return np.where(rng.randint(0, 2, size=(n, n_bits)) == 1, -1.0, 1.0)
 
 
 def expect_probability(delta: float) -> None:
-    """Raise ValueError unless delta lies strictly between 0 and 1."""
+    """Raise ValueError unless the parameter delta lies strictly between 0 and 1."""
     if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta}")
+        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")

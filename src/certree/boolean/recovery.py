@@ -21,20 +21,22 @@ _LARGEST = 1e140
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseRecovery:
-    """Sparse coefficients that reproduce measurements up to their noise.
+    """A vector x of mostly zero coefficients that fits measurements y = A x + e up to the noise e.
+
+    Made by `sparse_recovery`.
 
     Parameters
     ----------
     coefficients : ndarray of shape (p,)
-        The coefficients; most are 0.
+        Estimate of x, one coefficient for each column of A; most are 0.
     residual : float
-        Norm of y - A @ coefficients.
+        Euclidean norm of y - A @ coefficients.
     noise : float
-        Upper bound on the norm of the errors e.
+        Upper bound on the Euclidean norm of the errors e, as passed by the caller.
     coherence : float
         Largest absolute cosine between two columns of A.
     smallest_norm : float
-        Norm of the shortest column of A.
+        Euclidean norm of the shortest column of A.
     """
 
     coefficients: Float64
@@ -48,11 +50,11 @@ class SparseRecovery:
 
     @property
     def n_terms(self) -> int:
-        """Number of coefficients that are not 0."""
+        """Number of estimated coefficients that are not 0."""
         return int(np.count_nonzero(self.coefficients))
 
     def error_bound(self, n_terms: int) -> float:
-        """Bound the norm of the difference between the coefficients and the true x.
+        """Bound the Euclidean norm of the difference between the estimated coefficients and the true x.
 
         Parameters
         ----------
@@ -71,9 +73,9 @@ class SparseRecovery:
 
         Notes
         -----
-        Let x and the estimate have s terms together, and z be their difference. For columns of norm 1,
-        ``|A z|^2 >= (1 - coherence (s - 1)) |z|^2`` by Gershgorin's circles, and ``|A z|`` is at most
-        the sum of residual and noise.
+        Let x and the estimate have s nonzero terms together, and z be their difference. For columns
+        of norm 1, ``|A z|^2 >= (1 - coherence (s - 1)) |z|^2`` by Gershgorin's circles, and ``|A
+        z|`` is at most the sum of residual and noise.
 
         References
         ----------
@@ -95,8 +97,8 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
 
     Each step adds the column with the largest cosine to the residual and refits by least squares,
     until the residual is at most `noise`. To learn a function of bits, let rows be examples, and
-    columns the products of features that may have coefficients. `FourierRegressor` searches for these
-    products itself and needs no bound on the noise.
+    columns the products of features that may have coefficients. `FourierRegressor` searches for
+    these products itself and needs no bound on the noise.
 
     Parameters
     ----------
@@ -134,10 +136,14 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     A: Float64 = check_column("measurement", measurement, "float64", (None, None))
     values: Float64 = check_column("y", y, "float64", (len(A),))
     if not (np.isfinite(A).all() and np.isfinite(values).all()):
-        raise ValueError("measurement and y must hold finite numbers, got NaN or infinity")
+        raise ValueError("measurement and y must have finite numbers, got NaN or infinity")
     noise = check_nonnegative("noise", noise)
     if max(np.abs(A).max(initial=0.0), np.abs(values).max(initial=0.0)) > _LARGEST:
-        raise ValueError(f"measurement and y must hold numbers of size {_LARGEST:g} at most")
+        raise ValueError(
+            f"measurement and y must have absolute values of at most {_LARGEST:g}, got a larger "
+            "number: "
+            "rescale them"
+        )
     largest = np.abs(A).max(axis=0, initial=0.0)
     nonzero = np.flatnonzero(largest > 0)
     # Columns are scaled by their largest entry first, as squares of tiny numbers underflow.

@@ -51,16 +51,18 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedTerms:
-    """The terms of a sparse polynomial, and their score on the validation set.
+    """The k terms of a sparse polynomial in signs of bits, and its score on the validation set.
 
     Parameters
     ----------
     masks : ndarray of uint64, shape (k, W)
-        Set masks.
+        Set of bits of each term: bit j belongs to it if bit j % 64 of word j // 64 is 1.
     coefficients : ndarray of float64, shape (k,)
+        Coefficient of each term.
     score : float
-        R2 on the validation set, against the mean of the other rows; the number of terms was chosen by
-        it. 0 if no support is clearly better than that mean; NaN without a validation set.
+        R2 of the polynomial on the validation set, against the mean of the other rows. It is
+        optimistic, as the number of terms was chosen by it. 0 if no set of terms has a clearly
+        smaller squared error than that mean; NaN without a validation set.
     """
 
     masks: UInt64
@@ -70,14 +72,18 @@ class SelectedTerms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
-    """Rows with two-valued features, and the target of each row.
+    """Rows with two-valued features, and the numeric target of each row.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
+        Rows, whose features have the two values of `bits.coding`.
     y : ndarray of float64, shape (n,)
+        Target of each row.
     bits : Bits
+        The bits of the rows; bit j is feature j.
     n_jobs : int or None
+        Number of threads that work on these rows; None is one, -1 all.
     """
 
     X: NDArray[Any]
@@ -86,11 +92,15 @@ class Examples:
     n_jobs: int | None
 
     def take(self, rows: NDArray[np.intp]) -> Examples:
-        """Return the examples with these row numbers."""
+        """Return new examples with these row numbers, (m,), in this order."""
         return Examples(self.X[rows], self.y[rows], self.bits, self.n_jobs)
 
     def compute_characters(self, masks: UInt64) -> Float64:
-        """Compute the character of each set at each row, (n, k)."""
+        """Compute the product of the signs of each set's bits (its character) at each row.
+
+        masks: sets of bits, (k, W); bit j belongs to a set if bit j % 64 of word j // 64 is 1.
+        Return an array (n_rows, k) of -1 and 1.
+        """
         members, signs = build_membership_matrix(masks, len(self.bits)), self.bits.signs(self.X)
         return compute_characters(members, signs, None, get_n_threads(self.n_jobs)).T
 
@@ -99,15 +109,28 @@ Propose = Callable[[Examples], UInt64]
 
 
 def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt64:
-    """Propose the sets with the largest coefficients in boosted trees, or correlations with y.
+    """Propose sets of bits for terms: by boosted trees fitted to the examples, and by correlation.
 
-    Correlations are computed for all sets of at most `degree` bits, or fewer bits if there are too many
-    sets. They find interactions without effects of single features, such as parities, which trees miss.
+    The first kind has the largest coefficients in the exact spectrum of 200 boosted trees of depth
+    5: at most 800 sets and at most a third of the number of rows. The second kind has the 200 sets
+    whose product of signs correlates most with y, among all sets of at most `degree` bits; a
+    smaller degree is taken if these are too many (`limit_degree`). It finds interactions without
+    effects of single features, such as parities, which trees miss.
+
+    Parameters
+    ----------
+    examples : Examples
+        Rows and targets.
+    degree : int
+        Largest number of bits of the sets that are searched by correlation.
+    random_state : int
+        Seed of the boosted trees.
 
     Returns
     -------
     ndarray of uint64, shape (k, W)
-        Distinct set masks, sorted.
+        Masks of distinct sets, in the order of `Spectrum.masks`: bit j belongs to a set if bit j %
+        64 of word j // 64 is 1.
     """
     y, bits, n_jobs = examples.y, examples.bits, examples.n_jobs
     model = BoostedTreesRegressor(
@@ -131,18 +154,27 @@ def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt
 
 
 def limit_degree(n_bits: int, n_rows: int, degree: int) -> int:
-    """Lower a degree until the characters of all its sets can be computed; at least 1."""
+    """Lower a degree (largest number of bits of a set) until there are not too many sets.
+
+    Return the largest degree, at most `degree`, for which the number of sets of at most that many
+    of `n_bits` bits, times `n_rows`, is at most 2e9; 1 if there is none.
+    """
     while degree > 1 and count_sets(n_bits, degree) * n_rows > _MAX_PRODUCTS_IN_BLOCKS:
         degree -= 1
     return degree
 
 
 def propose_small_sets(examples: Examples, degree: int) -> UInt64:
-    """Return the masks of all sets of at most `degree` bits, or raise ValueError if too many."""
+    """Return the masks, (k, W), of all sets of at most `degree` of the examples' bits.
+
+    Smaller sets come first. Raise ValueError if the number of sets times the number of rows is
+    above 2e8.
+    """
     n_bits, n_rows = len(examples.bits), len(examples.y)
     if count_sets(n_bits, degree) * n_rows > _MAX_PRODUCTS_AT_ONCE:
         raise ValueError(
-            f"all sets of degree {degree} of {n_bits} features are too many for {n_rows} rows: use a "
+            f"degree must be small enough that the number of sets of at most degree={degree} of "
+            f"{n_bits} features, times {n_rows} rows, is at most {_MAX_PRODUCTS_AT_ONCE:g}: use a "
             'smaller degree, or method="trees"'
         )
     return enumerate_sets(n_bits, degree)
@@ -155,28 +187,31 @@ def select(
     max_terms: int | None,
     rng: np.random.RandomState,
 ) -> SelectedTerms:
-    """Choose terms among proposed sets, and fit their coefficients by least squares.
+    """Choose terms among proposed sets of bits, and fit their coefficients by least squares.
 
-    A fifth of the rows, drawn at random, is the validation set. The other rows propose sets, order them
-    and fit the validated coefficients. The validation set chooses the number of terms. The returned
-    coefficients are fitted on all rows.
+    A fifth of the rows, drawn at random, is the validation set. The other rows propose sets and
+    order them. Terms are added in this order; the number of terms with the smallest squared error
+    on the validation set is chosen. The returned coefficients are fitted to all rows.
 
     Parameters
     ----------
     examples : Examples
+        Rows and targets.
     propose : callable
-        Takes examples and returns candidate set masks.
+        Takes `Examples` and returns masks, (k, W), of sets that may become terms.
     search : {"lasso", "omp"}
-        How the candidates are ordered.
+        How the sets are ordered: by the path of the Lasso, or by orthogonal matching pursuit.
     max_terms : int or None
-        Largest number of terms besides the constant.
+        Largest number of terms besides the constant; None: at most half of the rows that are not
+        validated.
     rng : RandomState
         Draws the validation set.
 
     Returns
     -------
     SelectedTerms
-        The first term is the constant, unless its coefficient is negligible.
+        The constant (empty set) first, then the chosen sets; terms with coefficients below 1e-12 of
+        the largest are left out.
     """
     # Targets are divided by a power of two, as their fourth powers would overflow or underflow.
     unit = np.ldexp(1.0, np.frexp(np.abs(examples.y).max())[1] - 1)
@@ -207,10 +242,27 @@ def _choose_support(
     validation_columns: Float64,
     validation_y: Float64,
 ) -> tuple[NDArray[np.intp], float]:
-    """Return the support with the smallest squared error on the validation set, and its R2 there.
+    """Choose the number of terms by the squared error on a validation set.
 
-    R2 is against the mean of `y`, as all targets of the validation set may be equal. The support is
-    empty, and R2 is 0, unless it beats that mean by more than two standard errors.
+    Fit each support (column numbers of chosen terms) to the other rows by least squares. Stop after
+    ten supports in a row without a smaller error.
+
+    Parameters
+    ----------
+    supports : iterator of ndarray of int
+        Growing supports; see `_iterate_supports`.
+    columns, y : ndarray of shape (n, k) and (n,)
+        Products of signs of each candidate set, and the target, in the rows to fit.
+    validation_columns, validation_y : ndarray of shape (m, k) and (m,)
+        The same, in the validation set.
+
+    Returns
+    -------
+    support : ndarray of int
+        Columns of the best support. It is empty unless its mean squared error is below that of
+        predicting the mean of `y` by more than two standard errors.
+    score : float
+        R2 on the validation set, against the mean of `y`; 0 if the support is empty.
     """
     best, n_worse = np.zeros(0, dtype=np.intp), 0
     constant_errors = least_errors = (validation_y - y.mean()) ** 2
@@ -229,7 +281,10 @@ def _choose_support(
 
 
 def _fit_least_squares(columns: Float64, y: Float64) -> Float64:
-    """Fit y by least squares; return the intercept, followed by a coefficient for each column."""
+    """Fit `y`, (n,), by least squares on an intercept and `columns`, (n, k).
+
+    Return the coefficients, (1 + k,), intercept first.
+    """
     design = np.column_stack([np.ones(len(y)), columns])
     coefficients: Float64 = lstsq(design, y, lapack_driver="gelsy")[0]
     return coefficients
@@ -238,9 +293,26 @@ def _fit_least_squares(columns: Float64, y: Float64) -> Float64:
 def _iterate_supports(
     columns: Float64, y: Float64, search: Search, max_terms: int
 ) -> Iterator[NDArray[np.intp]]:
-    """Yield larger and larger supports (column numbers) along the path of the search.
+    """Yield growing supports (sets of column numbers) along the path of Lasso or matching pursuit.
 
-    Each is larger than the one before by the factor `_GROWTH`; the last one need not be.
+    A support is yielded if it has more than 1.1 times as many columns as the one yielded before;
+    the last support of the path is always yielded.
+
+    Parameters
+    ----------
+    columns : ndarray of float64, shape (n, k)
+        Candidate columns.
+    y : ndarray of float64, shape (n,)
+        Target of each row.
+    search : {"lasso", "omp"}
+        The Lasso with falling penalties, or orthogonal matching pursuit.
+    max_terms : int
+        The path ends before a support of more columns.
+
+    Yields
+    ------
+    ndarray of int
+        Ascending column numbers; nothing if `y` is constant.
     """
     centred, target = columns - columns.mean(axis=0), y - y.mean()
     if not max_terms or not columns.shape[1] or not np.any(target):
@@ -260,9 +332,11 @@ def _iterate_supports(
 
 
 def _iterate_matching_pursuit(columns: Float64, y: Float64, max_terms: int) -> Iterator[Float64]:
-    """Yield the coefficients after each step of orthogonal matching pursuit.
+    """Yield the coefficients of all columns, (k,), after each step of orthogonal matching pursuit.
 
-    The pursuit is run again with four times as many steps when the caller needs more of them.
+    columns: centred columns, (n, k); y: centred target, (n,); max_terms: largest number of steps,
+    each of which adds one column. The pursuit runs again with four times as many steps when the
+    caller asks for more.
     """
     n_yielded, n_steps = 0, _FIRST_STEPS
     while n_yielded < max_terms:
@@ -284,7 +358,12 @@ def _iterate_lasso(
     y: Float64,
     max_terms: int,  # noqa: ARG001
 ) -> Iterator[Float64]:
-    """Yield the coefficients of the Lasso for falling penalties, each started from the last."""
+    """Yield the coefficients of all columns, (k,), of the Lasso for 59 falling penalties.
+
+    columns: centred columns, (n, k); y: centred target, (n,); max_terms is not used, but the
+    signature equals that of `_iterate_matching_pursuit`. Each fit starts from the coefficients of
+    the last one.
+    """
     Xy = columns.T @ y
     # The Gram matrix saves time, but takes too much memory if there are many columns.
     gram = columns.T @ columns if columns.shape[1] <= _MAX_GRAM_COLUMNS else False

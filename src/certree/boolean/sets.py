@@ -1,4 +1,4 @@
-"""Set masks: sets of bits as rows of W 64-bit words, where bit j is bit j % 64 of word j // 64."""
+"""Set masks: a set of bits as W words of 64 bits; bit j is bit j % 64 of word j // 64."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ _BLOCK = 1 << 14
 
 
 def count_words(n_bits: int) -> int:
-    """Return the number of words, W, of a mask over `n_bits` bits."""
+    """Return the number W of 64-bit words of a mask that has one bit for each of `n_bits` numbers."""
     return (n_bits + 63) // 64
 
 
 def pack_members(members: NDArray[np.integer], n_bits: int) -> UInt64:
-    """Convert the members (k, size) of sets of one size to masks (k, W)."""
+    """Convert sets of bit numbers to masks.
+
+    members: bit numbers of each of k sets, which all have the same size, (k, size); n_bits: number
+    of bits to choose from. Return masks, (k, W): bit j % 64 of word j // 64 is 1 if bit j belongs
+    to the set.
+    """
     masks = np.zeros((len(members), count_words(n_bits)), dtype=np.uint64)
     rows = np.arange(len(members))
     for bit in members.T:
@@ -31,7 +36,11 @@ def pack_members(members: NDArray[np.integer], n_bits: int) -> UInt64:
 
 
 def pack_indicators(indicators: NDArray[np.bool_]) -> UInt64:
-    """Convert indicators (k, n_bits), True for members, to masks (k, W)."""
+    """Convert sets of bits, given as booleans, to masks.
+
+    indicators: whether each bit belongs to each of k sets, (k, n_bits). Return masks, (k, W): bit j
+    % 64 of word j // 64 is 1 if bit j belongs to the set.
+    """
     padded = np.zeros((len(indicators), 64 * count_words(indicators.shape[1])), dtype=np.uint8)
     padded[:, : indicators.shape[1]] = indicators
     little_endian = np.packbits(padded, axis=1, bitorder="little").view("<u8")
@@ -39,13 +48,19 @@ def pack_indicators(indicators: NDArray[np.bool_]) -> UInt64:
 
 
 def unpack_indicators(masks: UInt64, n_bits: int) -> NDArray[np.bool_]:
-    """Convert masks (k, W) to indicators (k, n_bits), True for members."""
+    """Convert masks of sets of bits, (k, W), to booleans, (k, n_bits): True for bits of the set.
+
+    Bit j of a set is bit j % 64 of word j // 64 of its mask.
+    """
     octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
     return np.unpackbits(octets, axis=1, bitorder="little")[:, :n_bits].astype(bool)
 
 
 def build_membership_matrix(masks: UInt64, n_bits: int) -> sparse.csr_matrix:
-    """Convert masks (k, W) to a sparse matrix (k, n_bits) with a 1 for each member."""
+    """Convert masks of sets of bits, (k, W), to a sparse matrix of float64, (k, n_bits).
+
+    It is 1 where a bit belongs to a set. Bit j of a set is bit j % 64 of word j // 64 of its mask.
+    """
     members, sizes = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)]
     for first in range(0, len(masks), _BLOCK):
         indicators = unpack_indicators(masks[first : first + _BLOCK], n_bits)
@@ -56,28 +71,43 @@ def build_membership_matrix(masks: UInt64, n_bits: int) -> sparse.csr_matrix:
 
 
 def argsort_masks(masks: UInt64) -> NDArray[np.intp]:
-    """Return the indices that sort masks, by their last word first, as the core sorts them."""
+    """Return the indices, (k,), that sort masks of sets of bits, (k, W), ascending.
+
+    The last word counts most, then the one before it. `Spectrum` stores terms in this order.
+    """
     return np.lexsort(masks.T)
 
 
 def find_distinct(masks: UInt64) -> NDArray[np.intp]:
-    """Return the index of the first mask of each group of equal masks; `masks` must be sorted."""
+    """Return the index of the first mask of each group of equal masks, ascending.
+
+    masks: masks of sets of bits, (k, W), sorted as by `argsort_masks`, so that equal masks are
+    adjacent.
+    """
     differs = (masks[1:] != masks[:-1]).any(axis=1)
     return np.flatnonzero(np.append(np.ones(min(len(masks), 1), dtype=bool), differs))
 
 
 def count_sets(n_bits: int, degree: int) -> int:
-    """Return the number of sets of at most `degree` of `n_bits` bits."""
+    """Return how many sets of at most `degree` elements `n_bits` bits have; the empty set counts."""
     return sum(comb(n_bits, size) for size in range(min(degree, n_bits) + 1))
 
 
 def enumerate_sets(n_bits: int, degree: int) -> UInt64:
-    """Return the masks (k, W) of all sets of at most `degree` bits, smaller sets first."""
+    """Return the masks of all sets of at most `degree` of `n_bits` bits, smaller sets first.
+
+    The first is the empty set. Masks have shape (k, W): bit j % 64 of word j // 64 is 1 if bit j
+    belongs to the set.
+    """
     return np.concatenate([*_iterate_sizes(n_bits, degree)])
 
 
 def _iterate_sizes(n_bits: int, degree: int) -> Iterator[UInt64]:
-    """Yield the masks of all sets of each size from 0 to `degree`."""
+    """Yield, for each size from 0 to min(degree, n_bits), the masks of all sets of that many bits.
+
+    Each yielded array is (number of sets, W): bit j % 64 of word j // 64 is 1 if bit j belongs to
+    the set.
+    """
     for size in range(min(degree, n_bits) + 1):
         flat = np.fromiter(
             (bit for members in combinations(range(n_bits), size) for bit in members),

@@ -46,23 +46,23 @@ def sparse_transform(
     delta: float = 0.05,
     random_state: Any = None,
 ) -> Recovered:
-    """Find all coefficients of a function with a sparse spectrum, from its values at chosen rows.
+    """Find all Fourier coefficients of a function of two-valued features, if few of them are not 0.
 
-    A function with k coefficients is usually evaluated at 2 to 5 times (n_features + 1) k rows, or at
-    all rows if these are fewer.
+    The function is evaluated at rows that the algorithm chooses. With k coefficients other than 0,
+    these are usually 2 to 5 times (n_features + 1) k rows, or all rows if these are fewer.
 
     Parameters
     ----------
     function : callable
-        Takes rows, an array of integers (m, n_features), and returns one number for each: the same
-        number whenever it gets the same row.
+        Takes rows, an array of integers (m, n_features) with the two values of `coding`, and
+        returns one number for each: the same number whenever it gets the same row.
     n_features : int
         Number of features.
     coding : {"0/1", "-1/+1"}
         The two values of features.
     budget : int or None
-        Largest number of rows at which the function is evaluated; None: as many as needed, which are
-        all rows if the spectrum is not sparse.
+        Largest number of rows at which the function is evaluated; None: as many as needed, which
+        are all 2^n_features rows if too many coefficients are not 0.
     tolerance : float
         Numbers count as equal if they differ by less than this fraction of the largest value.
     delta : float
@@ -73,22 +73,24 @@ def sparse_transform(
     Returns
     -------
     Recovered
-        Its guarantee bounds the fraction of all rows at which spectrum and function differ, from 256
-        test rows: about ``ln(1 / delta) / 256`` if they agree on all of these. If the budget ends
-        before the search, `is_complete` is False, and the guarantee still holds.
+        Its `spectrum` has the terms that were found. Its `guarantee` bounds the fraction of all
+        rows at which spectrum and function differ, from 256 test rows: about ``ln(1 / delta) /
+        256`` if they agree on all of these. If the budget ends before the search, `is_complete` is
+        False, and the guarantee still holds.
 
     Raises
     ------
     TypeError
         If `function` is not callable, or does not return numbers.
     ValueError
-        If `function` is noisy or does not return one number for each row, or the budget is too small.
+        If `function` is noisy or does not return one number for each row, or the budget is too
+        small.
 
     References
     ----------
-    Amrollahi, Zandieh, Kapralov and Krause, "Efficiently learning Fourier sparse set functions", 2019;
-    Li, Bradley, Pawar and Ramchandran, "The SPRIGHT algorithm for robust sparse Hadamard transforms",
-    2015.
+    Amrollahi, Zandieh, Kapralov and Krause, "Efficiently learning Fourier sparse set functions",
+    2019; Li, Bradley, Pawar and Ramchandran, "The SPRIGHT algorithm for robust sparse Hadamard
+    transforms", 2015.
     """
     expect_probability(delta)
     queries = QueryCounter(function, Bits.two_valued(n_features, coding), budget)
@@ -105,7 +107,8 @@ def sparse_transform(
             break
         if not queries.allows(rows + n_reserved):
             raise ValueError(
-                f"a budget of {budget} queries is too small: {rows + n_reserved} are needed at least"
+                f"budget must be at least {rows + n_reserved} rows for {n_features} features, got "
+                f"{budget}"
             )
         for matrix in matrices:
             matrix.extend(queries, n_next)
@@ -119,7 +122,11 @@ def sparse_transform(
 
 
 def _transform_all_rows(queries: QueryCounter, delta: float) -> Recovered:
-    """Evaluate the function at all 2^n rows and return its exact spectrum."""
+    """Evaluate the function at all 2^n rows and return its exact spectrum, with `is_complete` True.
+
+    queries: the function, whose budget must allow 2^n rows; delta: stored in the result, where the
+    guarantee is certain.
+    """
     n = len(queries.bits)
     signs = 1.0 - 2.0 * _to_bits(np.arange(2**n), n)
     values = queries.evaluate(signs)
@@ -137,7 +144,30 @@ def _test_on_fresh_rows(
     delta: float,
     rng: np.random.RandomState,
 ) -> Recovered:
-    """Compare spectrum and function on fresh random rows, and attach the resulting guarantee."""
+    """Compare spectrum and function at 256 fresh random rows, and build the result with its guarantee.
+
+    Parameters
+    ----------
+    queries : QueryCounter
+        The function, whose budget must allow 256 more rows.
+    spectrum : Spectrum
+        The terms that were found.
+    is_complete : bool
+        Whether the search ended before the budget did.
+    tolerance : float
+        The two differ at a row if their difference, divided by the largest value and by the number
+        of terms plus 1, is above this.
+    delta : float
+        Probability that the guarantee may fail.
+    rng : RandomState
+        Draws the rows.
+
+    Returns
+    -------
+    Recovered
+        Its guarantee is an exact binomial bound on the fraction of all rows where the two differ.
+        `is_complete` is False if they differ at a test row.
+    """
     signs = draw_signs(rng, _TESTED, len(queries.bits))
     values = queries.evaluate(signs)
     characters = spectrum.compute_characters(np.ascontiguousarray(signs.T))
@@ -154,9 +184,11 @@ def _test_on_fresh_rows(
 
 
 class _Matrix:
-    """A random binary matrix H, and the values of the function at its rows H u + p for each shift p.
+    """A random binary matrix H of b columns, and the function's values at the rows H u + p (modulo 2).
 
-    Shift 0 is no shift; shift j + 1 flips feature j.
+    u runs over all 2^b numbers, as bits. The shift p is 0, or flips one feature: shift 0 flips
+    none, and shift j + 1 flips feature j. See the module for how the values yield the coefficients.
+    A new object has no columns; `extend` draws them and evaluates the function.
     """
 
     def __init__(self, n_features: int, rng: np.random.RandomState) -> None:
@@ -165,7 +197,11 @@ class _Matrix:
         self._values = np.zeros((n_features + 1, 0))
 
     def _compute_rows(self, first: int, last: int, shift: int) -> Sets:
-        """Return the rows of bits (last - first, n) for the numbers u = first .. last - 1."""
+        """Return the rows H u + p (modulo 2) for the numbers u = first, ..., last - 1, as bits.
+
+        shift: 0 for p = 0, or j + 1 to flip feature j. Return an array of 0 and 1, (last - first,
+        n_features).
+        """
         numbers = _to_bits(np.arange(first, last), len(self._columns))
         rows = (numbers.astype(np.float32) @ self._columns.astype(np.float32)) % 2
         if shift:
@@ -173,7 +209,11 @@ class _Matrix:
         return rows.astype(np.uint8)
 
     def extend(self, queries: QueryCounter, n_columns: int) -> None:
-        """Draw columns up to `n_columns`, and evaluate the function at the rows they add."""
+        """Draw columns until the matrix has `n_columns`.
+
+        Evaluate the function, `queries`, at the rows that the columns add. Store the values of all
+        n_features + 1 shifts in this object.
+        """
         n_evaluated = self._values.shape[1]
         added = self._rng.randint(0, 2, size=(n_columns - len(self._columns), self._n))
         self._columns = np.vstack([self._columns, added.astype(np.uint8)])
@@ -184,45 +224,61 @@ class _Matrix:
         self._values = np.hstack([self._values, np.array(values)])
 
     def expect_no_noise(self, queries: QueryCounter) -> None:
-        """Evaluate the first rows again, and raise ValueError if their values have changed."""
+        """Evaluate the first 32 rows again; raise ValueError if a value differs from the stored one."""
         last = min(_REPEATED, self._values.shape[1])
         queries.expect_no_noise(1.0 - 2.0 * self._compute_rows(0, last, 0), self._values[0, :last])
 
     @property
     def largest(self) -> float:
-        """Largest size of a value of the function so far."""
+        """Largest absolute value of the function at the rows evaluated so far."""
         return float(np.abs(self._values).max())
 
     def transform(self) -> Float64:
-        """Compute the signed sums of the coefficients that are hashed to each of 2^b buckets.
+        """Compute the sum of the function's coefficients that are hashed to each bucket.
 
-        Row 0 of the result, (1 + n, 2^b), is of the function itself. Row 1 + i is of the function with
-        bit i of its n bits flipped, which changes the signs of coefficients whose sets hold bit i.
+        The coefficient of a set S of features is hashed to bucket H' S (modulo 2), one of 2^b.
+        Return an array (1 + n_features, 2^b). Row 0 has the sums. Row 1 + j has the sums with the
+        sign of a coefficient reversed if its set contains feature j; these are the sums of the
+        function with feature j flipped.
         """
         scale = 1.0 / self._values.shape[1]
         values = np.ascontiguousarray(self._values)
         return np.array([walsh_hadamard(shifted, scale, 1) for shifted in values])
 
     def find_buckets(self, sets: Sets) -> Int64:
-        """Return the number of the bucket (k,) to which each set (k, n) belongs."""
+        """Return the number of the bucket, H' S (modulo 2), of each set S of features, (k,).
+
+        sets: 1 where a feature belongs to a set, else 0, (k, n_features).
+        """
         bits = (sets.astype(np.float32) @ self._columns.T.astype(np.float32)) % 2
         return bits.astype(np.int64) @ (1 << np.arange(len(self._columns), dtype=np.int64))
 
 
 def _to_bits(numbers: NDArray[np.integer], n_bits: int) -> Sets:
-    """Convert numbers (k,) to bits (k, n_bits), the lowest bit first."""
+    """Convert numbers, (k,), to bits 0 and 1, (k, n_bits), the lowest bit first."""
     return ((numbers[:, None] >> np.arange(n_bits)) & 1).astype(np.uint8)
 
 
 def _peel(matrices: list[_Matrix], tolerance: float) -> tuple[Sets, Float64, bool]:
-    """Find coefficients that are alone in a bucket and subtract them, until no more are found.
+    """Find coefficients that are alone in a bucket, subtract them everywhere, and repeat.
+
+    Stop when no bucket appears to hold exactly one coefficient, or after 100 passes.
+
+    Parameters
+    ----------
+    matrices : list of _Matrix
+        Random matrices of the same number of columns, with the values of the function.
+    tolerance : float
+        Sums count as 0 if they are at most this fraction of the function's largest value.
 
     Returns
     -------
-    sets : ndarray of uint8, shape (k, n)
+    sets : ndarray of uint8, shape (k, n_features)
+        1 where a feature belongs to the set of a coefficient.
     coefficients : ndarray of float64, shape (k,)
+        Coefficient of each set.
     is_complete : bool
-        Whether all buckets are empty at the end.
+        Whether all buckets are empty at the end, so that all coefficients were found.
     """
     least = tolerance * max(matrix.largest for matrix in matrices)
     tables = [matrix.transform() for matrix in matrices]
@@ -248,7 +304,27 @@ def _peel(matrices: list[_Matrix], tolerance: float) -> tuple[Sets, Float64, boo
 
 
 def _find_isolated(buckets: Float64, matrix: _Matrix, least: float) -> tuple[Sets, Float64]:
-    """Return the sets and coefficients of buckets that appear to hold one coefficient each."""
+    """Return the sets and coefficients of the buckets that appear to hold exactly one coefficient.
+
+    Such a bucket has sums of equal size under all shifts; their signs say which features belong to
+    the set; and the set is hashed to this bucket.
+
+    Parameters
+    ----------
+    buckets : ndarray of float64, shape (1 + n_features, n_buckets)
+        Content of the buckets; see `_Matrix.transform`.
+    matrix : _Matrix
+        The matrix to which the buckets belong.
+    least : float
+        Sums and differences of at most this size count as 0.
+
+    Returns
+    -------
+    sets : ndarray of uint8, shape (k, n_features)
+        1 where a feature belongs to the set of a coefficient.
+    coefficients : ndarray of float64, shape (k,)
+        Coefficient of each set.
+    """
     size = np.abs(buckets)
     has_one_size = (np.abs(size[1:] - size[0]) <= least).all(axis=0)
     places = np.flatnonzero(has_one_size & (size[0] > least))

@@ -29,28 +29,33 @@ _TINY = np.finfo(np.float64).tiny
 
 @dataclass(frozen=True, eq=False)
 class Spectrum(ArrayRecord):
-    """A function of bits as a sum of characters: products of the signs of bits.
+    """A function of the bits of a row, as a sum of terms: a coefficient times a product of signs.
 
-    With the sign x = (-1)^b of a bit b (see `Bits`)::
+    Each term belongs to a set S of bits. With the sign x = (-1)^b of a bit b (see `Bits`), the
+    function is::
 
         f(x) = sum over S of coefficient[S] prod over j in S of phi_j,    phi_j = x_j
 
-    This is the Fourier expansion of f over independent bits that are 0 and 1 equally often. With means,
-    it is the expansion over independent bits of these means, where ``phi_j = (x_j - mean_j) / sqrt(1 -
-    mean_j^2)``. Characters are orthonormal under these distributions, so the sum of the squares of the
-    coefficients is the mean square of f (Parseval). f has K outputs, for instance one for each class.
+    The product over a set is its character. This is the Fourier expansion of f over independent
+    bits that are 0 and 1 with probability 1/2 each (O'Donnell, "Analysis of Boolean Functions",
+    2014, chapter 1). With `mean`, it is the expansion over independent bits of these means (chapter
+    8), where ``phi_j = (x_j - mean_j) / sqrt(1 - mean_j^2)``. Characters are orthonormal under
+    these distributions, so the sum of the squares of the coefficients is the mean square of f
+    (Parseval). f returns K numbers (outputs), for instance one for each class. `spectrum` computes
+    the spectrum of a fitted tree model.
 
     Parameters
     ----------
     masks : ndarray of uint64, shape (k, W)
-        Set masks: bit j is bit j % 64 of word j // 64. They must be distinct and sorted by their last
-        word first; `from_terms` sorts them.
+        The set of bits of each of k terms, as a mask of W = ceil(n_bits / 64) words: bit number j
+        belongs to the set if bit j % 64 of word j // 64 is 1. The masks must be distinct and sorted
+        by their last word first; `from_terms` sorts them.
     coefficients : array-like of float, shape (k, K)
-        Coefficients of each set, one for each output.
+        Coefficients of each term, one for each output.
     bits : Bits
-        The meaning of the bits.
+        The features and thresholds that define the n_bits bits.
     mean : array-like of float, shape (n_bits,), or None
-        Means of the x_j, between -1 and 1; None: 0.
+        Means of the signs x_j, strictly between -1 and 1; None: all are 0.
 
     Raises
     ------
@@ -70,11 +75,14 @@ class Spectrum(ArrayRecord):
         self._check("uint64", (None, count_words(len(self.bits))), "masks")
         self._check("float64", (len(self.masks), None), "coefficients")
         if not self.coefficients.shape[1] or not np.isfinite(self.coefficients).all():
-            raise ValueError("coefficients must be finite numbers with one column for each output")
+            raise ValueError(
+                "coefficients must be finite numbers, with at least one column (output)"
+            )
         last_bits = len(self.bits) % 64
         if last_bits and (self.masks[:, -1] >> np.uint64(last_bits)).any():
             raise ValueError(
-                f"masks must be sets of {len(self.bits)} bits, got a larger bit number"
+                f"masks must have bits 0 .. {len(self.bits) - 1} only, got a mask with a larger "
+                "bit number"
             )
         is_sorted = np.array_equal(argsort_masks(self.masks), np.arange(len(self.masks)))
         if not is_sorted or len(find_distinct(self.masks)) < len(self.masks):
@@ -88,7 +96,25 @@ class Spectrum(ArrayRecord):
     def from_terms(
         cls, masks: UInt64, coefficients: Float64, bits: Bits, mean: Float64 | None = None
     ) -> Spectrum:
-        """Create a spectrum from terms in any order; coefficients of equal sets are added."""
+        """Create a spectrum from terms in any order; the coefficients of equal sets of bits are added.
+
+        Parameters
+        ----------
+        masks : ndarray of uint64, shape (k, W)
+            The set of bits of each term: bit number j belongs to it if bit j % 64 of word j // 64
+            is 1.
+        coefficients : ndarray of float64, shape (k, K)
+            Coefficients of each term, one for each of K outputs.
+        bits : Bits
+            The features and thresholds that define the bits.
+        mean : ndarray of float64, shape (n_bits,), or None
+            Means of the signs of the bits, strictly between -1 and 1; None: 0.
+
+        Returns
+        -------
+        Spectrum
+            At most k terms, with distinct sets.
+        """
         order = argsort_masks(masks)
         masks, coefficients = masks[order], coefficients[order]
         starts = find_distinct(masks)
@@ -103,26 +129,30 @@ class Spectrum(ArrayRecord):
 
     @property
     def n_outputs(self) -> int:
-        """Number of outputs of the function, K."""
+        """Number of values that this function returns for a row, K; for instance one per class."""
         return self.coefficients.shape[1]
 
     @cached_property
     def members(self) -> sparse.csr_matrix:
-        """Sparse matrix (k, n_bits) with a 1 for each bit of each set."""
+        """Bits of the set of each term, as a sparse matrix of 0 and 1, (n_terms, n_bits)."""
         return build_membership_matrix(self.masks, len(self.bits))
 
     @cached_property
     def sizes(self) -> Int64:
-        """Number of bits of each set, (k,)."""
+        """Number of bits in the set of each term, (n_terms,)."""
         return np.diff(self.members.indptr).astype(np.int64)
 
     def sets(self) -> Iterator[tuple[int, ...]]:
-        """Iterate over the terms and return the bit numbers of each set."""
+        """Iterate over the terms; yield the bit numbers of each term's set, ascending."""
         members = np.split(self.members.indices, self.members.indptr[1:-1])
         return (tuple(bits.tolist()) for bits in members[: len(self)])
 
     def coefficient(self, bits: Sequence[int]) -> Float64:
-        """Return the coefficients (K,) of one set of bits, 0 if the spectrum has no such term."""
+        """Return the coefficients of the term with this set of bits, one for each output, (K,).
+
+        `bits` holds the distinct bit numbers of the set in any order; () is the constant. The
+        coefficients are 0 if the spectrum has no term with this set.
+        """
         for i, members in enumerate(self.sets()):
             if members == tuple(sorted(bits)):
                 return self.coefficients[i]
@@ -130,39 +160,49 @@ class Spectrum(ArrayRecord):
 
     @cached_property
     def squares(self) -> Float64:
-        """Sum of the squares of the K coefficients of each term, (k,)."""
+        """Sum of the squares of the K coefficients (one for each output) of each term, (n_terms,)."""
         with np.errstate(over="ignore"):
             squares: Float64 = (self.coefficients**2).sum(axis=1)
         return squares
 
     @property
     def sparsity(self) -> int:
-        """Number of terms that are not 0."""
+        """Number of terms of this spectrum with a coefficient other than 0 in some output."""
         return int(np.count_nonzero(self.squares))
 
     @property
     def degree(self) -> int:
-        """Number of bits of the largest set whose coefficient is not 0."""
+        """Number of bits of the largest set with a coefficient other than 0 in some output."""
         return int(self.sizes[self.squares > 0].max(initial=0))
 
     @property
     def l1_norm(self) -> float:
-        """Sum over the terms of the Euclidean norm of their K coefficients."""
+        """Sum over all terms of the Euclidean norm of their coefficients, one for each output."""
         return float(np.sqrt(self.squares).sum())
 
     @property
     def squared_norm(self) -> float:
-        """Mean square of the function, which is the sum of all squares (Parseval)."""
+        """Mean square of the function, summed over outputs, for independent bits with these means.
+
+        By Parseval's identity it is the sum of the squares of all coefficients.
+        """
         return float(self.squares.sum())
 
     @property
     def variance(self) -> float:
-        """Variance of the function, summed over its K outputs."""
+        """Variance of the function, summed over outputs, for independent bits with these means.
+
+        It is the sum of the squares of all coefficients but that of the constant.
+        """
         return float(self.squares[self.sizes > 0].sum())
 
     @property
     def sup_norm_bound(self) -> float:
-        """Upper bound on the size of the function at any row: the sum of the sizes of its terms."""
+        """Upper bound on the Euclidean norm of the function's K outputs at any row.
+
+        It is the sum over the terms of the norm of their coefficients times the largest size of
+        their product.
+        """
         if self.mean is None:
             return self.l1_norm
         log_largest = np.log((1 + np.abs(self.mean)) / np.sqrt((1 - self.mean) * (1 + self.mean)))
@@ -175,10 +215,14 @@ class Spectrum(ArrayRecord):
             return NotImplemented
         has_same_means = np.array_equal(self._means, other._means)
         if not self.bits.equals(other.bits) or not has_same_means:
-            raise ValueError("spectra must be over the same bits and means to be added")
+            raise ValueError(
+                "spectra must have equal bits and mean to be added, got different ones: compute "
+                "both with "
+                "the same coding and mean"
+            )
         if self.n_outputs != other.n_outputs:
             raise ValueError(
-                f"spectra must have as many outputs to be added, got {self.n_outputs} and "
+                f"spectra must have equal numbers of outputs to be added, got {self.n_outputs} and "
                 f"{other.n_outputs}"
             )
         masks = np.concatenate([self.masks, other.masks])
@@ -198,35 +242,44 @@ class Spectrum(ArrayRecord):
         return self + -1.0 * other
 
     def select_terms(self, terms: NDArray[Any]) -> Spectrum:
-        """Return the spectrum of some terms, selected by booleans (k,) or ascending numbers."""
+        """Return a spectrum with the selected terms only.
+
+        terms: booleans, (n_terms,), or ascending term numbers.
+        """
         return replace(self, masks=self.masks[terms], coefficients=self.coefficients[terms])
 
     @validate_arguments
     def truncate(self, degree: int) -> Spectrum:
-        """Return the terms of at most `degree` bits: the best approximation of that degree."""
+        """Return a spectrum with the terms whose sets have at most `degree` bits.
+
+        Over independent bits with the spectrum's means, it has the smallest mean squared difference
+        to this function among all sums of such terms.
+        """
         return self.select_terms(self.sizes <= degree)
 
     # -- values ------------------------------------------------------------------------------------
 
     @property
     def _means(self) -> Float64:
-        """Means of the signs of all bits, (n_bits,); 0 without means."""
+        """Means of the signs of all bits, (n_bits,); zeros if `mean` is None."""
         return np.zeros(len(self.bits)) if self.mean is None else self.mean
 
     @validate_arguments
     def evaluate(self, X: ArrayLike, *, n_jobs: int | None = None) -> Float64:
-        """Compute the values of the function.
+        """Compute the values of the function at rows.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows of features, whose values `bits.coding` names: two values, or any numbers for
+            "thresholds".
         n_jobs : int or None
             Number of threads; None is one, -1 all.
 
         Returns
         -------
         ndarray of float64, shape (n, K)
+            The K outputs at each row.
 
         Raises
         ------
@@ -246,19 +299,26 @@ class Spectrum(ArrayRecord):
         values = np.concatenate(blocks)
         if not np.isfinite(values).all():
             raise ValueError(
-                "coefficients must sum up to numbers of float64, got a sum that overflows: rescale the "
-                "spectrum"
+                "coefficients must sum up to finite float64 numbers, got a sum that overflows: "
+                "multiply "
+                "the spectrum by a small number"
             )
         return values
 
     def compute_characters(self, signs: Float64, n_threads: int = 1) -> Float64:
-        """Compute the character of each term (k, n) at rows with these signs (n_bits, n)."""
+        """Compute the product of the signs of each term's bits (its character) at each row.
+
+        signs: -1 or 1 for each bit of each row, (n_bits, n_rows), as `Bits.signs` returns them. If
+        the spectrum has means, they are subtracted and the difference is divided by the standard
+        deviation first. Return an array (n_terms, n_rows).
+        """
         return compute_characters(self.members, signs, self.mean, n_threads)
 
     def _sum_terms(self, signs: Float64, n_threads: int) -> Float64:
-        """Compute the values (n, K) at rows with these signs (n_bits, n).
+        """Compute the K outputs at each row, (n_rows, K), from its bits.
 
-        Terms are added one after the other, as the rounding of a matrix product depends on its size.
+        signs: -1 or 1 for each bit of each row, (n_bits, n_rows). Terms are added one after the
+        other, as the rounding of a matrix product depends on its size.
         """
         if not len(self):
             return np.zeros((signs.shape[1], self.coefficients.shape[1]))
@@ -270,24 +330,28 @@ class Spectrum(ArrayRecord):
     # -- influences --------------------------------------------------------------------------------
 
     def _squares_to_degree(self, degree: int | None) -> Float64:
-        """Return the squared coefficient of each term, (k,); 0 for terms of more than `degree` bits."""
+        """Return the squared coefficients of each term, summed over outputs, (n_terms,).
+
+        It is 0 for terms of more than `degree` bits. degree None: no limit.
+        """
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 
     @validate_arguments
     def influences(self, degree: int | None = None) -> Float64:
-        """Compute the influence of each bit.
+        """Compute the influence of each bit: how much of the function's variance depends on it.
 
         Parameters
         ----------
         degree : int or None
-            Largest number of bits of the terms that count; None: all terms.
+            Terms of more bits are ignored; None: all terms count.
 
         Returns
         -------
         ndarray of float64, shape (n_bits,)
-            Sum of the squares of the terms with this bit. It is the variance of the function over this
-            bit, averaged over all other bits. Without means, for a function with the values -1 and 1,
-            it is the probability that flipping the bit changes the value.
+            Sum of the squared coefficients of the terms whose sets contain the bit, over all
+            outputs. It is the variance of the function over this bit, averaged over all other bits.
+            Without means, for a function with the values -1 and 1, it is the probability that
+            flipping the bit changes the value.
         """
         return np.asarray(self.members.T @ self._squares_to_degree(degree)).ravel()
 
@@ -298,44 +362,52 @@ class Spectrum(ArrayRecord):
         Parameters
         ----------
         degree : int or None
-            Largest number of bits of the terms that count; None: all terms.
+            Terms of more bits are ignored; None: all terms count.
 
         Returns
         -------
         ndarray of float64, shape (n_bits, n_bits)
-            Sum of the squares of the terms with both bits; the diagonal has the influences.
+            Sum of the squared coefficients of the terms whose sets contain both bits, over all
+            outputs. The matrix is symmetric; its diagonal has the influences of single bits.
         """
         weighted = sparse.diags(self._squares_to_degree(degree)) @ self.members
         return np.asarray((self.members.T @ weighted).toarray())
 
     @validate_arguments
     def total_influence(self, degree: int | None = None) -> float:
-        """Compute the sum of all influences: the number of bits of each term times its square.
+        """Compute the sum of the influences of all bits.
+
+        It is the sum over the terms of the number of their bits times their squared coefficients.
 
         Parameters
         ----------
         degree : int or None
-            Largest number of bits of the terms that count; None: all terms.
+            Terms of more bits are ignored; None: all terms count.
 
         Returns
         -------
         float
+            The sum, over all outputs.
         """
         return float(self._squares_to_degree(degree) @ self.sizes)
 
     @validate_arguments
     def noise_stability(self, rho: float) -> float:
-        """Compute the noise stability: the mean product of the values at a row and at a noisy copy.
+        """Compute the noise stability: the mean product of values at a row and at a noisy copy.
+
+        It is the sum over the terms of rho^size times the squared coefficients, where size is the
+        number of bits.
 
         Parameters
         ----------
         rho : float
-            Probability, 0 to 1, with which the copy keeps each bit; other bits are drawn anew.
+            Probability, 0 to 1, with which the copy keeps each bit; other bits are drawn again,
+            independently.
 
         Returns
         -------
         float
-            Summed over the K outputs.
+            The mean over random rows of independent bits, summed over the K outputs.
 
         Raises
         ------
@@ -349,7 +421,7 @@ class Spectrum(ArrayRecord):
     # -- display -----------------------------------------------------------------------------------
 
     def to_frame(self, feature_names: Any = None) -> Any:
-        """Return the terms as a data frame, largest squares first.
+        """Return the terms as a data frame, one line for each, largest squared coefficient first.
 
         Parameters
         ----------
@@ -359,8 +431,10 @@ class Spectrum(ArrayRecord):
         Returns
         -------
         pandas.DataFrame
-            Columns "term"; "size", the number of bits; "share", the fraction of the variance (NaN for
-            the constant); and "coefficient", or "coefficient_0" and so on if there are several outputs.
+            Columns "term", the names of the multiplied bits ("1" for the constant); "size", the
+            number of bits; "share", the squared coefficient as a fraction of the function's
+            variance (NaN for the constant); and "coefficient", or "coefficient_0" and so on if
+            there are several outputs.
 
         Raises
         ------
@@ -379,13 +453,20 @@ class Spectrum(ArrayRecord):
         return import_extra("pandas", "frames").DataFrame(frame)
 
     def _order_by_size(self) -> NDArray[np.intp]:
-        """Return the numbers of the terms, largest square first, then fewest bits."""
+        """Return all term numbers, (n_terms,), sorted by squared coefficient, largest first.
+
+        Terms with equal squares, up to nine digits, are sorted by number of bits, fewest first.
+        """
         # Equal coefficients are common; squares are rounded so that they count as equal.
         rounded = np.round(self.squares / max(self.squares.max(initial=0), _TINY), 9)
         return np.lexsort([self.sizes, -rounded])
 
     def _format_terms(self, terms: NDArray[np.intp], feature_names: Any = None) -> list[str]:
-        """Format the terms with these numbers as products of names; "1" for the constant."""
+        """Format terms as products of bit names, such as "x[0] x[2]"; "1" for the constant.
+
+        terms: numbers of the terms, (k,); feature_names: names of the features, or None for "x[0]",
+        "x[1]" and so on. Return k strings.
+        """
         names, start = self.bits.names(feature_names), self.members.indptr
         sets = [self.members.indices[start[i] : start[i + 1]] for i in terms]
         # Brackets mark a condition that stands for its sign.
@@ -410,21 +491,24 @@ class Spectrum(ArrayRecord):
 def compute_characters(
     members: sparse.csr_matrix, signs: Float64, mean: Float64 | None, n_threads: int
 ) -> Float64:
-    """Compute the character of each set at each row: the product of the features in the set.
+    """Compute the character of each set of bits at each row: the product of the signs of its bits.
 
     Parameters
     ----------
     members : csr_matrix of shape (k, n_bits)
-        A 1 for each bit of each set.
+        1 where a bit belongs to a set, for each of k sets.
     signs : ndarray of float64, shape (n_bits, n)
-        Bits of the rows; see `Bits.signs`.
+        -1 or 1 for each bit of each of n rows; see `Bits.signs`.
     mean : ndarray of float64, shape (n_bits,), or None
-        Means by which features are standardised; None: they are not.
+        Means of the signs. They are subtracted, and the differences divided by sqrt(1 - mean^2),
+        before signs are multiplied. None: signs are multiplied as they are.
     n_threads : int
+        Number of threads.
 
     Returns
     -------
     ndarray of float64, shape (k, n)
+        The product for each set and row; 1 for the empty set.
     """
     if mean is not None:
         deviation = np.sqrt((1 - mean) * (1 + mean))
@@ -434,8 +518,14 @@ def compute_characters(
 
 
 def check_means(values: ArrayLike, n_bits: int) -> Float64:
-    """Return the means of the signs of all bits as a column (n_bits,), or raise if one is not valid."""
+    """Return the means of the signs of all bits as a float64 array, (n_bits,).
+
+    Raise ValueError if the shape differs, or a mean is not strictly between -1 and 1.
+    """
     mean: Float64 = check_column("mean", values, "float64", (n_bits,))
     if not (np.abs(mean) < 1).all():
-        raise ValueError("mean must lie between -1 and 1, got a bit that never changes: drop it")
+        raise ValueError(
+            "mean must lie strictly between -1 and 1, as other bits never change, got "
+            f"{mean[np.abs(mean).argmax()]:g}: drop the feature of this bit"
+        )
     return mean

@@ -20,22 +20,28 @@ MAX_BITS = 26
 def walsh_hadamard(
     values: ArrayLike, *, inverse: bool = False, n_jobs: int | None = None
 ) -> Float64:
-    """Transform all values of a function to all its coefficients, or back.
+    """Compute all Fourier coefficients of a function of n bits from all its values, or back.
+
+    The coefficient of a set S of bits is the mean over all rows of the function's value times the
+    product of the signs (-1)^b of the bits b in S.
 
     Parameters
     ----------
     values : array-like of shape (2^n,)
-        Value at each row u, where bit j of the row is bit j of the number u; n is at most 26. With
-        `inverse`, the coefficient of each set, numbered in the same way.
+        Value of the function at each row u, where bit j of the row is bit j of the number u; n is
+        at most 26. With `inverse`, the coefficient of each set S, where bit j of the number S says
+        whether bit j belongs to the set.
     inverse : bool
-        Whether to transform coefficients to values.
+        Whether to compute values from coefficients.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The result does not depend on it.
 
     Returns
     -------
     ndarray of float64, shape (2^n,)
-        ``2^-n sum over u of values[u] (-1)^|u & S|`` for each S; without 2^-n for the inverse.
+        ``2^-n sum over u of values[u] (-1)^|u & S|`` for each set number S, where |u & S| is the
+        number of bits that u and S share. With `inverse`, the same sum over sets for each row,
+        without 2^-n.
 
     Raises
     ------
@@ -56,21 +62,23 @@ def walsh_hadamard(
 def spectrum_of_values(
     values: ArrayLike, *, coding: TwoValued = "0/1", n_jobs: int | None = None
 ) -> Spectrum:
-    """Compute the spectrum of a function from its values at all rows.
+    """Compute the spectrum (all Fourier coefficients) of a function of n bits from all its values.
 
     Parameters
     ----------
     values : array-like of shape (2^n,)
-        Value at each row u, where bit j of the row is bit j of the number u; n lies in 1 .. 26.
+        Value of the function at each row u, where bit j of the row is bit j of the number u; n lies
+        in 1 .. 26.
     coding : {"0/1", "-1/+1"}
-        The two values of features; see `Bits`.
+        The two values of the n features at which the spectrum can be evaluated; bit 0 is the value
+        0, or +1 for "-1/+1".
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
     Returns
     -------
     Spectrum
-        The terms that are not 0.
+        Of one output, with the terms that are not 0.
 
     Raises
     ------

@@ -1,23 +1,24 @@
-"""6 CERTIFICATES: upper bounds on the error on new rows, which overfitting cannot break.
+"""6 CERTIFICATES: upper bounds on the error on new rows, which hold however much a model overfits.
 
-`certify` bounds the error of any classifier by rows that it has never seen. To let the same rows
-choose among the prunings of a tree and certify the choice, four steps:
+`certify` bounds the error of any fitted classifier by rows that its fit did not use. If the same
+rows shall also choose among the prunings of a tree, four steps are needed:
 
-1. grow a tree on some rows, and let `held_out` count them and the others, the calibration samples,
-apart; 2. make a `Prior` of the tree and the training samples: `count_prior`, `branching_prior`,
-`mix_priors`; 3. weigh by the calibration samples: `gibbs_posterior` or any other posterior, and vote;
-4. certify: `occam_vote` the labels of the vote, `certify_posterior` it and its majority vote,
-   `occam_pruning` one pruning. All posteriors, votes and prunings are covered at once.
+1. grow a tree on the training set, and count training and calibration set in its nodes: `held_out`;
+2. make a `Prior` from the tree and the training set: `count_prior`, `branching_prior`,
+`mix_priors`;
+3. choose a posterior by the calibration set, `gibbs_posterior` or any other, and vote;
+4. certify: `occam_vote` the labels of the vote, `certify_posterior` its prunings and its majority
+vote, `occam_pruning` one pruning. All posteriors, votes and prunings are covered at once.
 
-In a box that is known without the rows two classes need none of this: `fixed_box` counts all of
-them, and `certify_fixed_box` certifies what they choose. Of numbers, `absolute_error` bounds the
-mean error, and `parts.place_to_cover` says which order statistic of scores holds a share of new
-rows.
+`select_model` does steps 2 to 4 for many posteriors, and selects a predictor. `METHODS` lists the
+methods with their assumptions and sources. `conditional_guarantees` bounds the error by class and
+by group.
 
-`select_model` does steps 2 to 4 for many posteriors and says which predictor to take. `METHODS` lists
-what may be certified, what it needs and where it is proved. `conditional_guarantees` speaks of
-classes and groups as well as of all rows. The formulas are in `inequalities`, what is promised of
-parts of the rows in `parts`.
+In a box that is fixed before the rows are seen, no split is needed for two classes: `fixed_box`
+counts all rows, and `certify_fixed_box` certifies what they choose. For numeric targets
+`absolute_error` bounds the mean error, and `subsets.place_to_cover` finds the order statistic of
+conformity scores that covers a fraction of new rows. The formulas are in `inequalities`, guarantees
+on subsets of the rows in `subsets`.
 """
 
 from certree.certificates.calibration_set import HeldOut, HeldOutNumbers, held_out

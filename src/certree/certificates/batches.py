@@ -1,4 +1,4 @@
-"""Certificates of classifiers by rows that are read batch by batch."""
+"""Certificates of classifiers from calibration rows that are read in batches."""
 
 from __future__ import annotations
 
@@ -26,74 +26,84 @@ def certify_batches(
     look: int | None = None,
     duplicates: Duplicates = "auto",
 ) -> Certificate:
-    """Certify a fitted classifier as `certify` does, by rows of which a hash and a truth are kept.
+    """Compute the Clopper-Pearson bound on a classifier's error from calibration rows in batches.
+
+    Does what `certify` does for rows in memory. Of each row it keeps a hash, and whether it is an
+    error.
 
     Parameters
     ----------
     classifier : fitted classifier
-        With ``classes_``.
-    batches : iterable of (array-like of shape (n, p), ndarray of shape (n,))
-        Rows and their classes.
-    delta, look, duplicates
-        As there.
+        With ``predict`` and ``classes_``.
+    batches : iterable of (array-like of shape (n_batch, p), ndarray of shape (n_batch,))
+        Rows that no step of the fit has used, and their true classes; at least one batch.
+    delta : float
+        Probability with which the bound may be below the true error.
+    look : int or None
+        Number of this inspection of rows that arrive over time; see `certify`.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        How rows are treated that equal each other or rows of the fit; see `certify`.
 
     Returns
     -------
     Certificate
+        The bound by all rows of all batches.
 
     Raises
     ------
     ValueError
-        As there.
+        If `look` is not a positive integer, no class is known to the classifier, or too many rows
+        equal each other or rows of the fit.
     """
     check_one_target("a certificate", classifier)
     share = compute_look_fraction(look)
-    judging, wrong, labels = LeakageCheck(classifier, duplicates), [], []
+    check, wrong, labels = LeakageCheck(classifier, duplicates), [], []
     for X, truth in batches:
-        judging.add(X, truth)
+        check.add(X, truth)
         wrong.append(np.asarray(classifier.predict(X)) != truth)
         labels.append(np.unique(truth))
     expect_known_labels("y", np.unique(np.concatenate(labels)), np.asarray(classifier.classes_))
-    judged = judging.select_rows()
-    errors = judged.count_errors(np.concatenate(wrong))
-    found = hold_out(errors, len(judged.rows), delta, share)
-    return replace(found, **judged.drawn)
+    selected = check.select_rows()
+    errors = selected.count_errors(np.concatenate(wrong))
+    found = hold_out(errors, len(selected.rows), delta, share)
+    return replace(found, **selected.drawn)
 
 
 def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Read the rows of files as a classifier takes them, and their classes, batch by batch.
+    """Read feature rows and their classes from files, batch by batch.
+
+    A generator; it raises its errors when the first batch is read.
 
     Parameters
     ----------
     classifier : fitted classifier
-        Where it knows names of features, columns are found by these; else all columns but y are.
+        With ``classes_``. If it has ``feature_names_in_``, these columns are read, else all columns
+        but y.
     X : path, list of paths, or pyarrow.dataset.Dataset
-        Files, or folders of them.
+        Files, or folders of files.
     y : str
-        Name of the column that holds the classes.
+        Name of the column of true classes.
 
     Yields
     ------
-    X : pyarrow.Table or ndarray of shape (n, p)
-        Features, without names where the classifier knows none.
-    y : ndarray of shape (n,)
-        Classes.
+    X : pyarrow.Table or ndarray of shape (n_batch, p)
+        Features of a batch; an array if the classifier has no feature names.
+    y : ndarray of shape (n_batch,)
+        Their true classes.
 
     Raises
     ------
     TypeError
-        If y is no name, or the classifier has no ``classes_``.
+        If `y` is not a str, or the classifier has no ``classes_``.
     ValueError
-        As in fits of rows in files, if the files lack a feature, or if they have no rows.
+        If the files have no rows, lack a feature of the classifier, or cannot be read.
     """
     if not isinstance(y, str):
-        raise TypeError(
-            f"y must be the name of a column where X names files, got {type(y).__name__}"
-        )
+        raise TypeError(f"y must be the name of a column if X names files, got {type(y).__name__}")
     if not hasattr(classifier, "classes_"):
         raise TypeError(
-            "rows in files certify classifiers that have classes_, got "
-            f"{type(classifier).__name__}: read the rows into memory"
+            "classifier must have classes_ if X names files, got "
+            f"{type(classifier).__name__}: read the rows into memory and pass them as arrays"
         )
     rows = FileRows(X, y)
     if not rows.n_rows:
@@ -102,7 +112,7 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
     columns = rows.features if names is None else list(names)
     if missing := [name for name in columns if name not in rows.features]:
         raise ValueError(
-            f"the files of X have no column {missing[0]!r}, which the classifier was fitted with"
+            f"X must name files with a column {missing[0]!r}, as the classifier was fitted with it"
         )
     for chunk in rows.chunks():
         X = chunk.X.select(columns)

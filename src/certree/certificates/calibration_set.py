@@ -1,4 +1,4 @@
-"""Which rows touched what: statistics of rows that neither grew the tree nor labelled it."""
+"""The calibration set of a tree: counts of rows that neither grew the tree nor labelled it."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ from certree.weights.node_weights import NodeWeights, expect_pruning
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut(ArrayRecord):
-    """A tree with its training samples, and calibration samples that certify what they weigh.
+    """A tree with the class counts of its training set and of its calibration set.
 
-    `held_out` makes it. Bounds on what the calibration samples choose take nothing else, as they hold
-    only for rows that neither the tree, nor its labels, nor the prior have seen.
+    `held_out` makes it. Bounds on what the calibration rows choose take this type, as they hold
+    only for rows that neither the tree, nor its labels, nor the prior depend on.
 
     Parameters
     ----------
     tree : Tree
-        The tree, grown on the training samples or on none.
+        The tree, with m nodes, grown on the training set or on no rows.
     grown : NodeStats
-        Counts of the training samples, whose majority labels the nodes.
+        Class counts of the training rows in each node, K classes; their majority labels the nodes.
     stats : NodeStats
-        Counts of the calibration samples, with the labels of `grown`. Of rows in groups each has the
-        weight 1 / (rows of its group). A column after those of `grown` counts rows of other classes,
-        which are errors whatever is predicted.
+        Class counts of the calibration rows in each node, with the labels of `grown`. For rows in
+        groups each row counts 1 / (calibration rows of its group). An optional column K counts rows
+        of other classes, which are errors whatever is predicted.
     grow, weigh : ndarray of intp
-        Indices of the two sides.
+        Indices of the training rows and of the calibration rows in the table they came from.
     n : int
-        Independent observations: calibration samples, or groups of them.
+        Number of independent observations: calibration rows, or groups of them.
     grouped : bool
-        Whether they are groups.
+        Whether the observations are groups.
     repeats, distinct, worst, near_copies
-        What is assumed of rows that are alike; see `Certificate`. Those that count as the worst case
-        are of another class in `stats`.
+        Repeated rows among the calibration rows, and how they are treated; see `Certificate`. Rows
+        that count as the worst case are counted in column K of `stats`.
 
     Raises
     ------
     ValueError
-        If a row is on both sides, or twice on one, or the statistics do not belong together.
+        If a row is in both sets, or twice in one; or if tree, counts and n do not fit together.
     """
 
     tree: Tree
@@ -84,28 +84,37 @@ class HeldOut(ArrayRecord):
             stats.check_tree(self.tree)
         if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):
             raise ValueError(
-                f"stats must count the {self.n_classes} classes of grown and perhaps others, got "
-                f"{self.stats.n_classes}"
+                f"stats must count the {self.n_classes} classes of grown, and at most one column of "
+                f"other classes, got {self.stats.n_classes} columns"
             )
         if not np.array_equal(self.grown.label, self.stats.label):
             raise ValueError(
-                "the calibration samples must not label the nodes: labels of grown expected"
+                "stats must have the labels of grown, as calibration rows must not label the nodes"
             )
         observed = float(self.stats.n[0])
         if self.n < 1 or abs(observed - self.n) > 1e-6 * self.n:
             raise ValueError(f"stats must count n = {self.n} >= 1 observations, got {observed:g}")
         if not self.grouped and self.n != len(self.weigh):
-            raise ValueError(f"expected n = {len(self.weigh)} calibration samples, got {self.n}")
+            raise ValueError(
+                f"n must be the number of calibration rows, {len(self.weigh)}, got {self.n}"
+            )
         if not self.grouped and (self.stats.counts % 1 != 0).any():
-            raise ValueError("stats must count whole rows: bounds do not hold for weighted ones")
+            raise ValueError(
+                "stats must count each calibration row once, got fractions: bounds do not hold for "
+                "weighted rows"
+            )
 
     @property
     def n_classes(self) -> int:
-        """Number of classes that may be predicted, K."""
+        """Number of classes K that can be predicted: those that `grown` counts."""
         return self.grown.n_classes
 
     def compute_error(self, label: Int32) -> float:
-        """Share of the observations in leaves with other labels; no answer is wrong everywhere."""
+        """Compute the fraction of calibration observations that a labelling of the leaves gets wrong.
+
+        label: label of each node, (m,), 0 .. K - 1; a label of K or more (abstention) counts as an
+        error. Only entries of the tree's leaves are read. Groups count equally.
+        """
         leaves, n_classes = self.tree.left == LEAF, self.grown.counts.shape[1]
         counts, named = self.stats.counts[leaves], label[leaves]
         right = counts[np.arange(len(named)), np.minimum(named, n_classes - 1)]
@@ -113,23 +122,29 @@ class HeldOut(ArrayRecord):
         return float(wrong.sum()) / self.n
 
     def compute_pruning_error(self, pruning: NodeWeights) -> float:
-        """Share of the observations that a pruning gets wrong by the training samples' labels."""
+        """Compute the fraction of calibration observations that a pruning gets wrong.
+
+        Its leaves have the labels of the training rows. pruning: weights 0 and 1; ValueError if
+        they are not those of a pruning.
+        """
         return float(expect_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
 
 
 def _check_disjoint(grow: Indices, weigh: Indices) -> None:
+    """Raise ValueError if an index occurs twice in `grow` or in `weigh`, or in both."""
     for name, rows in (("grow", grow), ("weigh", weigh)):
         if _count_repeats(rows):
-            raise ValueError(f"{name} must not name a row twice")
+            raise ValueError(f"{name} must hold each row index at most once, got repeated indices")
     shared = _count_repeats(np.concatenate([grow, weigh]))
     if shared:
         raise ValueError(
-            f"rows that grew the tree cannot certify it: {shared} rows both grow and weigh"
+            f"grow and weigh must be disjoint, as training rows cannot certify the tree: {shared} rows "
+            "are in both"
         )
 
 
 def _count_repeats(rows: Indices) -> int:
-    """How many rows have been named before."""
+    """Return the number of entries minus the number of different entries."""
     ordered = np.sort(rows)
     return int(np.sum(ordered[1:] == ordered[:-1]))
 
@@ -146,26 +161,28 @@ def held_out(
     groups: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> HeldOut:
-    """Count the growing and the calibration samples of a tree, and keep them apart.
+    """Count the training rows and the calibration rows in each node of a tree.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     X : array-like of shape (n, p)
-        Rows.
+        Training and calibration rows in one table.
     y : array-like of int, shape (n,)
         Class of each row, 0 .. n_classes - 1.
     n_classes : int
         Number of classes, K.
     grow : array-like of int
-        Indices of all rows that the tree has seen, also through scaling, imputation or the choice of
-        features. They label its nodes. Empty for a tree that was there before the rows.
+        Indices of the training rows: all rows that the tree depends on, also through scaling,
+        imputation or feature selection. They label its nodes. Empty for a tree that was fixed
+        before any row was seen.
     weigh : array-like of int
-        Indices of the rows that weigh the prunings and certify the result.
+        Indices of the calibration rows, which choose the weights of prunings and certify the
+        result.
     groups : array-like of shape (n,), or None
-        Group of each row, such as a patient, where only groups are independent; None: each row by
-        itself. Every group then weighs the same.
+        Group of each row, such as a patient, if only groups are independent; all groups then have
+        the same weight. None: rows are independent.
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
@@ -176,7 +193,8 @@ def held_out(
     Raises
     ------
     ValueError
-        If a row or a group is on both sides, or there is no weighing row.
+        If a row or a group is in both sets, an index is out of range, or there is no calibration
+        row.
 
     Examples
     --------
@@ -209,9 +227,31 @@ def count_routed_rows(
     weigh: Indices,
     groups: ArrayLike | None = None,
 ) -> HeldOut:
-    """Do what `held_out` does, for rows that have been checked and routed to their leaves.
+    """Count training and calibration rows in each node of a tree, by the leaves that they reach.
 
-    Calibration samples of a class that no label names have the code `n_classes` or a larger one.
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    leaf : ndarray of int32, shape (n,)
+        Leaf that each row reaches.
+    y : ndarray of int32, shape (n,)
+        Class of each row, 0 .. n_classes - 1; calibration rows of other classes have larger codes.
+    n_classes : int
+        Number of classes that can be predicted.
+    grow, weigh : ndarray of intp
+        Indices of the training rows and of the calibration rows.
+    groups : array-like of shape (n,), or None
+        Group of each row; None: rows are independent.
+
+    Returns
+    -------
+    HeldOut
+
+    Raises
+    ------
+    ValueError
+        As `held_out`.
     """
     grown = count_by_leaf(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
@@ -229,26 +269,54 @@ def count_calibration_rows(
     grown: NodeStats,
     weight_unit: float = 1.0,
 ) -> NodeStats:
-    """Count calibration samples, with the training samples' labels; one column more for others."""
+    """Count the calibration rows in each node by class, with the labels of the training rows.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    leaf, y : ndarray of int32, shape (n,)
+        Leaf and class of each calibration row; classes beyond those of `grown` are counted in one
+        further column.
+    weight : ndarray of float64, shape (n,), or None
+        Weight of each row; None: 1. Weighted counts are exact sums, which do not depend on the
+        order of the rows.
+    grown : NodeStats
+        Counts of the training rows, whose labels the result has.
+    weight_unit : float
+        Mean weight of a row, which the result holds.
+
+    Returns
+    -------
+    NodeStats
+    """
     y = np.minimum(y, grown.n_classes)
     columns = grown.n_classes + int((y == grown.n_classes).any())
-    if weight is not None:  # added up in whatever order they come
+    if weight is not None:  # exact sums, whatever the order of the rows
         leaf, y, weight, _ = count_exactly(reduce_in_memory(leaf, y, weight), columns)
     counts = count_by_leaf(tree, leaf, y, weight, columns).counts
     return NodeStats(counts, grown.label, weight_unit)
 
 
 def replace_worst_classes(y: Int32, is_worst: NDArray[np.bool_] | None, n_classes: int) -> Int32:
-    """Codes of classes, (n,); rows that count as the worst case have that of all other classes."""
+    """Return the class codes that rows are counted with, (n,).
+
+    y: class of each row, (n,); is_worst: rows that count as the worst case get the code
+    `n_classes`, an error whatever is predicted; None: return `y`.
+    """
     if is_worst is None:
         return y
     return np.where(is_worst, n_classes, y).astype(np.int32)
 
 
 def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
+    """Return the argument `values` as a read-only intp array of indices in 0 .. n - 1.
+
+    name: the argument's name in messages.
+    """
     numbers = np.array(to_array(name, values))
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise ValueError(f"{name} must be a list of indices of rows, got {values!r}")
+        raise ValueError(f"{name} must be a one-dimensional array of row indices, got {values!r}")
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:
         raise ValueError(f"{name} must lie in 0 .. {n - 1}")
     numbers = numbers.astype(np.intp) if numbers.size else np.zeros(0, dtype=np.intp)
@@ -257,7 +325,12 @@ def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
 
 
 def check_positions(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDArray[Any]], int]:
-    """Check which of the rows given to a fit certify it, and their weights; columns by name, and n."""
+    """Check the positions and group weights of calibration rows.
+
+    given: position of each calibration row among the n_given rows of a fit; weight: weight of each
+    in (0, 1], or None. Return a dictionary with the checked arrays "given" and, if not None,
+    "weight"; and the number of calibration rows.
+    """
     columns: dict[str, NDArray[Any]] = {"given": check_column("given", given, "int64", (None,))}
     places = columns["given"]
     if len(places) and not (places.min() >= 0 and places.max() < n_given):
@@ -265,35 +338,43 @@ def check_positions(given: Any, n_given: int, weight: Any) -> tuple[dict[str, ND
     if weight is not None:
         columns["weight"] = weights = check_column("weight", weight, "float64", (len(places),))
         if not ((weights > 0) & (weights <= 1)).all():
-            raise ValueError("weight must lie in 0 .. 1, and be positive")
+            raise ValueError("weight must hold numbers in (0, 1]")
     return columns, len(places)
 
 
 def compute_group_weights(
     groups: NDArray[np.generic], grow: Indices, weigh: Indices
 ) -> tuple[NDArray[np.float64], int]:
-    """Weight of each weighing row, which sum to 1 in a group, and the number of groups."""
+    """Compute the weight of each calibration row, 1 / (calibration rows of its group).
+
+    groups: group of each row, (n_rows,); grow, weigh: indices of the training and the calibration
+    rows. Return the weights, in the order of `weigh`, and the number of groups among the
+    calibration rows. Raises ValueError if a group is in both sets.
+    """
     shared = np.intersect1d(groups[grow], groups[weigh])
     if len(shared):
-        raise ValueError(f"{len(shared)} groups both grow and weigh, such as {shared[0]}")
+        raise ValueError(
+            "groups must not be in both the training set and the calibration set, but "
+            f"{len(shared)} are, such as {shared[0]}"
+        )
     _, group, size = np.unique(groups[weigh], return_inverse=True, return_counts=True)
     return 1 / size[group], len(size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CertifyingRows:
-    """The rows that weigh the prunings of a tree, n of them, and counts of those that have grown it.
+    """The calibration rows of a fit with their leaves in its tree, and the training set's counts.
 
     Parameters
     ----------
     sides : TrainCalibrationSplit
-        Which rows these are.
+        Which rows of the fit are training and calibration rows.
     leaf, y : ndarray of int32, shape (n,)
-        Leaf and class of each.
+        Leaf and class code of each calibration row.
     weight : ndarray of float64, shape (n,), or None
-        What each weighs where a posterior is shaped; None: 1.
+        Row weight of each calibration row, used for posteriors only; None: 1.
     grown : NodeStats
-        What the training samples weigh.
+        Weighted class counts of the training rows in each node.
     """
 
     sides: TrainCalibrationSplit
@@ -304,11 +385,18 @@ class CertifyingRows:
 
     @property
     def effective_classes(self) -> Int32:
-        """The class that each counts as: another one, whatever is predicted, in the worst case."""
+        """Class code that each calibration row is counted with, (n,).
+
+        Rows that count as the worst case have the code of unknown classes, an error whatever is
+        predicted.
+        """
         return replace_worst_classes(self.y, self.sides.is_worst, self.grown.n_classes)
 
     def held_out(self, tree: Tree) -> HeldOut:
-        """Both sides, of which each row, or group, that weighs counts once."""
+        """Return the counts of training and calibration set in `tree`, as a `HeldOut`.
+
+        Each calibration row, or each group of them, counts once, whatever its weight.
+        """
         sides, weight, n = self.sides, None, len(self.leaf)
         if sides.groups is not None:
             weight, n = compute_group_weights(sides.groups, sides.train, sides.calibration)
@@ -317,7 +405,11 @@ class CertifyingRows:
         return HeldOut(tree, self.grown, stats, sides.train, sides.calibration, n, *about)
 
     def weights(self) -> Float64 | None:
-        """What rows weigh where groups count alike; None: each counts once."""
+        """Return the weights of the calibration rows for posteriors, (n,); None: all are 1.
+
+        For rows in groups the row weights are divided by the number of calibration rows of the
+        group.
+        """
         if self.weight is None or self.sides.groups is None:
             return self.weight
         return (
@@ -328,35 +420,37 @@ class CertifyingRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutNumbers(ArrayRecord):
-    """A tree with the moments of its training samples, and new calibration samples.
+    """A tree with the moments of its training set, and its calibration set for a numeric target.
 
     Parameters
     ----------
     tree : Tree
-        The tree, grown on the training samples or on none.
+        The tree, with m nodes, grown on the training set or on no rows.
     grown : TargetStats
-        Moments of the training samples.
+        Moments of the target of the training rows in each node.
     leaf : array-like of int, shape (N,)
-        Leaf that each weighing row reaches.
+        Leaf that each calibration row reaches.
     y : array-like of shape (N,)
-        Target of each weighing row.
+        Target of each calibration row.
     weight : array-like of shape (N,)
-        1 for each row; of rows in groups 1 / (calibration samples of its group).
+        1 for each row; for rows in groups 1 / (calibration rows of its group).
     limit : float
-        Absolute error that larger ones count as, in units of the target, by the training samples.
+        Absolute error at which larger ones are clipped, > 0, in units of the target; fixed by the
+        training rows.
     n : int
-        Independent observations: calibration samples, or groups of them.
+        Number of independent observations: calibration rows, or groups of them.
     grouped : bool
-        Whether they are groups.
+        Whether the observations are groups.
     repeats, distinct, near_copies
-        What is assumed of rows that are alike; see `Certificate`.
+        Repeated rows among the calibration rows, and how they are treated; see `Certificate`.
     is_worst : ndarray of bool, shape (N,), or None
-        Which rows count as the worst case, with the largest error; None: none.
+        True for repeated rows whose error counts as `limit`; None: no such rows.
 
     Raises
     ------
     ValueError
-        If sizes differ, a number is not finite, or there is no weighing row.
+        If sizes differ, a target is not finite, `limit` is not positive and finite, or `weight`
+        does not sum to n >= 1.
     """
 
     tree: Tree
@@ -389,23 +483,28 @@ class HeldOutNumbers(ArrayRecord):
 
     @property
     def worst(self) -> int:
-        """How many rows count as the worst case."""
+        """Number of calibration rows whose error counts as `limit` whatever is predicted."""
         return count_worst(self.is_worst)
 
     def compute_loss(self, value: Float64) -> float:
-        """Mean absolute error, each cut at the limit and in units of it, where nodes predict so."""
-        # Rounded once, so that no order of the rows changes a bit.
+        """Compute the mean absolute error of the calibration rows, clipped at and divided by `limit`.
+
+        value: prediction of each node, (m,), of which those of leaves are read. The sum is rounded
+        once, so that it does not depend on the order of the rows.
+        """
+        # fsum rounds once, so that the result does not depend on the order of the rows.
         loss = compute_clipped_losses(value[self.leaf], self.y, self.limit, self.is_worst)
         return fsum(self.weight * loss) / self.n
 
 
 def compute_clipped_losses(
-    said: Float64, y: Float64, limit: float, is_worst: NDArray[np.bool_] | None = None
+    predicted: Float64, y: Float64, limit: float, is_worst: NDArray[np.bool_] | None = None
 ) -> Float64:
-    """Absolute errors of predictions, each cut at a limit and in units of it, (n,).
+    """Compute absolute errors of predictions, clipped at a limit and divided by it, (n,).
 
-    is_worst: rows whose error is the limit, whatever is predicted.
+    predicted: predictions, (n,); y: targets, (n,); limit: largest absolute error that counts; is_worst:
+    rows whose loss is 1 whatever is predicted, or None.
     """
     with np.errstate(over="ignore"):
-        errors: Float64 = np.minimum(np.abs(y - said) / limit, 1.0)
+        errors: Float64 = np.minimum(np.abs(y - predicted) / limit, 1.0)
     return errors if is_worst is None else np.where(is_worst, 1.0, errors)

@@ -1,4 +1,4 @@
-"""Certificates: what is promised about errors on new rows, with which probability, and why."""
+"""Certificates: upper bounds on the error on new rows, with the observations behind them."""
 
 import math
 from collections.abc import Sequence
@@ -17,29 +17,30 @@ from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.stored_state import StoredState
 from certree.rows.near_copies import NearCopies, restore_near_copies
 
-# More than anybody has; numbers of doubles above would not be told apart from their neighbours.
+# Largest number of rows of a certificate: doubles still hold each integer exactly.
 _MOST_ROWS = 2**50
 _ROUNDING = 1e-9
-# More than a fit has had; a bound of even more takes long to compute.
+# Largest number of rows in a certificate of a model file; bounds for more rows take long to compute.
 _MOST_RESTORED = 10**9
-# More than a fit makes.
+# Largest number of certificates in a model file; a fit makes fewer.
 _MOST_CERTIFICATES = 64
-# Digits that are printed of numbers in units of the target; a promise is rounded up.
+# Significant digits of bounds in units of the target, which are rounded up.
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """What a bound is made of; the three sum to it.
+    """The three terms of a certificate's bound, which sum to it; in the units of the bound.
 
     Parameters
     ----------
     observed : float
-        The bound that would be left with ever more rows like these.
+        Limit of the bound as the number of calibration rows grows, if the observed error stays the
+        same.
     complexity : float
-        What is added as the rows have chosen among many prunings.
+        Increase because the calibration rows chose among several hypotheses (prunings or models).
     confidence : float
-        What is added as the rows are few and `delta` is small.
+        Increase because the number of calibration rows is finite and delta is small.
     """
 
     observed: float
@@ -49,15 +50,15 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Rows whose features occur in the fit.
+    """Number of calibration rows whose features equal those of a row of the fit.
 
     Parameters
     ----------
     found : int
-        How many do.
+        Number of such calibration rows.
     expected : float or None
-        How many of as many new rows are expected to, by how often rows of the fit repeat; None: the
-        model does not know.
+        Expected number of such rows among as many new rows, estimated from the repetitions within
+        the rows of the fit; None: the model does not store these counts.
     """
 
     found: int
@@ -65,7 +66,7 @@ class Matches:
 
     @property
     def statement(self) -> str:
-        """Both numbers in words."""
+        """Both numbers of this object as a clause of a certificate's assumptions, str."""
         if self.expected is None:
             return (
                 f"{self.found:,} rows match rows of the fit; whether new rows would was not checked, "
@@ -79,48 +80,62 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """An upper bound on the error on new rows, with all that it rests on.
+    """An upper bound on the error of a model on new rows, with the observations it is computed from.
+
+    With probability at least ``1 - delta * share`` over the draw of the calibration set, the error
+    on new rows is at most `bound`. `certify` and the other functions of this package make
+    certificates; ``print`` gives the statement as a sentence.
 
     Parameters
     ----------
     method : str
-        Row of `METHODS`.
+        Key of `METHODS`: the theorem behind the bound.
     bound : float
-        The error is at most this: a share, or a number in units of the target.
+        Upper bound on the error: a fraction of new rows, or an absolute error in units of the
+        target.
     delta : float
-        Probability with which the promise may fail, over the draw of the rows.
+        Probability with which the certificate, and those it shares delta with, may fail.
     share : float
-        Share of delta that this entry uses up.
+        Fraction of delta that this certificate uses, in (0, 1].
     n : int
-        Independent observations: rows, or groups of them.
+        Number of independent observations: calibration rows, or groups of rows.
     risk : float
-        Error on these rows of what the certificate speaks about, in the same units.
+        Error observed on the calibration rows, in the units of `bound`.
     observed : tuple of float
-        The observed numbers that enter the inequality; of errors of a target shares of `unit`.
+        Observed numbers that enter the inequality of `method`, in the order of its parameters;
+        errors of a numeric target are divided by `unit`.
     complexity : float
-        Divergence from the prior, or minus the log of a prior mass (nats).
+        Price of choosing by the calibration rows, in nats: divergence of the posterior from the
+        prior, or minus the log prior probability of the chosen hypothesis; 0 if nothing was chosen.
     grouped : bool
-        Whether the observations are groups of rows.
+        Whether the independent observations are groups of rows.
     repeats : int or None
-        How many of the rows are like a row of the fit, or like another one of these, and are taken for
-        draws of their own; None: the rows were not compared with those of the fit.
+        Number of calibration rows that equal a row of the fit or another calibration row, and were
+        accepted; None: calibration rows were not compared with the rows of the fit.
     part : str
-        Name of the part of the rows that it speaks about; empty: all of them.
+        Name of the subset of rows that the bound is about, such as a class; empty: all rows.
     shift : Shift or None
-        How far the source of new rows may be from that of these; None: it is the same.
+        How far the distribution of new rows may be from that of the calibration rows; None: it is
+        the same.
     unit : float or None
-        Of a promise about numbers the largest error that counts, in units of the target, as bound and
-        risk are; larger ones count as that. None: losses are errors, 0 or 1.
+        For numeric targets the largest absolute error that counts (larger ones are clipped to it),
+        in units of the target; None: the loss is 0 or 1.
     distinct : bool
-        Whether rows that are alike are taken for copies of one, which counts once.
+        Whether equal calibration rows were treated as copies of one row and counted once.
     matches : Matches or None
-        Rows whose features occur in the fit; None: none do, or they were not compared with it.
+        Number of calibration rows that equal rows of the fit; None: none do, or they were not
+        compared.
     worst : int
-        How many of the rows repeat others, or rows of the fit, and count as the worst case: as errors,
-        and outside of their sets or bands. That is right whatever they are.
+        Number of repeated calibration rows that are counted in the worst way: as errors, or as not
+        covered. The bound then holds whether they are new draws or copies.
     near_copies : NearCopies or None
-        What a comparison of the rows with training samples beyond equality has found; None: there was
-        none. Certificates may be equal whatever it found.
+        Result of the search for calibration rows that nearly equal training rows; None: no search.
+        Not compared by ``==``.
+
+    Raises
+    ------
+    ValueError
+        If `bound` is outside 0 .. 1, or 0 .. unit.
     """
 
     method: str
@@ -147,24 +162,31 @@ class Certificate:
             raise ValueError(f"bound must lie in 0 .. {self._largest_bound:g}, got {self.bound!r}")
 
     def __repr__(self) -> str:
-        # One of several in a row of them; the sentence says it all.
+        # Short, as certificates are often printed in tuples; str() has all fields in a sentence.
         names = ("method", "bound", "risk", "n", "delta", *(["part"] if self.part else []))
-        said = (f"{name}={getattr(self, name)!r}" for name in names)
-        return f"Certificate({', '.join(said)}, ...)"
+        entries = (f"{name}={getattr(self, name)!r}" for name in names)
+        return f"Certificate({', '.join(entries)}, ...)"
 
     @property
     def _largest_bound(self) -> float:
-        """The largest bound."""
+        """The largest possible value of `bound`: 1, or `unit` for numeric targets."""
         return 1.0 if self.unit is None else self.unit
 
     @property
     def about(self) -> str:
-        """What the certificate speaks about."""
+        """What this certificate's bound limits, as a phrase such as "this classifier's error".
+
+        It is the `subject` of its method in `METHODS`.
+        """
         return METHODS[self.method].subject
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must hold for the promise to hold."""
+        """Sentences that state what must be true for the certificate to hold, as a tuple of str.
+
+        They concern the draw of the rows, repeated and nearly equal rows, and what the method
+        needs.
+        """
         units = "groups of rows" if self.grouped else "distinct rows" if self.distinct else "rows"
         drawn = f"{units} are drawn independently, from the source that new ones come from"
         if self.shift is not None:
@@ -174,65 +196,87 @@ class Certificate:
 
     @property
     def _duplicate_assumptions(self) -> tuple[str, ...]:
-        """What must hold for rows that are alike."""
-        told = []
+        """How equal calibration rows of this certificate were treated, as sentences.
+
+        Empty if there are no equal rows.
+        """
+        sentences = []
         if self.distinct:
-            told.append(
+            sentences.append(
                 "rows of that source never coincide, and each that was drawn is in the table"
             )
         elif self.repeats and not self.worst:
-            told.append("rows that are alike are draws of their own, not copies")
+            sentences.append("rows that are alike are draws of their own, not copies")
         if self.worst:
-            told.append(
+            sentences.append(
                 f"{self.worst:,} rows repeat others and count as the worst case, which is right "
                 "whether they are draws or copies"
             )
         if self.matches is not None:
-            told.append(self.matches.statement)
-        return tuple(told)
+            sentences.append(self.matches.statement)
+        return tuple(sentences)
 
     @property
     def log_delta(self) -> float:
-        """Log of the probability with which this entry may fail."""
+        """Natural logarithm of the probability with which this certificate may fail.
+
+        It is ``log(delta * share)``, negative.
+        """
         return math.log(self.delta * self.share)
 
     @property
     def parts(self) -> Breakdown:
-        """How much of the bound is observed error, complexity and confidence."""
+        """The bound of this certificate, split into three terms that sum to it.
+
+        The terms are the limit of the bound for infinitely many rows, the price of choosing by the
+        calibration rows (complexity), and the rest, which is due to the finite number of rows and
+        to delta.
+        """
         observed = self._limit
         alone = self._recompute_bound(self.n, 0.0)
         return Breakdown(observed, self.bound - alone, alone - observed)
 
     @property
     def _limit(self) -> float:
-        """The bound that ever more rows like these would leave."""
+        """Limit of this certificate's bound for infinitely many rows with the same observed error.
+
+        In the units of `bound`.
+        """
         limit = min(max(get_inequality(self.method).limit(*self.observed), 0.0), 1.0)
         return self._largest_bound * shift_bound(limit, self.shift)
 
     def _recompute_bound(self, n: int, complexity: float) -> float:
-        """The bound with another number of rows or another complexity."""
+        """Return the bound for another number of observations `n` and another `complexity` (nats).
+
+        The observed numbers, delta and shift stay those of this certificate.
+        """
         bound = get_inequality(self.method).bound
         return self._largest_bound * shift_bound(
             bound(*self.observed, n, complexity, self.log_delta), self.shift
         )
 
     def bound_by(self, n: int) -> float:
-        """The bound that other new rows would give, if error and complexity stayed as they are.
+        """Return the bound that n other rows would give if observed error and complexity were the same.
+
+        Use it to plan the size of a calibration set; it is a projection, not a guarantee.
 
         Parameters
         ----------
         n : int
-            How many rows (or groups).
+            Number of calibration rows, or of groups.
 
         Returns
         -------
         float
-            To plan by: it promises nothing.
+            The projected bound, in units of `bound`.
         """
         return self._recompute_bound(n, self.complexity)
 
     def at(self, delta: float) -> "Certificate":
-        """The same promise with another probability, fixed without the rows, with which it may fail."""
+        """Return this certificate for another `delta`, which must be fixed without looking at the rows.
+
+        The bound is computed again from the same observations; `share` and all other fields stay.
+        """
         kept = ("risk", "part", "shift", "unit")
         rest = {name: getattr(self, name) for name in kept} | get_sampling_facts(self)
         entries = self.method, self.observed, self.n, self.complexity
@@ -241,30 +285,34 @@ class Certificate:
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
     ) -> "Certificate":
-        """The same promise for every source of new rows that is near enough to this one.
+        """Return the certificate for new rows from any distribution near that of the calibration rows.
 
-        Of a promise on a part of the rows, such as those of one class, it is the source of that part
-        that may be another one. It costs no delta, and distances may be chosen after looking.
+        The new bound is the largest error that a distribution within the distance can have. It uses
+        no further delta, so distances may be tried after looking. If the certificate is about a
+        subset of the rows, such as a class, the distance is between the distributions of that
+        subset.
 
         Parameters
         ----------
         kl : float or None
-            The source of these rows diverges from that of new ones by at most so many nats, KL(this ||
-            new). For KL(new || this) at most ``kl`` the largest r with ``kl(r, bound) <= kl`` would be
-            the bound, which is close to this one where both are small.
+            Largest Kullback-Leibler divergence of the calibration rows' distribution from the new
+            one, KL(calibration || new), in nats. For a limit on KL(new || calibration) the bound
+            would be the largest r with ``kl(r, bound) <= kl``, which is close to this one if both
+            are small.
         total_variation : float or None
-            No event has a probability that differs by more than this between the two sources.
+            Largest total variation distance: the largest difference between the probabilities of
+            one event.
 
         Returns
         -------
         Certificate
-            With the largest error that a source so near may have.
+            With the larger bound, and the distance in its field `shift`.
 
         Raises
         ------
         ValueError
-            If not one of the two is given, it is out of range, the promise speaks of another source
-            already, or is one about a gap.
+            If not exactly one of the two distances is passed, it is out of range, the certificate
+            already has a shift, or it bounds a difference of two errors ("gaps").
 
         References
         ----------
@@ -280,7 +328,9 @@ class Certificate:
         """
         shift = make_shift(kl, total_variation)
         if self.shift is not None:
-            raise ValueError("the certificate speaks of another source already")
+            raise ValueError(
+                "the certificate already holds for a shifted source: call nearby on the original one"
+            )
         self._check_single_error("a source nearby")
         return replace(
             self,
@@ -289,57 +339,67 @@ class Certificate:
         )
 
     def monitor(self, alpha: float = 0.05) -> Monitor:
-        """Watch over the promise while labelled rows come in.
+        """Return a sequential test, by labelled rows that arrive later, of whether the bound holds.
 
         Parameters
         ----------
         alpha : float
-            Probability with which the monitor may call a promise broken that is kept, however long it
-            watches and at whatever time one looks.
+            Probability with which the monitor may ever raise an alarm while the bound holds,
+            however long it runs and however often one looks.
 
         Returns
         -------
         Monitor
-            Feed it the losses of new rows, in shares of `unit` where there is one; it has seen none so
-            far.
+            A monitor without rows. Pass it the losses of new rows, divided by `unit` if that is not
+            None.
 
         Raises
         ------
         ValueError
-            If the bound is 1, which no row can break, the promise is one about a gap, or `alpha` is out
-            of range.
+            If the bound is 1 (no rows can contradict it), the certificate bounds a difference of
+            two errors, or `alpha` is not between 0 and 1.
         """
         self._check_single_error("a monitor")
         return Monitor(self.bound / self._largest_bound, alpha)
 
     def _check_single_error(self, what: str) -> None:
+        """Raise ValueError if the certificate bounds a difference of two errors.
+
+        what: the caller's purpose, which the message begins with.
+        """
         if get_inequality(self.method).difference:
             raise ValueError(
-                f"{what} takes a promise about one error, and {self.method} is about the difference "
-                "of two"
+                f"{what} needs a certificate of one error, but method {self.method!r} bounds the "
+                "difference of two errors"
             )
 
     def n_samples_needed(self, target: float) -> int | None:
-        """Count the *new* rows (or groups) that would bring the bound down to a target.
+        """Return how many new calibration rows (or groups) would lower the bound to a target.
 
-        If error and complexity stayed as they are. All of them must be new: to add some to these and to
-        certify by all is another look at the same rows, which `certify` takes as ``look=2``.
+        A projection that keeps the observed error and the complexity. All rows must be new:
+        certifying by the present rows and further ones is a second inspection, which `certify`
+        takes as ``look=2``.
 
         Parameters
         ----------
         target : float
-            The bound wanted.
+            The bound to reach, in units of `bound`.
 
         Returns
         -------
         int or None
-            None if no number of rows is enough, as the observed error alone is too high or as good
-            as the target.
+            The smallest number of rows whose projected bound is at most `target`; None if no number
+            is enough, as the observed error is too high.
         """
         if target <= self._limit:
             return None
 
         def enough(n: int) -> bool:
+            """Return whether the bound projected for n new rows is at most `target`.
+
+            `target` is the argument of the enclosing method; the projection is
+            `Certificate.bound_by`.
+            """
             return bool(self.bound_by(n) <= target)
 
         below, above = 0, 1
@@ -353,7 +413,11 @@ class Certificate:
         return above
 
     def __str__(self) -> str:
-        """The promise as a sentence."""
+        """Return this certificate as a sentence.
+
+        It states the confidence, the number and kind of the calibration rows, the bound, the
+        observed error and the method.
+        """
         method = METHODS[self.method]
         rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
         rows = f"distinct {rows}" if self.distinct else rows
@@ -362,7 +426,7 @@ class Certificate:
         if self.repeats is None:
             units = f"{given} which were not compared with those of the fit"
         elif self.repeats:
-            # Each voter of an ensemble is judged by some of the rows, of which all are meant.
+            # Each voter of an ensemble has calibration rows of its own; the sentence means all rows.
             of_which = f"{rows}, where" if " or more " in rows else f"{given} of which"
             units = f"{of_which} {self.repeats:,} repeat other rows, as draws of their own"
             if self.worst:
@@ -386,18 +450,24 @@ class Certificate:
 
     @property
     def promised(self) -> str:
-        """The bound in words, rounded up: a promise must not become stronger in print."""
+        """The bound of this certificate as text, rounded up so that it does not become stronger.
+
+        In percent, or with four significant digits in units of the target.
+        """
         if self.unit is None:
             return format_bound(self.bound)
         return f"{float(_DIGITS.create_decimal_from_float(self.bound)):.4g}"
 
     @property
     def _observed(self) -> str:
-        """The observed loss in words."""
+        """The observed error `risk` as text: in percent, or in units of the target."""
         return f"{100 * self.risk:.1f} %" if self.unit is None else f"{self.risk:.4g}"
 
     def _repr_html_(self) -> str:
-        """The sentence, and the numbers below it."""
+        """Return this certificate as HTML for notebooks.
+
+        The sentence of ``str()``, and a table of the bound's terms.
+        """
         parts = self.parts
         bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
         digits = ".4f" if self.unit is None else ".4g"
@@ -415,26 +485,50 @@ class Certificate:
 
 
 def shift_bound(bound: float, shift: Shift | None) -> float:
-    """What a bound becomes for another source of new rows."""
+    """Return the bound on the error for new rows from a shifted source; unchanged if `shift` is None.
+
+    bound: bound on the error for the source of the calibration rows, between 0 and 1.
+    """
     return bound if shift is None else shift.worst(bound)
 
 
 def get_sampling_facts(one: Any) -> dict[str, Any]:
-    """What is assumed of the draw of some rows, as fields of a certificate by them."""
+    """Return how calibration rows were drawn and repeated, as keyword arguments of `Certificate`.
+
+    Parameters
+    ----------
+    one : object
+        A `Certificate`, `Terms`, `HeldOut`, `HeldOutNumbers` or `TrainCalibrationSplit`; its
+        attributes `grouped`, `repeats` and `distinct` are read, and if it has them `matches`,
+        `worst` and `near_copies`.
+
+    Returns
+    -------
+    dict
+        The values of these six fields, by name; `matches` and `near_copies` default to None,
+        `worst` to 0.
+    """
     about = {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
-    # Only new rows are compared with those of a fit.
+    # Only certificates and terms for new rows have these attributes.
     about |= {"matches": getattr(one, "matches", None), "worst": getattr(one, "worst", 0)}
     return {**about, "near_copies": getattr(one, "near_copies", None)}
 
 
 def compute_log_delta(delta: float, share: float = 1.0) -> float:
-    """Check the probability with which a promise may fail and its share; returns the log of both."""
+    """Return ``log(delta * share)``, after a check of both.
+
+    delta: probability with which a guarantee may fail, in (0, 1); share: fraction of it that is
+    used, in (0, 1]. Raises ValueError if one is out of range, or their product is 0 in floating
+    point.
+    """
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
     if not delta * share > 0:
-        raise ValueError(f"delta and share are too small, got {delta!r} and {share!r}")
+        raise ValueError(
+            f"delta times share must be positive in floating point, got {delta!r} and {share!r}"
+        )
     return math.log(delta * share)
 
 
@@ -452,15 +546,40 @@ def compute_certificate(
     unit: float | None = None,
     **rest: Any,
 ) -> Certificate:
-    """Bound an error by one row of `METHODS`; the parameters are those of `Certificate`.
+    """Compute the bound of a method from the observed numbers, and return it as a certificate.
 
-    The risk is the first of the observed numbers, in units of the target if there is one, if it is not
-    given.
+    Parameters
+    ----------
+    method : str
+        Key of `METHODS`.
+    observed : tuple of float
+        Numbers that the inequality of the method takes, in its order; see `inequalities.bounds`.
+    n : int
+        Number of independent observations: rows or groups.
+    complexity : float
+        Price of choosing by the calibration rows (nats); 0 if nothing was chosen.
+    delta, share : float
+        Probability with which certificates may fail, and the fraction of it that this one uses.
+    risk : float or None
+        Observed error, in units of the bound; None: the first number of `observed`, times `unit`.
+    grouped : bool
+        Whether the observations are groups of rows.
+    shift : Shift or None
+        How far new rows may be from the calibration rows in distribution; None: not at all.
+    unit : float or None
+        Largest absolute error that counts, for numeric targets; None: losses are 0 or 1.
+    **rest
+        Other fields of `Certificate`.
+
+    Returns
+    -------
+    Certificate
 
     Raises
     ------
     ValueError
-        If `delta` or `share` is out of range, or the rows come in groups and must not.
+        If `method` is unknown; if `delta`, `share` or `n` is out of range; or if the rows come in
+        groups and the method needs independent rows.
     """
     log_delta = compute_log_delta(delta, share)
     inequality = get_inequality(method)
@@ -469,8 +588,8 @@ def compute_certificate(
     if grouped and inequality.whole_errors:
         usable = ", ".join(name for name in METHODS if not get_inequality(name).whole_errors)
         raise ValueError(
-            f"{method} counts whole errors of independent rows, but these come in groups; "
-            f"expected one of {usable}"
+            f"method must be one of {usable} if the rows come in groups, got {method!r}, which counts "
+            "errors of independent rows"
         )
     most = 1.0 if unit is None else unit
     bound = most * shift_bound(inequality.bound(*observed, int(n), complexity, log_delta), shift)
@@ -480,45 +599,61 @@ def compute_certificate(
 
 
 def _get_min_rows(method: str) -> int:
-    """A part of the rows may be empty."""
+    """Return the smallest number of rows that a method accepts.
+
+    0 if it is about subsets of rows, else 1.
+    """
     return 0 if METHODS[method].where else 1
 
 
 def restore_certificate(entries: dict[str, Any]) -> Certificate:
-    """A certificate by its fields, as a file holds them: the bound is computed again.
+    """Make a certificate from its fields in a model file, after computing its bound again.
 
-    What was observed has to be believed, as the rows are not there.
+    entries: the fields of `Certificate` by name, as `serialize_certificates` writes them; files of
+    older versions may lack `matches`, `worst` and `near_copies`. The observed numbers cannot be
+    checked, as the file does not hold the rows.
 
     Raises
     ------
     ValueError
-        If a field is missing or out of range, or the bound is below what the others give.
+        If a field is missing or out of range, or the stored bound is below the recomputed one.
     """
     names = {field.name for field in fields(Certificate)}
-    # Files of earlier versions hold none of these.
+    # Model files of older versions lack these fields.
     added = {"matches": None, "worst": 0, "near_copies": None}
     entries = {**added, **entries} if isinstance(entries, dict) else entries
     if not isinstance(entries, dict) or set(entries) != names:
-        raise ValueError(f"expected a certificate with {sorted(names)}, got {entries!r}")
+        raise ValueError(
+            f"a certificate of the model file must have the fields {sorted(names)}, got {entries!r}"
+        )
     shift = entries["shift"]
     if shift is not None and (not isinstance(shift, dict) or set(shift) != {"kind", "most"}):
-        raise ValueError(f"shift must be None or a kind and how much at most, got {shift!r}")
+        raise ValueError(
+            "shift of a certificate of the model file must be None or have the fields kind and most, "
+            f"got {shift!r}"
+        )
     observed = tuple(entries["observed"])
     shift = None if shift is None else Shift(**shift)
     if entries["matches"] is not None:
-        raise ValueError(f"the rows of a fit match none, got matches {entries['matches']!r}")
+        raise ValueError(
+            "matches of a certificate of the model file must be None, as its rows are those of the "
+            f"fit, got {entries['matches']!r}"
+        )
     near = restore_near_copies(entries["near_copies"])
     rest = {"observed": observed, "shift": shift, "near_copies": near}
     given = Certificate(**{**entries, **rest})
     if given.method not in METHODS:
-        raise ValueError(f"unknown method {given.method!r}")
+        raise ValueError(
+            f"method of a certificate of the model file must be one of {', '.join(METHODS)}, got "
+            f"{given.method!r}"
+        )
     _check_restored_numbers(given)
     again = given.at(given.delta)
-    # Logarithms of other platforms differ in their last digits.
+    # Logarithms differ between platforms in their last digits.
     if not given.bound >= again.bound - _ROUNDING * again._largest_bound:
         raise ValueError(
-            f"the certificate of {given.method} says at most {given.bound:.6g}, but what it observed "
-            f"gives {again.bound:.6g}"
+            f"the model file is damaged: the bound of its certificate {given.method!r} is "
+            f"{given.bound:.6g}, but its observed numbers give {again.bound:.6g}"
         )
     return given
 
@@ -526,40 +661,72 @@ def restore_certificate(entries: dict[str, Any]) -> Certificate:
 def serialize_certificates(
     certificates: Sequence[Certificate], deployed: Certificate
 ) -> dict[str, Any]:
-    """What a file holds of the certificates of a fit, of which one is deployed."""
-    # Rivals may be equal in all that they say, and yet one of them alone was fixed before the rows.
+    """Return the entries of a model file that hold a fit's certificates.
+
+    certificates: all certificates of the fit. deployed: the object among them (by identity) that
+    belongs to the model that predicts. Return "certificates", a list of dictionaries of fields, and
+    "deployed", the index of the deployed one.
+    """
+    # By identity, as two certificates with equal fields may belong to different candidates.
     place = [one is deployed for one in certificates].index(True)
     return {"certificates": [asdict(one) for one in certificates], "deployed": place}
 
 
 def restore_certificates(stored: StoredState) -> tuple[tuple[Certificate, ...], Certificate]:
-    """All certificates that a file holds, checked as far as they tell of themselves, and the one."""
+    """Read a fit's certificates from a model file, and recompute their bounds.
+
+    Return all certificates, and the one among them that belongs to the model that predicts. Raises
+    ValueError if an entry is malformed, or a bound is lower than its observations allow.
+    """
     saved = stored["certificates"]
     if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
-        raise ValueError(f"expected a list of certificates, got {saved!r}")
+        raise ValueError(
+            f"certificates of the model file must be a list of at most {_MOST_CERTIFICATES}, got "
+            f"{saved!r}"
+        )
     certificates = tuple(map(restore_certificate, saved))
     return certificates, certificates[stored.get_integer("deployed", 0, len(saved) - 1)]
 
 
 def restore_full_certificate(stored: StoredState) -> Certificate | None:
-    """The certificate of a whole tree that a file holds beside that of a small one."""
+    """Read the certificate of the full vote from a model file that holds a smaller tree.
+
+    stored: the entries of the file; the entry "full_certificate" is read. Return None if there is
+    no such entry. Raises ValueError if it is malformed, or its bound is lower than its observations
+    allow.
+    """
     return restore_certificate(stored["full_certificate"]) if "full_certificate" in stored else None
 
 
 def _check_restored_numbers(given: Certificate) -> None:
+    """Raise ValueError if numbers of a certificate from a file are not finite or out of range."""
     if type(given.n) is not int or not _get_min_rows(given.method) <= given.n <= _MOST_RESTORED:
-        raise ValueError(f"n must be a number of rows, got {given.n!r}")
+        raise ValueError(
+            f"n of a certificate of the model file must be an integer in {_get_min_rows(given.method)} "
+            f".. {_MOST_RESTORED}, got {given.n!r}"
+        )
     numbers = (given.delta, given.share, given.risk, given.complexity, *given.observed)
     if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
-        raise ValueError(f"a certificate must hold finite numbers, got {numbers}")
+        raise ValueError(
+            "delta, share, risk, complexity and observed of a certificate of the model file must be "
+            f"finite numbers, got {numbers}"
+        )
     if given.repeats is not None and (type(given.repeats) is not int or given.repeats < 0):
-        raise ValueError(f"repeats must be a number of rows or None, got {given.repeats!r}")
+        raise ValueError(
+            "repeats of a certificate of the model file must be an integer >= 0 or None, got "
+            f"{given.repeats!r}"
+        )
     if type(given.worst) is not int or given.worst < 0:
-        raise ValueError(f"worst must be a number of rows, got {given.worst!r}")
+        raise ValueError(
+            f"worst of a certificate of the model file must be an integer >= 0, got {given.worst!r}"
+        )
     if given.unit is not None and not (
         type(given.unit) in (int, float) and 0 < given.unit < math.inf
     ):
-        raise ValueError(f"unit must be a positive number or None, got {given.unit!r}")
+        raise ValueError(
+            "unit of a certificate of the model file must be a positive number or None, got "
+            f"{given.unit!r}"
+        )
     if not 0 <= given.risk <= given._largest_bound:
         raise ValueError(f"risk must lie in 0 .. {given._largest_bound:g}, got {given.risk!r}")
     if given.complexity < 0 and given.method != "single_draw":
@@ -568,24 +735,26 @@ def _check_restored_numbers(given: Certificate) -> None:
 
 @validate_arguments
 def tightest(*certificates: Certificate) -> Certificate:
-    """The lowest of several bounds, which hold together.
+    """Return the certificate with the lowest bound of several that hold together.
 
     Parameters
     ----------
     *certificates : Certificate
-        Certificates of the same delta, whose shares were fixed before the rows were seen.
+        Certificates with equal `delta`, whose `share` were fixed before the rows were seen.
 
     Returns
     -------
     Certificate
+        The first one with the lowest bound.
 
     Raises
     ------
     ValueError
-        If their shares sum to more than 1, or they have several deltas.
+        If their shares sum to more than 1, or their deltas differ.
     """
     if len({certificate.delta for certificate in certificates}) != 1:
-        raise ValueError("certificates must have the same delta")
+        deltas = sorted({certificate.delta for certificate in certificates})
+        raise ValueError(f"certificates must all have the same delta, got {deltas}")
     total = sum(certificate.share for certificate in certificates)
     if total > 1 + 1e-9:
         raise ValueError(f"shares of delta must sum to at most 1, got {total:g}")

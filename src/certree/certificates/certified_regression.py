@@ -1,4 +1,4 @@
-"""Regressors that certify themselves: bands around what they predict, and a bound on the error."""
+"""Certified regressors: prediction intervals with guaranteed coverage, and error bounds."""
 
 from __future__ import annotations
 
@@ -17,17 +17,35 @@ from certree.interface.arrays import Float64, check_column
 from certree.interface.fitted_state import snapshot_method
 from certree.rows.duplicates import Duplicates
 
-# Of the few operations from a target to its score and back: one in a place where many are must not fall
-# out of its band by that.
+# Relative rounding error of computing a score from a target and an interval from a score. Intervals are
+# widened by it, so that a target which many rows share is not left out.
 _ROUNDING = 4 * np.finfo(np.float64).eps
-# What share of the mean error the scale of errors is at least: few rows may happen to have small ones.
+# Smallest scale of a leaf as a fraction of the mean error: a few rows may have small errors by chance.
 LEAST_SCALE = 0.3
-# Share of the largest target below which errors are those of sums.
+# Errors below this fraction of the largest target are rounding errors.
 _NOTHING = 1e-12
 
 
 class CertifiedRegressorMixin:
-    """A regressor with a certificate on its mean absolute error, and bands that hold new targets."""
+    """Methods of certified regressors.
+
+    Prediction intervals, and certificates of the mean absolute error.
+
+    A subclass sets the attributes below in ``fit`` and defines `_predict_with_half_width`.
+
+    Attributes
+    ----------
+    coverage, delta : float
+        Parameters of the estimator: coverage of prediction intervals, and probability with which
+        guarantees may fail.
+    certificate_ : Certificate
+        Bound on the mean absolute error, in units of the target; its `unit` is the largest error
+        that counts.
+    certificates_ : tuple of Certificate
+        All certificates of the fit.
+    conformity_scores_ : Scores
+        Sorted conformity scores of the calibration rows.
+    """
 
     coverage: float
     delta: float
@@ -37,34 +55,41 @@ class CertifiedRegressorMixin:
 
     @abstractmethod
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
-        """What is predicted of rows, and half the widths of their bands that go so far."""
+        """Return predictions and half widths of prediction intervals, both (n_rows,).
+
+        X: rows, (n_rows, p); reach: score limit of each region, (R,), from `Scores.find_limits`.
+        """
 
     @snapshot_method
     def predict_interval(
         self, X: ArrayLike, coverage: float | None = None, delta: float | None = None
     ) -> Float64:
-        """Give the band of each row.
+        """Return a prediction interval for each row.
+
+        With probability ``1 - delta`` over the draw of the calibration rows, the interval of a new
+        row contains its target with probability at least `coverage`.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows.
+        X : array-like of shape (n_rows, p)
+            New rows.
         coverage : float or None
-            Share of new rows that bands are to hold; None: `coverage` of the fit.
+            Fraction of new rows whose interval contains the target; None: `coverage` of the
+            estimator.
         delta : float or None
-            Probability with which they hold fewer; None: `delta` of the fit.
+            Probability with which fewer do; None: `delta` of the estimator.
 
         Returns
         -------
-        ndarray of shape (n, 2)
-            Lower and upper end, in units of the target. Infinite in a region with too few rows that
-            certify, where ``widths="leaf"``.
+        ndarray of shape (n_rows, 2)
+            Lower and upper end, in units of the target; infinite in a region with too few
+            calibration rows (``widths="leaf"``).
 
         Raises
         ------
         ValueError
-            If a number is not between 0 and 1, too few rows certify for such a promise, or the model
-            was fitted by groups.
+            If an argument is not between 0 and 1, there are too few calibration rows, or the rows
+            of the fit came in groups.
         """
         middle, half = self._predict_with_half_width(
             X, self._check_scores().find_limits(*self._fill_in_levels(coverage, delta))
@@ -77,28 +102,32 @@ class CertifiedRegressorMixin:
     def certify_interval(
         self, coverage: float | None = None, delta: float | None = None
     ) -> tuple[Certificate | None, ...]:
-        """Say what the bands promise.
+        """Return certificates of the coverage of the intervals that `predict_interval` returns.
 
         Parameters
         ----------
-        coverage, delta : float or None
-            As in `predict_interval`.
+        coverage : float or None
+            Fraction of new rows whose interval contains the target; None: `coverage` of the
+            estimator.
+        delta : float or None
+            Probability with which fewer do; None: `delta` of the estimator.
 
         Returns
         -------
-        tuple of Certificate or None
-            Of the share of targets outside their bands: one of all new rows, or, with
-            ``widths="leaf"``, one of each region of ``intervals_``, which hold together; None of one
-            whose bands are infinite.
+        tuple of (Certificate or None)
+            Each bounds the fraction of targets outside their intervals: one certificate for all
+            rows, or with ``widths="leaf"`` one for each region of ``intervals_``, which hold
+            together. None for a region with infinite intervals.
 
         Raises
         ------
         ValueError
-            As in `predict_interval`.
+            If an argument is not between 0 and 1, there are too few calibration rows, or the rows
+            of the fit came in groups.
         """
-        scores, promise = self._check_scores(), self._fill_in_levels(coverage, delta)
-        scores.find_limits(*promise)
-        return self._certify_intervals(*promise)
+        scores, levels = self._check_scores(), self._fill_in_levels(coverage, delta)
+        scores.find_limits(*levels)
+        return self._certify_intervals(*levels)
 
     @snapshot_method
     def certify(
@@ -109,91 +138,116 @@ class CertifiedRegressorMixin:
         *,
         duplicates: Duplicates | None = None,
     ) -> Certificate:
-        """Certify the mean absolute error by rows that were never used.
+        """Return the certificate of the mean absolute error by the fit, or by new rows.
 
         Parameters
         ----------
         X : array-like of shape (n, p), or None
-            Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
-            They are not compared with those of the fit.
+            Calibration rows that no step of the fit or of a parameter search has used; None: return
+            the certificate of the fit.
         y : array-like of shape (n,), or None
             Their targets.
         delta : float or None
-            Probability with which the promise may fail; None: `delta` of the fit.
+            Probability with which the bound may be below the true error; None: `delta` of the
+            estimator.
         duplicates : {"auto", "genuine", "copies", "refuse"} or None
-            What rows are that are alike; see `certree.certify`. None: "auto".
+            How rows are treated that equal each other or rows of the fit; see `certree.certify`.
+            None: "auto".
 
         Returns
         -------
         Certificate
-            In units of the target; errors beyond ``certificate_.unit`` count as that. Without rows
-            `certificate_`, at the given delta.
+            In units of the target; errors above ``certificate_.unit`` count as that. Without rows
+            ``certificate_``, recomputed for `delta`.
 
         Raises
         ------
         ValueError
-            If there are rows without targets, or the other way round, or rows that are alike and
-            nothing is said of them.
+            If only one of X and y is passed, `duplicates` is passed without rows, y has another
+            length or is not finite, or `duplicates` does not accept the repeated rows.
         """
         check_is_fitted(self)
         level = self.delta if delta is None else delta
         if X is None and y is None:
             if duplicates is not None:
-                raise ValueError("duplicates speaks of new rows: certify takes it with X and y")
+                raise ValueError("duplicates describes new rows: pass X and y with it")
             return self.certificate_ if delta is None else self.certificate_.at(delta)
         if X is None or y is None:
-            raise ValueError("certify takes both X and y, or neither")
+            raise ValueError(
+                "X and y must be passed together, or neither for the certificate of the fit"
+            )
         model: Any = self
-        said = model.predict(X)
-        truth: Float64 = check_column("y", y, "float64", said.shape)
+        predicted = model.predict(X)
+        truth: Float64 = check_column("y", y, "float64", predicted.shape)
         word: Duplicates = "auto" if duplicates is None else duplicates
-        judged = select_calibration_rows(self, X, truth, word)
-        rows = judged.rows
-        about = said[rows], truth[rows], self._error_limit, level
-        return certify_absolute_error(*about, is_worst=judged.is_worst, **judged.drawn)
+        selected = select_calibration_rows(self, X, truth, word)
+        rows = selected.rows
+        about = predicted[rows], truth[rows], self._error_limit, level
+        return certify_absolute_error(*about, is_worst=selected.is_worst, **selected.drawn)
 
     @property
     def _error_limit(self) -> float:
-        """The largest error that counts."""
+        """Absolute error above which larger errors count as this value, in units of the target.
+
+        It is the field `unit` of ``certificate_``; the model must be fitted.
+        """
         limit = self.certificate_.unit
-        assert limit is not None  # that of a mean error has one
+        assert limit is not None  # certificates of a mean error have a unit
         return limit
 
     def _certify_intervals(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
+        """Return the certificates of the prediction intervals' coverage.
+
+        coverage: fraction of new rows whose interval contains the target; delta: probability with
+        which fewer do. Here a tuple of one certificate for all rows (None if the interval is
+        infinite); subclasses with regions return one for each region.
+        """
         drawn = get_sampling_facts(self.certificate_)
         return self.conformity_scores_.certificates("band", coverage, delta, **drawn)
 
     def _fill_in_levels(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
+        """Return the pair (coverage, delta), with the estimator's parameters in place of None."""
         return (
             self.coverage if coverage is None else coverage,
             self.delta if delta is None else delta,
         )
 
     def _check_scores(self) -> Scores:
+        """Return the attribute ``conformity_scores_``, the sorted scores of the calibration rows.
+
+        Raises NotFittedError before ``fit``, and ValueError if the rows of the fit came in groups.
+        """
         check_is_fitted(self)
         if self.certificate_.grouped:
             raise ValueError(
-                "bands are about single rows, and rows of one group depend on each other: expected a "
+                "prediction intervals need independent rows, but the rows of this fit came in groups: "
                 "fit without groups"
             )
         return self.conformity_scores_
 
 
 def find_error_limit(off: Float64, y: Float64) -> float:
-    """The largest of some absolute errors of targets, which larger ones are to count as."""
+    """Return the limit at which absolute errors are clipped, from errors of the training rows.
+
+    off: absolute errors, (n,); y: targets, (n,), at least one. See `compute_error_limit`.
+    """
     return compute_error_limit(float(off.max(initial=0.0)), float(y.min()), float(y.max()))
 
 
 def compute_error_limit(largest: float, least: float, most: float) -> float:
-    """The same of the largest error, and the smallest and the largest target."""
+    """Return the limit at which absolute errors are clipped: the largest error of the training rows.
+
+    largest: that error; least, most: smallest and largest target. If the error is 0 up to rounding,
+    return the range of the targets, or 1 if that is 0.
+    """
     if largest > _NOTHING * max(abs(least), abs(most)):
         return largest
-    # Where nothing was judged or missed, the target's own range is as good, or any number.
+    # Without an error to learn from, the range of the target serves, or any positive number.
     return most - least or 1.0
 
 
 def certify_absolute_error(
-    said: Float64,
+    predicted: Float64,
     y: Float64,
     limit: float,
     delta: float,
@@ -202,30 +256,35 @@ def certify_absolute_error(
     is_worst: NDArray[np.bool_] | None = None,
     **drawn: Any,
 ) -> Certificate:
-    """Certify the mean absolute error of predictions by rows that they were made without.
+    """Certify the mean absolute error of predictions that were fixed without the calibration rows.
 
     Parameters
     ----------
-    said, y : ndarray of shape (n,)
-        Predictions and targets.
+    predicted, y : ndarray of shape (n_rows,)
+        Predictions and targets of the calibration rows.
     limit : float
-        Absolute error that larger ones count as, fixed without these rows.
+        Absolute error at which larger ones are clipped, fixed without these rows.
     delta : float
-        Probability with which the promise may fail.
-    weight : ndarray of shape (n,), or None
-        Of rows in groups 1 / (rows of its group).
+        Probability with which the bound may be below the true error.
+    weight : ndarray of shape (n_rows,), or None
+        For rows in groups 1 / (calibration rows of the row's group); None: rows are independent.
     n : int or None
-        Number of groups.
-    is_worst : ndarray of bool, shape (n,), or None
-        Rows whose error counts as the limit; None: none.
+        Number of groups; None: rows are independent.
+    is_worst : ndarray of bool, shape (n_rows,), or None
+        Repeated rows whose error counts as the limit; None: no such rows.
     **drawn
-        See `get_sampling_facts`.
+        How the rows were drawn, as `get_sampling_facts` returns it.
+
+    Returns
+    -------
+    Certificate
+        In units of the target.
 
     References
     ----------
     Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
     """
-    loss = compute_clipped_losses(said, y, limit, is_worst)
+    loss = compute_clipped_losses(predicted, y, limit, is_worst)
     risk = float(loss.mean()) if weight is None else float(weight @ loss) / (n or len(y))
     entries = (risk,), n or len(y), 0.0, delta, 1.0
     return compute_certificate("absolute_error", *entries, unit=limit, **drawn)

@@ -1,4 +1,7 @@
-"""Certificates without a split: in a box that is known before, all rows label, prune and certify."""
+"""Certificates without a train/calibration split.
+
+In a fixed box the same rows label, prune and certify.
+"""
 
 from __future__ import annotations
 
@@ -31,24 +34,25 @@ _COLUMNS = ("feature", "threshold", "left", "chain", "missing_left", "categories
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedBox(ArrayRecord):
-    """The cells of a box that is known without the rows, and the rows that label and certify them.
+    """A dyadic grid over a box that was fixed before any row was seen, with counts of rows.
 
     `fixed_box` makes it.
 
     Parameters
     ----------
     tree : Tree
-        The cells of the box, all sides halved equally often.
+        The grid as a tree: all sides of the box are halved equally often.
     stats : NodeStats
-        Counts of the rows of two classes, each row once; their majority labels the nodes.
+        Class counts of the rows in each node, two classes, each row once; their majority labels the
+        nodes.
     box : array-like of shape (2, p)
-        Lower and upper corner, fixed before any row was seen.
+        Lower and upper corner of the box.
 
     Raises
     ------
     ValueError
-        If the tree is not that of the box, or rows are weighted or not of two classes, or others have
-        labelled the nodes.
+        If the tree is not the grid of the box, rows are weighted or not of two classes, or the
+        labels are not those of the majority.
     """
 
     tree: Tree
@@ -64,34 +68,40 @@ class FixedBox(ArrayRecord):
             np.array_equal(getattr(self.tree, name), getattr(fixed, name)) for name in _COLUMNS
         ):
             raise ValueError(
-                "tree must hold all cells of the box, as dyadic_grid makes them: one that rows have "
-                "grown cannot be certified by them"
+                "tree must be the grid that dyadic_grid makes for the box: a tree that was grown on "
+                "rows cannot be certified by them"
             )
         if depth % p:
             raise ValueError(
-                f"tree must halve all sides equally often: expected a depth that {p} divides, got "
+                f"tree must halve all sides equally often: its depth must be a multiple of {p}, got "
                 f"{depth}"
             )
         counts = self.stats.check_tree(self.tree).counts
         if counts.shape[1] != 2:
-            raise ValueError(f"expected rows of 2 classes, got {counts.shape[1]}")
+            raise ValueError(f"stats must count rows of 2 classes, got {counts.shape[1]} classes")
         if (counts % 1 != 0).any() or not counts[0].sum() >= 1:
-            raise ValueError("stats must count whole rows, one at least")
+            raise ValueError(
+                "stats must count each row once, and at least one row, got fractions or 0"
+            )
         if (self.stats.errors > counts.min(axis=1)).any():
-            raise ValueError("the majority of the rows must label the nodes")
+            raise ValueError("stats must have the majority class of each node as its label")
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of rows that are counted in the root of the grid."""
         return round(float(self.stats.n[0]))
 
     @property
     def log_cells(self) -> float:
-        """Log of the number of the smallest cells, p log m (nats)."""
+        """Natural logarithm of the number of leaves of the grid: its depth times log 2."""
         return self.tree.depth * math.log(2)
 
     def prunings(self, log_delta: float) -> FragmentPrunings:
-        """The prunings that pay for what is not known of their error, and for their root fragment."""
+        """Return the pruning rule whose penalty is that of the bound of `certify_fixed_box`.
+
+        log_delta: log of the probability with which the bound may fail. ``solve(1.0)`` of the
+        result gives the pruning with the lowest bound.
+        """
         nats = self.log_cells + math.log(3) - log_delta
         rule = fragment_prunings(self.tree, self.stats, log_cells=self.log_cells, count_empty=True)
         return replace(rule, cell_penalty=np.sqrt(24 * nats * self.stats.n) + 2 * nats)
@@ -101,19 +111,19 @@ class FixedBox(ArrayRecord):
 def fixed_box(
     tree: Tree, X: ArrayLike, y: ArrayLike, box: ArrayLike, *, n_jobs: int | None = None
 ) -> FixedBox:
-    """Count all rows in the cells of a box that was fixed before they were seen.
+    """Count all rows in the nodes of a grid over a box that was fixed before they were seen.
 
     Parameters
     ----------
     tree : Tree
-        The cells, ``dyadic_grid(*box, depth)`` of a depth that p divides. It may depend on the number
-        of the rows, and on nothing else of them.
+        The grid, ``dyadic_grid(*box, depth)`` with a depth that is a multiple of p. It may depend
+        on the number of rows, but on nothing else of them.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of int, shape (n,)
         Class of each row, 0 or 1.
     box : array-like of shape (2, p)
-        Lower and upper corner. Values beyond it fall into the cells at its boundary.
+        Lower and upper corner. Rows beyond it are counted in the leaves at its boundary.
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
@@ -124,7 +134,7 @@ def fixed_box(
     Raises
     ------
     ValueError
-        If the tree is not that of the box, or there are more classes.
+        If the tree is not the grid of the box, or classes are not 0 and 1.
     """
     rows = check_matrix(X)
     classes = check_codes("y", y, len(rows), 2)
@@ -132,7 +142,12 @@ def fixed_box(
 
 
 def count_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
-    """Do what `fixed_box` does, for rows that have been checked and routed to their leaves."""
+    """Count rows in the nodes of a grid over a fixed box, by the leaves that they reach.
+
+    tree: the grid, as `dyadic_grid` makes it for the box; leaf: leaf of each row, (n,); y: class of
+    each row, 0 or 1, (n,); box: lower and upper corner, (2, p). Raises ValueError if the tree is
+    not the grid of the box.
+    """
     corners: Float64 = check_column("box", box, "float64", (2, tree.n_features))
     return FixedBox(tree, count_by_leaf(tree, leaf, y, None, 2), corners)
 
@@ -144,14 +159,14 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     Parameters
     ----------
     fixed : FixedBox
-        The box and the rows.
+        The grid and the rows.
     delta, share : float
-        As in `certify_fixed_box`.
+        Probability with which the bound may fail, and the fraction of it that is used.
 
     Returns
     -------
     NodeWeights
-        Weights 0 and 1.
+        The pruning, as weights 0 and 1.
     """
     return fixed.prunings(compute_log_delta(delta, share)).solve(1.0)
 
@@ -160,37 +175,38 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
 def certify_fixed_box(
     fixed: FixedBox, pruning: NodeWeights, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify a pruning by the rows that have labelled it and chosen it.
+    """Certify the error of a pruning of a fixed grid by the same rows that chose and labelled it.
 
-    All prunings are covered at once, whatever chose this one. Its error is at most the one observed
-    plus the least, over its root fragments R, of ``1 / n`` times the sum over the leaves v of R of ::
+    All prunings are covered at once. The error is at most the observed one plus ``1 / n`` times the
+    least, over the root fragments R of the pruning, of the sum over the leaves v of R of ::
 
         sqrt(48 n(v) T(v) log(2 n)) + sqrt(24 n(v) c) + 2 c,    c = p log(m) + log(3 / delta)
 
-    where v holds n(v) rows and T(v) of the pruning's leaves, those without rows too, and m cells are a
-    side of the box. The source leaves open whether the last term stands once for all leaves; here it
-    stands for each of them, which is the safe reading.
+    A root fragment is a pruning that stops at the same nodes or above. n(v) is the number of rows
+    in v, T(v) the number of the pruning's leaves in v (also those without rows), and m the number
+    of cells along a side of the box. The source leaves open whether the last term counts once or
+    for each leaf; here it counts for each leaf, which is the larger value.
 
     Parameters
     ----------
     fixed : FixedBox
-        The box and the rows.
+        The grid and the rows.
     pruning : NodeWeights
-        Weights 0 and 1, such as `spatially_adaptive` or `lowest_fixed_box` finds.
+        Weights 0 and 1, such as `spatially_adaptive` or `lowest_fixed_box` returns.
     delta, share : float
-        As in `hold_out`.
+        Probability with which certificates may fail, and the fraction of it that this one uses.
 
     Returns
     -------
     Certificate
-        Its complexity is p log(m), and observed are the error, the sums over R of the roots of the
-        shares of rows times leaves and of the shares of rows, and the leaves of R. The term of the
-        leaves counts as confidence in its `parts`.
+        Its `complexity` is p log(m). `observed` are the error, the sums over R of sqrt(p(v) T(v))
+        and of sqrt(p(v)) for the fractions p(v) of the rows, and the number of leaves of R. In its
+        `parts` the last term counts as confidence.
 
     Raises
     ------
     ValueError
-        If the weights are not 0 and 1, or a probability is out of range.
+        If the weights are not those of a pruning, or delta or share is out of range.
 
     References
     ----------
@@ -213,7 +229,7 @@ def certify_fixed_box(
     ends = np.flatnonzero(expect_pruning(fixed.tree, pruning).weight).astype(np.int32)
     rule = fixed.prunings(compute_log_delta(delta, share))
     leaves = count_by_leaf(fixed.tree, ends, np.zeros_like(ends), None, 1).counts[:, 0]
-    # Below the pruning a fragment would only pay more.
+    # A fragment that reaches below the pruning is never cheaper.
     paid = rule.size_penalty * np.sqrt(np.maximum(leaves, 1)) + rule.cell_penalty
     fragment = prune(fixed.tree, paid).weight
     shares = fixed.stats.n / fixed.n
@@ -224,7 +240,10 @@ def certify_fixed_box(
 
 
 def find_matching_pruning(tree: Tree, pruned: Tree) -> NodeWeights:
-    """The pruning of a tree that another tree is, which has the same cells down to its leaves."""
+    """Return the pruning of `tree` that equals another tree, as weights 0 and 1.
+
+    pruned: a tree with the same splits as `tree`, down to its own leaves.
+    """
     number = np.zeros(pruned.n_nodes, dtype=np.intp)
     for v in np.flatnonzero(~pruned.is_leaf):
         number[pruned.left[v] : pruned.left[v] + 2] = tree.left[number[v]] + np.arange(2)

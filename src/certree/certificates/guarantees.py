@@ -1,7 +1,8 @@
-"""What rows kept apart guarantee of a classifier: one object answers all that they are call_guarantees.
+"""Guarantees on a fitted classifier from a calibration set: errors, prediction sets, abstention.
 
-Any fitted classifier has one by rows that it has never seen, a certified fit by its calibration
-samples.
+`Guarantees` holds the calibration labels and predictions of a fitted classifier, and computes each
+guarantee on request. `Guarantees.by_rows` makes it for any classifier from rows that its fit did
+not use; certified estimators make it from the calibration set of their fit.
 """
 
 from __future__ import annotations
@@ -107,44 +108,51 @@ from certree.tree import Tree
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights, make_pruning
 
-# Why rows in groups give no sets of classes.
+# The message for prediction sets and thresholds of a fit whose rows came in groups.
 GROUPS_NOT_SUPPORTED = (
-    "sets and thresholds are about single rows, and rows of one group depend on each other: expected "
-    "a fit without groups"
+    "prediction sets and thresholds need independent rows, but the rows of this fit came in groups, "
+    "which depend on each other: fit without groups"
 )
-# Margins below which a classifier may be silent, fixed without any row.
+# Margins below which a classifier may abstain, fixed before any row is seen.
 _MARGINS = [i / 20 for i in range(20)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Guarantees:
-    """What rows that it has never seen guarantee of a classifier.
+    """Guarantees on a fitted classifier, computed from a calibration set that its fit did not use.
 
-    `by_rows` makes it of any fitted classifier; `CertifiedTreeClassifier.guarantees_` are those by
-    the calibration samples of the fit. Every promise holds by itself, apart from `certificate`.
+    One instance holds one classifier with the true and predicted class of each calibration row.
+    `by_rows` makes it for any fitted classifier; certified estimators have one for the calibration
+    set of their fit (``CertifiedTreeClassifier.guarantees_``). Each method computes another
+    guarantee; each guarantee holds by itself with probability ``1 - delta``, not jointly with
+    `certificate`.
 
     Parameters
     ----------
     classifier : fitted classifier
-        What is call_guarantees about new rows.
+        The classifier that the guarantees are about.
     certificate : Certificate
-        What holds of its error as a whole; its delta is that of the others where none is given.
-    y, predicted : ndarray of shape (n,)
-        Class of each judging row, and what is predicted.
+        Bound on its error on new rows. Its delta is the default of all methods.
+    y : ndarray of shape (n,)
+        True class of each calibration row.
+    predicted : ndarray of shape (n,)
+        Predicted class of each calibration row.
     shares : ndarray of shape (n, K), or None
-        Shares of the classes at these rows; None: the classifier tells none.
+        Predicted probability of each class for each calibration row, columns in the order of
+        ``classifier.classes_``; None: the classifier has no ``predict_proba``.
     given : ndarray of intp, shape (n,), or None
-        Which of the rows that were given these are; None: all.
+        Position of each calibration row in the table that the caller passed; None: 0, ..., n - 1.
     n_given : int or None
-        How many rows were given; None: these.
+        Number of rows of that table; None: n.
     is_worst : ndarray of bool, shape (n,), or None
-        Which of these rows count as the worst case of each promise: as errors, and outside of their
-        sets; None: none.
+        True for repeated rows that are counted in the worst way in each guarantee: as errors, and
+        as not covered by their prediction set; None: no such rows.
 
     Raises
     ------
     ValueError
-        If these do not go together.
+        If `y` is not one-dimensional, `predicted` has another shape, or `shares` another number of
+        rows.
 
     Examples
     --------
@@ -179,7 +187,7 @@ class Guarantees:
         if y.ndim != 1 or y.shape != predicted.shape:
             raise ValueError(f"y must have shape {predicted.shape}, got {y.shape}")
         if self.shares is not None and len(self.shares) != len(y):
-            raise ValueError(f"shares must be of {len(y)} rows, got {len(self.shares)}")
+            raise ValueError(f"shares must have {len(y)} rows, as y has, got {len(self.shares)}")
 
     @classmethod
     def by_rows(
@@ -191,24 +199,40 @@ class Guarantees:
         *,
         duplicates: Duplicates = "auto",
     ) -> Guarantees:
-        """Let rows judge any fitted classifier; the parameters are those of `certify`.
+        """Predict the rows of a calibration set with a fitted classifier, and collect its guarantees.
+
+        Parameters
+        ----------
+        classifier : fitted classifier
+            Any object with ``predict``. Guarantees on prediction sets, thresholds and abstention
+            also need ``predict_proba`` and ``classes_``. A scikit-learn estimator is copied (its
+            fitted state is shared), so that later fits do not change the guarantees.
+        X : array-like of shape (n, p)
+            Calibration rows, which no step of the fit has used.
+        y : array-like of shape (n,)
+            True class of each row.
+        delta : float
+            Probability with which each guarantee may fail, over the draw of the rows.
+        duplicates : {"auto", "genuine", "copies", "refuse"}
+            How rows are treated that repeat each other or rows of the fit; see `certree.certify`.
 
         Returns
         -------
         Guarantees
-            Those that speak of sets and margins need a classifier with ``predict_proba``.
+            Its `certificate` is the Clopper-Pearson bound of these rows.
 
         Raises
         ------
-        ValueError
-            As in `certify`.
+        TypeError, ValueError
+            As `certree.certify` for rows in memory.
         """
-        # What it predicts is that of this fit, whatever it is fitted to later.
-        one = get_snapshot(classifier) if isinstance(classifier, BaseEstimator) else classifier
-        judged = _evaluate_rows(one, X, y, delta, duplicates=duplicates)
-        if not (hasattr(one, "predict_proba") and hasattr(one, "classes_")):
-            return judged
-        return replace(judged, shares=judged._compute_probabilities(X)[judged._input_positions[0]])
+        # A later fit of the classifier must not change the guarantees.
+        is_estimator = isinstance(classifier, BaseEstimator)
+        snapshot = get_snapshot(classifier) if is_estimator else classifier
+        found = _evaluate_rows(snapshot, X, y, delta, duplicates=duplicates)
+        if not (hasattr(snapshot, "predict_proba") and hasattr(snapshot, "classes_")):
+            return found
+        return replace(found, shares=found._compute_probabilities(X)[found._input_positions[0]])
 
     @classmethod
     def by_batches(
@@ -219,90 +243,122 @@ class Guarantees:
         *,
         duplicates: Duplicates = "auto",
     ) -> Guarantees:
-        """Let rows that are read batch by batch judge a classifier, as `by_rows` does.
+        """Collect the guarantees of a fitted classifier from calibration rows that arrive in batches.
 
-        A hash, the class and the predictions of each row are kept.
+        Does what `by_rows` does without keeping the rows: of each row it keeps a hash, the true
+        class, the predicted class and the predicted probabilities.
 
         Parameters
         ----------
         classifier : fitted classifier
-            With ``classes_`` and ``predict_proba``.
-        batches : iterable of (array-like of shape (n, p), ndarray of shape (n,))
-            Rows and their classes.
-        delta, duplicates
-            As in `certify`.
+            With ``predict``, ``predict_proba`` and ``classes_``.
+        batches : iterable of (array-like of shape (n_batch, p), ndarray of shape (n_batch,))
+            Rows that no step of the fit has used, and their true classes; at least one batch.
+        delta : float
+            Probability with which each guarantee may fail, over the draw of the rows.
+        duplicates : {"auto", "genuine", "copies", "refuse"}
+            How rows are treated that repeat each other or rows of the fit; see `certree.certify`.
 
         Returns
         -------
         Guarantees
+            The guarantees of all rows of all batches together.
 
         Raises
         ------
         ValueError
-            As in `certify`.
+            As `certree.certify`: for classes that the classifier does not know, and for too many
+            repeated rows.
         """
         check_one_target("a certificate", classifier)
-        judging, told = LeakageCheck(classifier, duplicates), []
+        check, outputs = LeakageCheck(classifier, duplicates), []
         for X, truth in batches:
-            judging.add(X, truth)
-            told.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
-        y, predicted, shares = (np.concatenate(one) for one in zip(*told, strict=True))
+            check.add(X, truth)
+            outputs.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
+        y, predicted, shares = (np.concatenate(one) for one in zip(*outputs, strict=True))
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
-        judged = judging.select_rows()
-        rows = judged.rows
-        found = hold_out(judged.count_errors(predicted != y), len(rows), delta)
+        selected = check.select_rows()
+        rows = selected.rows
+        found = hold_out(selected.count_errors(predicted != y), len(rows), delta)
         return cls(
             classifier=classifier,
-            certificate=replace(found, **judged.drawn),
+            certificate=replace(found, **selected.drawn),
             y=y[rows],
             predicted=predicted[rows],
             shares=shares[rows],
             given=rows,
             n_given=len(y),
-            is_worst=judged.is_worst,
+            is_worst=selected.is_worst,
         )
 
     # -- the rows ----------------------------------------------------------------------------------
 
     @cached_property
     def wrong(self) -> NDArray[np.bool_]:
-        """Which calibration samples are predicted wrongly, or count as the worst case, (n,)."""
+        """Whether each calibration row counts as an error, bool array (n,).
+
+        True where `predicted` differs from `y`, and where `is_worst` is True.
+        """
         wrong = np.asarray(self.predicted != self.y)
         return wrong if self.is_worst is None else wrong | self.is_worst
 
     @property
     def _certainly_wrong(self) -> NDArray[np.bool_]:
-        """Which are predicted wrongly at the least, (n,)."""
+        """Whether each calibration row is an error if repeated rows count as correct, bool array (n,).
+
+        It is `wrong` without the rows of `is_worst`, and is used for lower limits of errors.
+        """
         return self.wrong if self.is_worst is None else self.wrong & ~self.is_worst
 
     @cached_property
     def _true_labels(self) -> CodedLabels:
+        """True classes of the calibration rows.
+
+        `CodedLabels`: the different classes that occur, sorted, and the index of each row's class,
+        (n,).
+        """
         return encode_labels("y", self.y)
 
     @cached_property
     def _predicted_labels(self) -> CodedLabels:
+        """Predicted classes of the calibration rows.
+
+        `CodedLabels`: the different classes that occur, sorted, and the index of each row's class,
+        (n,).
+        """
         return encode_labels("predictions", self.predicted)
 
     @property
     def _input_positions(self) -> tuple[NDArray[np.integer], int]:
-        """Places of the calibration samples among those that were given, and how many these were."""
+        """Positions (n,) of the calibration rows in the caller's table, and how many rows it has.
+
+        Replaces None in the fields `given` and `n_given` by their defaults.
+        """
         given = np.arange(len(self.y)) if self.given is None else self.given
         return given, len(self.y) if self.n_given is None else self.n_given
 
     @property
     def _classes(self) -> list[Any]:
+        """The K classes of the classifier, ``classes_``, as a list of Python objects."""
         classes: list[Any] = np.asarray(self.classifier.classes_).tolist()
         return classes
 
     def _compute_probabilities(self, X: ArrayLike) -> Float64:
-        """What the classifier tells of the classes at some rows, (n, K)."""
-        told = self.classifier.predict_proba(X)
-        shares: Float64 = check_column("predict_proba", told, "float64", (None, len(self._classes)))
+        """Return ``classifier.predict_proba(X)`` as float64 array (n_rows, K).
+
+        X: n_rows rows, (n_rows, p). Raises ValueError if the result has another shape or contains
+        NaN.
+        """
+        outputs = self.classifier.predict_proba(X)
+        shares: Float64 = check_column(
+            "predict_proba", outputs, "float64", (None, len(self._classes))
+        )
         if np.isnan(shares).any():
-            raise ValueError("predict_proba must give probabilities, got NaN")
+            raise ValueError("predict_proba of the classifier must return probabilities, got NaN")
         return shares
 
     def _choose_delta(self, given: float | None) -> float:
+        """Return `given`, or if it is None the delta of this object's certificate."""
         return self.certificate.delta if given is None else given
 
     # -- parts of the rows, and other sources ------------------------------------------------------
@@ -319,49 +375,54 @@ class Guarantees:
         delta: float | None = None,
         jointly: bool = False,
     ) -> ConditionalGuarantees:
-        """Promise more of what predicts than its error as a whole, by the rows that certify it.
+        """Bound the error on each class, predicted class, group, leaf or node, and on all rows.
 
-        Each family holds for all of its parts at once with probability ``1 - delta``, by itself and
-        apart from the certificate. What predicts may have been chosen by the same rows of a fit: it has
-        its prior mass's share of delta.
+        Each family of guarantees holds for all its members at once with probability ``1 - delta``;
+        two families, or a family and the certificate, need not hold together (see `jointly`). If
+        the calibration rows have chosen the classifier, the bounds include the price of that choice
+        (``certificate.complexity``).
 
         Parameters
         ----------
         families : str, sequence of str or None
-            Which families: "error" of all rows, "recall" of each class, "precision" of each predicted
-            class, and of "groups", "gaps" between them; of a certified fit also error in the "leaves"
-            of the smallest tree that predicts the same, and in all "cells" of `tree_`, of which any may
-            be picked after looking. None: all that there can be. Keys of leaves and cells are numbers
-            of nodes of `tree_`, as `rules` has them.
-        groups : array-like of shape (n,), or None
-            A group of each row that was given, to the fit those that grow and those of weight zero
-            included, such as a hospital, that was not chosen by looking at errors. Rows are drawn
-            independently all the same.
-        weights : array-like of shape (n,), or None
-            For new rows from another source, whose density over that of these rows is known: that
-            density at each row given, up to a factor. Rows are kept with probability
-            ``weight / max_weight``.
+            Names of families. "error": the error on all rows; "recall": the error on the rows of
+            each true class; "precision": the error on the rows of each predicted class; "groups":
+            the error in each group; "gaps": for each ordered pair of groups the error in the first
+            minus the error in the second. For certified trees also "leaves": the error in each leaf
+            of the smallest pruning that predicts the same, and "cells": the error in each node of
+            ``tree_``; the keys of both are node numbers of ``tree_``, as in `rules`. None: all
+            families that are possible here.
+        groups : array-like of shape (n_rows,), or None
+            Group of each row of the caller's table, such as a hospital; for certified estimators of
+            each row passed to ``fit``, whatever its weight and use. Must not be chosen by looking
+            at errors. The rows must still be drawn independently of each other.
+        weights : array-like of shape (n_rows,), or None
+            Importance weights for new rows from another distribution: its density divided by that
+            of the calibration rows, up to a constant factor, at each row of the caller's table. A
+            calibration row is kept with probability ``weight / max_weight`` (rejection sampling).
         max_weight : float or None
-            The most that any weight may be, fixed without the rows.
+            Upper bound on all weights, fixed without looking at the rows; needed with `weights`.
         random_state : int
-            Seed of these draws. To draw again and keep the better promise breaks it.
+            Seed of the rejection sampling. Trying several seeds and keeping the best bound makes it
+            invalid.
         delta : float or None
             Probability with which a family may fail; None: that of the certificate.
         jointly : bool
-            Whether delta is divided by the number of families, which must then be chosen without
-            looking, so that all of them hold together.
+            True: divide delta by the number of families, so that all hold together; the families
+            must then be chosen before looking at the results.
 
         Returns
         -------
-        Promises
-            A class, group or leaf without calibration samples has the bound 1.
+        ConditionalGuarantees
+            A mapping of family names to families, each a mapping of its members to certificates. A
+            class, group or leaf without calibration rows has the bound 1.
 
         Raises
         ------
         ValueError
-            If there are fewer than 10 calibration samples, also of those kept, a family or a setting is
-            unknown, there is only one group, a weight is above `max_weight`, or the model was fitted
-            by groups or loaded from a file without its rows.
+            If fewer than 10 calibration rows are there, or kept by the weights; a family is
+            unknown, or needs groups or a tree that are not there; there is only one group; a weight
+            exceeds `max_weight`; or the rows of the fit came in groups.
         """
         given, n_given = self._input_positions
         of_groups = None if groups is None else encode_groups(groups, n_given).take(given)
@@ -370,7 +431,8 @@ class Guarantees:
         named = check_families(families, self._list_unavailable_families(of_groups))
         if (weights is None) != (max_weight is None):
             raise ValueError(
-                "weights come with max_weight, the most that any may be, fixed without the rows"
+                "weights and max_weight must be passed together: max_weight is an upper bound on all "
+                "weights that is fixed without looking at the rows"
             )
         kept, shift = np.arange(len(self.y)), None
         if weights is not None and max_weight is not None:
@@ -379,7 +441,8 @@ class Guarantees:
         if len(kept) < FEWEST_ROWS:
             left = "" if weights is None else " that the weights keep"
             raise ValueError(
-                f"guarantees take at least {FEWEST_ROWS} held-out rows{left}, got {len(kept)}"
+                f"guarantees need at least {FEWEST_ROWS} calibration rows{left}, got {len(kept)}: "
+                "pass more rows"
             )
         share = 1 / len(named) if jointly else 1.0
         about = get_sampling_facts(self.certificate)
@@ -390,25 +453,36 @@ class Guarantees:
                 self._make_subsets(name, kept, of_groups),
             )
             found[name] = CertificateFamily(method, parts, terms)
-            next(iter(found[name].values()))  # rows in groups and a wrong delta are refused now
+            next(
+                iter(found[name].values())
+            )  # raises for rows in groups and for a delta out of range
         return ConditionalGuarantees(found)
 
-    # The row of METHODS that the error as a whole has.
+    # Key of METHODS for the error on all rows.
     _error_method = "hold_out"
 
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
-        """Families that these rows have no parts for."""
+        """Return the names of families in `FAMILIES` that cannot be computed here.
+
+        groups: encoded groups of the rows, or None. Families of leaves and nodes need a certified
+        tree; families of groups need groups.
+        """
         return TREE_FAMILIES if groups is not None else (*TREE_FAMILIES, *GROUP_FAMILIES)
 
     def _make_subsets(
         self, name: str, kept: Indices, groups: CodedLabels | None
     ) -> dict[Any, RowSubset]:
-        """The parts of a family, by those of the calibration samples that are kept."""
+        """Count rows and errors in each member of a family.
+
+        name: key of `FAMILIES`; kept: indices of the calibration rows to count; groups: group of
+        each calibration row, needed for "groups" and "gaps". Return a dictionary from each member
+        (class, group, pair of groups, node, or "all rows") to its `RowSubset`.
+        """
         wrong, nats = self.wrong[kept], self.certificate.complexity
         if name == "error":
             return {"all rows": RowSubset("", (float(wrong.mean()),), len(wrong), nats)}
         if name in GROUP_FAMILIES:
-            assert groups is not None  # else the family is refused
+            assert groups is not None  # without groups the family was refused before
             own = groups.take(kept)
             if name == "gaps":
                 return make_pair_subsets(own, wrong, self._certainly_wrong[kept], nats)
@@ -419,15 +493,58 @@ class Guarantees:
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
     ) -> Certificate:
-        """The certificate for every source of rows near this one; see `Certificate.nearby`."""
+        """Return the certificate for new rows from any distribution near that of the calibration rows.
+
+        Parameters
+        ----------
+        kl : float or None
+            Largest Kullback-Leibler divergence KL(calibration || new), in nats.
+        total_variation : float or None
+            Largest total variation distance. Exactly one of the two distances must be passed.
+
+        Returns
+        -------
+        Certificate
+            With the largest error that a distribution within the distance can have as its bound.
+
+        Raises
+        ------
+        ValueError
+            If not exactly one distance is passed, or it is out of range.
+        """
         return self.certificate.nearby(kl=kl, total_variation=total_variation)
 
     def mix(self, shares: dict[Any, float] | ArrayLike, delta: float | None = None) -> Certificate:
-        """Bound the error where classes come in other shares; see `ConditionalGuarantees.mix`."""
+        """Bound the error for new rows in which the classes have other frequencies (label shift).
+
+        Parameters
+        ----------
+        shares : dict of class to float, or array-like of shape (K,)
+            Fraction of each class among the new rows, in the order of the classes that the
+            calibration rows have (a dictionary may leave out fractions of 0); non-negative, with
+            sum 1.
+        delta : float or None
+            Probability with which the bound may fail; None: that of the certificate.
+
+        Returns
+        -------
+        Certificate
+            The mean of the bounds on the error of each class, weighted by `shares`.
+
+        Raises
+        ------
+        ValueError
+            If a class is unknown, or `shares` are negative or do not sum to 1; if there are fewer
+            than 10 calibration rows, or the rows of the fit came in groups.
+        """
         return self.conditional_guarantees("recall", delta=delta).mix(shares)
 
     def monitor(self, alpha: float = 0.05) -> Monitor:
-        """Watch over the certificate while labelled rows come in; see `Certificate.monitor`."""
+        """Return a `Monitor` that tests on new labelled rows whether the certificate still holds.
+
+        alpha: probability with which the monitor may raise an alarm although the bound holds. See
+        `Certificate.monitor`.
+        """
         return self.certificate.monitor(alpha)
 
     # -- sets of classes ---------------------------------------------------------------------------
@@ -440,41 +557,43 @@ class Guarantees:
         *,
         per_class: bool = False,
     ) -> NDArray[np.bool_]:
-        """Predict for each row a set of classes that holds the true one for a share of new rows.
+        """Predict a set of classes for each row; a fraction of the sets contain the true class.
 
-        Given the classifier, with probability ``1 - delta`` over the draw of the calibration samples
-        and whatever their distribution is. What was known before them alone says in which order classes
-        come into a set: of a certified fit the training samples, of any other classifier its
-        probabilities; the calibration samples say how far to go. So a set need not hold the class that
-        `predict` gives, which in a certified fit both have chosen, and it may be empty where less than
-        the usual would be surprising.
+        Split conformal prediction, conditional on the calibration set: with probability ``1 -
+        delta`` over its draw, a new row's set contains its class with probability at least
+        `coverage`, for every distribution of rows. The scores were fixed before the calibration
+        rows: of certified trees 1 minus the class probabilities of the training set, of other
+        classifiers 1 minus their predicted probabilities. A set contains all classes with a score
+        up to an order statistic of the calibration scores. It may be empty, and it need not contain
+        the class that `predict` returns.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows.
+        X : array-like of shape (n_rows, p)
+            New rows.
         coverage : float
-            Share of new rows, between 0 and 1, whose class their set holds.
+            Fraction of new rows whose set contains their class, between 0 and 1.
         delta : float or None
-            Probability with which the sets hold fewer; None: that of the certificate.
+            Probability with which fewer rows are covered; None: that of the certificate.
         per_class : bool
-            Whether they hold that share of the rows of every class, of all classes at once. A class of
-            too few calibration samples is in every set, and so is one that only calibration samples of
-            a fit have, which else is in none.
+            True: the coverage holds for the rows of each class, for all classes at once. A class
+            with too few calibration rows is then in every set, and so is a class that training rows
+            lack; without `per_class` such a class is in no set.
 
         Returns
         -------
-        ndarray of bool, shape (n, K)
-            Which classes are in the set of each row, in the order of `classes_`.
+        ndarray of bool, shape (n_rows, K)
+            Whether each class is in the set of each row; columns in the order of ``classes_``.
 
         Raises
         ------
         ValueError
-            If a number is not between 0 and 1; if too few rows judge for such a promise, or too many of
-            them are of classes that the classifier does not know; if the model was fitted by groups,
-            with a `Grid`, or was loaded from a file without its rows.
+            If `coverage` or `delta` is not between 0 and 1; if there are too few calibration rows
+            for them, or too many of these have classes that training rows lack or count as the
+            worst case; if the rows of the fit came in groups; or if the model was fitted with a
+            `Grid`.
         TypeError
-            If the classifier tells no probabilities.
+            If the classifier has no ``predict_proba``.
         """
         score, scores = self._compute_scores(X), self._sort_true_class_scores(per_class)
         held: NDArray[np.bool_] = score <= _find_score_limits(
@@ -485,72 +604,106 @@ class Guarantees:
     def certify_set(
         self, coverage: float = 0.9, delta: float | None = None, *, per_class: bool = False
     ) -> tuple[Certificate | None, ...]:
-        """Say what `predict_set` promises.
+        """Return certificates of the coverage of the sets that `predict_set` returns.
 
         Parameters
         ----------
-        coverage, delta, per_class
-            As in `predict_set`.
+        coverage : float
+            Fraction of new rows whose set contains their class, between 0 and 1.
+        delta : float or None
+            Probability with which fewer rows are covered; None: that of the certificate.
+        per_class : bool
+            Whether the coverage holds for the rows of each class.
 
         Returns
         -------
-        tuple of Certificate or None
-            Of the share of rows whose set lacks their class: one of all rows, or one of the rows of
-            each class, which hold together; None for a class that is in every set.
+        tuple of (Certificate or None)
+            Each bounds the fraction of new rows whose set lacks their class. Without `per_class`
+            one certificate for all rows; with it K certificates, in the order of ``classes_``, that
+            hold together, where None stands for a class that is in every set.
 
         Raises
         ------
-        ValueError, TypeError
-            As in `predict_set`.
+        ValueError
+            If an argument is not between 0 and 1, there are too few calibration rows for it, or the
+            rows of the fit came in groups.
+        TypeError
+            If the classifier has no ``predict_proba``.
         """
-        scores, promise = (
+        scores, levels = (
             self._sort_true_class_scores(per_class),
             (coverage, self._choose_delta(delta)),
         )
-        _find_score_limits(scores, *promise)
+        _find_score_limits(scores, *levels)
         drawn = get_sampling_facts(self.certificate)
         if not per_class:
-            return scores.certificates("prediction_set", *promise, **drawn)
+            return scores.certificates("prediction_set", *levels, **drawn)
         parts = [str(one) for one in self._scored_classes.tolist()]
-        found = np.array(scores.certificates("class_set", *promise, parts, **drawn), dtype=object)
+        found = np.array(scores.certificates("class_set", *levels, parts, **drawn), dtype=object)
         return tuple(self._expand_columns(found[None], None)[0])
 
     def _sort_true_class_scores(self, per_class: bool) -> Scores:
-        """What their classes score at the calibration samples."""
+        """Sort the conformity scores of the true classes of the calibration rows.
+
+        per_class: whether the scores of each class form a region of their own. Return the sorted
+        `Scores`.
+        """
         about = self._get_calibration_scores(), self._find_class_codes, self.is_worst
         return sort_truth_scores(*about, per_class=per_class)
 
     @property
     def _scored_classes(self) -> NDArray[Any]:
-        """Classes that scores tell, which sets and thresholds go by."""
+        """Classes that have conformity scores, array (n_scored,) in the order of ``classes_``.
+
+        Here all classes; certified fits leave out classes that no training row has.
+        """
         return np.asarray(self.classifier.classes_)
 
     def _expand_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
-        """Give values of the classes that scores tell, in columns, those of all classes."""
+        """Return `values`, whose columns are the scored classes, with one column for each class.
+
+        values: (n_rows, n_scored). of_others: value of the columns of classes without a score. Here
+        all classes have a score, so `values` is returned unchanged; certified fits override this.
+        """
         return values
 
     @property
     def _find_class_codes(self) -> NDArray[np.intp]:
-        """Place of the class of each row among those that scores tell; their number: another one."""
+        """Index of the true class of each calibration row in `_scored_classes`, int array (n,).
+
+        A class that is not among them has the index ``len(_scored_classes)``.
+        """
         place = {name: place for place, name in enumerate(self._scored_classes.tolist())}
         names = [place.get(name, len(place)) for name in self._true_labels.names]
         code: NDArray[np.intp] = np.array([*names, len(place)])[self._true_labels.codes]
         return code
 
     def _compute_scores(self, X: ArrayLike) -> Float64:
-        """1 less the share of every class at new rows, (n, K)."""
+        """Return the conformity score of each class for new rows, 1 minus its probability.
+
+        X: the new rows, (n_rows, p). Return float64 array (n_rows, n_scored). Raises TypeError if
+        the classifier has no ``predict_proba``.
+        """
         self._get_calibration_probabilities()
         return 1 - self._compute_probabilities(X)
 
     def _get_calibration_scores(self) -> Float64:
-        """The same at the calibration samples."""
+        """Return the conformity score of each class for each calibration row, (n, n_scored).
+
+        The score is 1 minus the probability of the class.
+        """
         return 1 - self._get_calibration_probabilities()
 
     def _get_calibration_probabilities(self) -> Float64:
+        """Return the field `shares`: the probabilities of the calibration rows, (n, n_scored).
+
+        Raises TypeError if it is None, as prediction sets, abstention and thresholds need
+        probabilities.
+        """
         if self.shares is None:
             raise TypeError(
-                "sets of classes, margins and thresholds go by probabilities: expected a classifier "
-                f"with predict_proba and classes_, got {type(self.classifier).__name__}"
+                "prediction sets, abstention and thresholds need probabilities: the classifier must "
+                f"have predict_proba and classes_, got {type(self.classifier).__name__}"
             )
         return self.shares
 
@@ -565,38 +718,43 @@ class Guarantees:
         delta: float | None = None,
         share: float = 1.0,
     ) -> ThresholdGuarantees:
-        """Guarantee rates and costs at every threshold of the scores of two classes at once.
+        """Bound rates and costs of a binary classifier at every decision threshold simultaneously.
 
-        One may look first and then choose: the choice is covered. The score is the share of the second
-        class that was told before these rows were seen, of a certified fit by the vote of the training
-        samples that `predict_set` goes by, and of any other classifier by its probabilities.
+        As all thresholds are covered together, a threshold may be chosen after looking at the
+        bounds. The score of a row is a probability of the second class that was fixed before the
+        calibration rows: of certified trees that of the training set's vote, of other classifiers
+        ``predict_proba``.
 
         Parameters
         ----------
         costs : pair of float, sequence of pairs, or None
-            What a missed row of the second class costs, and a false alarm, named before these rows were
-            seen: half of delta is for bounds on them, at five thresholds each. All other costs are
-            covered by what holds at every threshold.
-        groups : array-like of shape (n,), or None
-            A group of each row that was given, as in `conditional_guarantees`, fixed without the
-            classes. The promises on all rows and on those of each group share delta, and hold together.
+            Costs (of a false negative, of a false positive) that were named before the calibration
+            rows were seen. Half of delta is then used for tighter bounds on these costs at five
+            thresholds each. All other costs are covered anyway.
+        groups : array-like of shape (n_rows,), or None
+            Group of each row of the caller's table, as in `conditional_guarantees`, fixed without
+            the classes. The guarantees for all rows and for each group share delta equally, and
+            hold together.
         delta : float or None
-            Probability with which any of the promises may fail; None: that of the certificate.
+            Probability with which any of these guarantees may fail; None: that of the certificate.
         share : float
-            Share of delta: of k models that are looked at by the same rows each has 1 / k.
+            Fraction of delta to use, in (0, 1]: pass 1 / k for each of k models that are compared
+            on the same calibration rows.
 
         Returns
         -------
         ThresholdGuarantees
+            Limits of recall, precision, false positive rate and cost at all thresholds.
 
         Raises
         ------
         ValueError
-            If there are not two classes, or rows of another one; if fewer than 10 rows judge, also in a
-            group; if costs are no pairs, negative or all 0; if the model was fitted by groups or with a
-            `Grid`.
+            If the classifier does not have two classes, or calibration rows have other classes; if
+            fewer than 10 calibration rows are there, or in a group; if costs are not pairs of
+            non-negative numbers with a positive one; if repeated rows count as the worst case; if
+            the rows of the fit came in groups; or if the model was fitted with a `Grid`.
         TypeError
-            If the classifier tells no probabilities.
+            If the classifier has no ``predict_proba``.
 
         Examples
         --------
@@ -613,16 +771,16 @@ class Guarantees:
         classes = self._check_two_classes().tolist()
         if self.is_worst is not None:
             raise ValueError(
-                f"thresholds have limits on both sides, and {np.sum(self.is_worst):,} rows that repeat "
-                "others have no worst case for both: leave these rows out of those given, or say what "
-                'they are by duplicates="genuine" or "copies"'
+                f"{np.sum(self.is_worst):,} calibration rows repeat other rows, and thresholds need "
+                "lower and upper limits, for which repeated rows have no common worst case: leave "
+                'these rows out, or pass duplicates="genuine" (they are new draws) or "copies"'
             )
         score, code = self._compute_second_class_probabilities(), self._find_class_codes
         others = int((code > 1).sum())
         if others:
             raise ValueError(
-                f"thresholds are of two classes, and {others:,} of {len(code):,} rows are of others "
-                f"than {classes[0]!r} and {classes[1]!r}"
+                f"thresholds need calibration rows of the classes {classes[0]!r} and {classes[1]!r} "
+                f"only, but {others:,} of {len(code):,} rows have other classes: leave them out"
             )
         terms = Terms(self._choose_delta(delta), share, **get_sampling_facts(self.certificate))
         price = self._score_complexity
@@ -636,31 +794,35 @@ class Guarantees:
         if min(sizes) < FEWEST_ROWS:
             of_each = "" if groups is None else " in each group"
             raise ValueError(
-                f"thresholds take at least {FEWEST_ROWS} held-out rows{of_each}, got {min(sizes)}"
+                f"thresholds need at least {FEWEST_ROWS} calibration rows{of_each}, got {min(sizes)}"
             )
-        compute_log_delta(terms.delta, terms.share)  # a wrong one is refused now
+        compute_log_delta(terms.delta, terms.share)  # raises if out of range
         return found
 
     @validate_arguments
     def predict_threshold(self, X: ArrayLike, threshold: float) -> NDArray[Any]:
-        """Predict the second class where its score is at least a threshold.
+        """Predict the second class for rows whose score is at least a threshold, else the first class.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows.
+        X : array-like of shape (n_rows, p)
+            New rows.
         threshold : float
-            Such as that of a point of `thresholds`, whose scores these are.
+            Threshold on the scores of `thresholds`, such as ``OperatingPoint.threshold``. The
+            scores are probabilities of the second class.
 
         Returns
         -------
-        ndarray of shape (n,)
-            Predicted classes.
+        ndarray of shape (n_rows,)
+            Predicted class of each row.
 
         Raises
         ------
-        ValueError, TypeError
-            As in `thresholds`.
+        ValueError
+            If the threshold is NaN, the classifier does not have two classes, or the rows of the
+            fit came in groups.
+        TypeError
+            If the classifier has no ``predict_proba``.
         """
         classes = self._check_two_classes()
         taken = self._compute_second_class_probabilities(X) >= check_not_nan("threshold", threshold)
@@ -668,51 +830,69 @@ class Guarantees:
         return predicted
 
     def _check_two_classes(self) -> NDArray[Any]:
-        """The classes that scores tell, if they are two."""
+        """Return the classes that have scores, array (2,); raise ValueError if they are not two."""
         classes = self._scored_classes
         if len(classes) != 2:
             raise ValueError(
-                f"thresholds are of two classes, and this classifier has {len(classes)}"
+                f"thresholds need a classifier with 2 classes, got {len(classes)} classes"
             )
         return classes
 
     def _compute_second_class_probabilities(self, X: ArrayLike | None = None) -> Float64:
-        """The share of the second class at new rows, or at the calibration samples, (n,)."""
+        """Return the score of the second class, its probability, for new rows or the calibration rows.
+
+        X: new rows, (n_rows, p); None: the calibration rows. Return float64 array (n_rows,) or
+        (n,).
+        """
         own = self._get_calibration_probabilities()
         return (own if X is None else self._compute_probabilities(X))[:, 1]
 
     @property
     def _score_complexity(self) -> float:
-        """What was paid for having chosen the classifier by the judging rows, so its scores (nats)."""
+        """Complexity (nats) that bounds on the scores must include.
+
+        It is the complexity of the certificate: above 0 if the calibration rows have chosen the
+        classifier.
+        """
         return self.certificate.complexity
 
-    # -- silence -----------------------------------------------------------------------------------
+    # -- abstention -----------------------------------------------------------------------------------
 
     def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
-        """Certify what predicts where it answers, for several margins below which it is silent.
+        """Certify the error of the classifier with abstention, for several margins at once.
+
+        With a margin the classifier abstains from rows where the probabilities of its most likely
+        and second most likely class differ by less. All margins hold together, so that any of them
+        may be picked after looking.
 
         Parameters
         ----------
         delta : float or None
-            Probability with which any of these promises may fail, apart from that of the certificate;
-            None: as much.
+            Probability with which any of these certificates may fail; None: that of the
+            certificate.
 
         Returns
         -------
         tuple of Selective
-            By rising margin; take any of them, such as the first whose bound is low enough, and its
-            margin for `predict_selective`.
+            One for each margin, by rising margin: the margin, the fraction of calibration rows that
+            get a prediction, and the certificate of the error on new rows that get one. Pass the
+            margin to `predict_selective`.
 
         Raises
         ------
         ValueError
-            If the model was fitted by groups, or was loaded from a file without its rows.
+            If the rows of the fit came in groups.
         TypeError
-            If the classifier tells no probabilities.
+            If the classifier has no ``predict_proba``.
         """
         return self._certify_margins(self._choose_delta(delta))
 
     def _certify_margins(self, delta: float) -> tuple[Selective, ...]:
+        """Compute what `selective_certificates` returns, for margins 0, 0.05, ..., 0.95.
+
+        delta: probability with which any certificate may fail; the margins share it equally.
+        Margins at which no calibration row gets a prediction are left out.
+        """
         lead, found = compute_class_margins(self._get_calibration_probabilities()), []
         for margin in _MARGINS:
             wrong = self.wrong[lead >= margin]
@@ -726,94 +906,109 @@ class Guarantees:
     def predict_selective(
         self, X: ArrayLike, margin: float
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Predict, and say where the prediction is sure enough to answer.
+        """Predict rows, and return for which of them the classifier abstains.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows.
+        X : array-like of shape (n_rows, p)
+            New rows.
         margin : float
-            It answers where the first class is at least so far before the second.
+            Smallest difference between the probabilities of the most likely and the second most
+            likely class at which the classifier does not abstain; >= 0.
 
         Returns
         -------
-        label : ndarray of shape (n,)
-            Predicted classes, also where there is no answer.
-        answered : ndarray of bool, shape (n,)
-            Whether there is.
+        label : ndarray of shape (n_rows,)
+            Predicted class of each row, also where the classifier abstains.
+        answered : ndarray of bool, shape (n_rows,)
+            False where the classifier abstains.
 
         Raises
         ------
         ValueError
             If the margin is negative or not finite.
         TypeError
-            If the classifier tells no probabilities.
+            If the classifier has no ``predict_proba``.
         """
         smallest = check_nonnegative("margin", margin)
         label, lead = self._predict_margins(X)
         return label, lead >= smallest
 
     def _predict_margins(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
-        """What is predicted of new rows, and by how much the first class is before the second."""
+        """Return the predicted class and the margin of new rows, both (n_rows,).
+
+        X: new rows, (n_rows, p). The margin of a row is the probability of its most likely class
+        minus that of the second most likely class.
+        """
         return np.asarray(self.classifier.predict(X)), compute_class_margins(
             1 - self._compute_scores(X)
         )
 
 
 def _find_score_limits(scores: Scores, coverage: float, delta: float) -> Float64:
-    """How far sets go, unless the classes of too many rows are in none."""
+    """Return the largest score that prediction sets include, float64 array (n_regions,).
+
+    scores: sorted scores of the true classes of the calibration rows; coverage, delta: of the
+    prediction sets. Raises ValueError if a single region needs an infinite limit, as too many rows
+    have the score infinity.
+    """
     reach = scores.find_limits(coverage, delta)
     if len(reach) == 1 and np.isinf(reach).any():
         unknown = int(np.isinf(scores.value).sum())
         raise ValueError(
-            f"coverage={coverage!r} is out of reach: {unknown:,} of {len(scores.value):,} "
-            "calibration samples are of classes that no training sample has, or repeat other rows, "
-            "and no set holds them"
+            f"coverage={coverage!r} cannot be guaranteed: {unknown:,} of {len(scores.value):,} "
+            "calibration rows have classes that no training row has, or repeat other rows, and no "
+            "prediction set covers them; pass a lower coverage"
         )
     return reach
 
 
-# What a file of a fit holds already beside its calibration samples.
+# Fields that other entries of a model file hold.
 _STORED_ELSEWHERE = ("tree", "grown", "near_copies")
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationSamples(ArrayRecord):
-    """The calibration samples of a fit one by one, and what the training samples said before them.
+    """The calibration set of a certified tree, by row, with what was fixed before it was seen.
 
-    These columns are all that a model keeps to answer by its calibration samples.
+    Certified tree estimators make it in ``fit``, and model files store it: it is all that
+    guarantees of a loaded tree are computed from.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     grown : NodeStats
-        Counts of the training samples, whose majority labels the nodes.
+        Class counts of the training set in each node; their majority labels the nodes.
     splits : array-like of bool, shape (m,), or None
-        Where the likeliest pruning by the training samples goes on; None: no rows grew the tree.
+        Whether the most likely pruning by the training set splits each node; None: the tree was
+        made without a training set (`Grid`).
     given : array-like of int, shape (n,)
-        Places of the calibration samples among the rows that were given to the fit.
+        Position of each calibration row among the rows passed to ``fit``.
     n_given : int
-        How many those were.
-    leaf, y : array-like of int, shape (n,)
-        Leaf and class of each; the codes of classes that no label names are those after the labels.
+        Number of rows passed to ``fit``.
+    leaf : array-like of int, shape (n,)
+        Leaf of `tree` that each calibration row reaches.
+    y : array-like of int, shape (n,)
+        Class code of each calibration row; classes that no training row has follow those of
+        `grown`.
     weight : array-like of shape (n,), or None
-        Of rows in groups 1 / (calibration samples of its group); None: each row counts by itself.
+        For rows in groups 1 / (number of calibration rows of the row's group); None: no groups.
     repeats : int
-        How many of them are like a training sample, or like another one of them.
+        Number of calibration rows that equal a training row or another calibration row.
     distinct : bool
-        Whether rows that are alike were taken for copies of one.
+        Whether equal rows were treated as copies of one row and counted once.
     is_worst : array-like of bool, shape (n,), or None
-        Which of them count as the worst case; None: none.
+        True for repeated rows that count as errors; None: no such rows.
     n_others : int
-        Number of codes after the labels, one at least.
+        Number of class codes beyond those of `grown`, at least 1.
     near_copies : NearCopies or None
-        What a comparison with the training samples beyond equality has found; None: there was none.
+        Result of the search for calibration rows that nearly equal training rows; None: no search.
 
     Raises
     ------
     ValueError
-        If these do not go together.
+        If shapes or codes do not fit together, or `leaf` holds a node that is no leaf.
     """
 
     tree: Tree
@@ -842,12 +1037,15 @@ class CalibrationSamples(ArrayRecord):
         if self.is_worst is not None:
             columns["is_worst"] = check_column("is_worst", self.is_worst, "bool", (n,))
         if not self.tree.is_leaf[columns["leaf"]].all():
-            raise ValueError("leaf must hold leaves of the tree")
+            raise ValueError("leaf must hold numbers of leaves of the tree, got other nodes")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
     def to_stored(self) -> dict[str, Any]:
-        """What a file holds of them beside what others of its entries hold."""
+        """Return the fields to write to a model file, by stored name.
+
+        `tree`, `grown` and `near_copies` are left out, as other entries of the file hold them.
+        """
         return {
             name: of for name, of in super().to_stored().items() if name not in _STORED_ELSEWHERE
         }
@@ -858,7 +1056,11 @@ class CalibrationSamples(ArrayRecord):
         model_selection: ModelSelection | LabelledSelection,
         certifying: CertifyingRows,
     ) -> Self:
-        """Those of a fit, by its selection."""
+        """Collect the calibration set of a fit.
+
+        model_selection: the selection that was made with it, whose counts and prior are kept in the
+        result's cache. certifying: leaf, class and split assignment of the calibration rows.
+        """
         held, likeliest = model_selection.held, None
         if isinstance(model_selection, ModelSelection):
             likeliest = model_selection.likeliest
@@ -881,13 +1083,17 @@ class CalibrationSamples(ArrayRecord):
             max(1, int(certifying.y.max(initial=0)) + 1 - held.n_classes),
             held.near_copies,
         )
-        # What the selection has counted, and what it expects, are not made a second time.
+        # Fill the cached properties with what the selection has already computed.
         vars(rows).update(held=held, structure=model_selection.structure)
         return rows
 
     @cached_property
     def held(self) -> HeldOut:
-        """Both sides of the rows, counted."""
+        """Class counts of training and calibration set in each node, as a `HeldOut`.
+
+        Computed once. Rows that count as the worst case are counted in the column after the known
+        classes.
+        """
         y = replace_worst_classes(self.y, self.is_worst, self.grown.n_classes)
         stats = count_calibration_rows(self.tree, self.leaf, y, self.weight, self.grown)
         grouped = self.weight is not None
@@ -898,89 +1104,137 @@ class CalibrationSamples(ArrayRecord):
 
     @cached_property
     def structure(self) -> Prior:
-        """What was expected before the calibration samples."""
+        """The prior over labelled prunings that was fixed before the calibration rows were seen.
+
+        A mixture of the branching prior, the count prior, and priors centred at the most likely
+        pruning of the training set; the branching prior alone if there is no training set. Computed
+        once.
+        """
         if self.splits is None:
             return branching_prior(self.tree, self.grown.n_classes)
         return make_structure_prior(self.tree, self.grown, make_pruning(self.tree, self.splits))
 
     def check_training_set(self) -> HeldOut:
-        """Both sides of the rows, where there are growing ones.
+        """Return `held`, after a check that there is a training set.
 
         Raises
         ------
         ValueError
-            If there are none.
+            If the tree was made without one (`splits` is None), so that nodes have no labels.
         """
         if self.splits is None:
             raise ValueError(
-                "no training samples label the prunings of a Grid: expected another grower"
+                "the nodes of a Grid have no labels, as no training rows made them: fit the model "
+                "with another grower"
             )
         return self.held
 
     @cached_property
     def score(self) -> Float64:
-        """1 less the share of every class in every cell, by the training samples alone, (m, K)."""
+        """Conformity score of each class in each node, (m, K), from the training set alone.
+
+        It is 1 minus the probability of the class by the vote of all prunings under a prior that
+        stops where training rows are few; computed once. Raises ValueError if there is no training
+        set.
+        """
         return compute_class_scores(self.check_training_set())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FitGuarantees(Guarantees):
-    """What the calibration samples of a fit guarantee of what the training samples have fitted.
+    """Guarantees from the calibration set of a certified fit.
 
-    `y` and `predicted` are codes of `classes_`; that after them is of all other classes.
+    `y` and `predicted` hold class codes, int arrays (n,): the index of the class in
+    ``classifier.classes_``. In `y` larger codes stand for classes that the classifier does not
+    know. Classes that only calibration rows have get no score and are never predicted.
     """
 
     @cached_property
     def _true_labels(self) -> CodedLabels:
+        """True classes of the calibration rows.
+
+        `CodedLabels`: the classes of the classifier, and the code of each row's class, (n,).
+        Classes that the classifier does not know all have the code ``len(classes_)``.
+        """
         return CodedLabels(self._classes, np.minimum(self.y, len(self._classes)))
 
     @cached_property
     def _predicted_labels(self) -> CodedLabels:
+        """Predicted classes of the calibration rows.
+
+        `CodedLabels`: the classes of the classifier, and the code of each row's predicted class,
+        (n,).
+        """
         return CodedLabels(self._classes, self.predicted)
 
     @property
     def _is_trained(self) -> NDArray[np.bool_] | slice:
-        """Which classes training samples have, which alone have scores, in the order of `classes_`."""
+        """Index into ``classes_`` of the classes that training rows have.
+
+        A bool mask (K,), or ``slice(None)`` if training rows have all classes.
+        """
         trained = self.classifier._trained
         return slice(None) if trained is None else trained.is_trained
 
     @property
     def _scored_classes(self) -> NDArray[Any]:
+        """Classes that training rows have, array (n_scored,) in the order of ``classes_``.
+
+        Only these have conformity scores.
+        """
         return super()._scored_classes[self._is_trained]
 
     def _expand_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:
+        """Return `values` with one column for each class of ``classes_``.
+
+        values: (n_rows, n_scored), columns for the classes that training rows have. of_others:
+        value of the columns of the other classes.
+        """
         trained = self.classifier._trained
         return values if trained is None else trained.expand_columns(values, of_others)
 
     def _compute_probabilities(self, X: ArrayLike) -> Float64:
+        """Return ``classifier.predict_proba(X)`` without the classes that training rows lack.
+
+        X: new rows, (n_rows, p). Return float64 array (n_rows, n_scored).
+        """
         return super()._compute_probabilities(X)[:, self._is_trained]
 
     def _get_calibration_probabilities(self) -> Float64:
+        """Return the calibration rows' probabilities of the classes that training rows have.
+
+        The shape is (n, n_scored). Raises ValueError if the rows of the fit came in groups,
+        TypeError if there are no probabilities.
+        """
         if self.certificate.grouped:
             raise ValueError(GROUPS_NOT_SUPPORTED)
         return super()._get_calibration_probabilities()[:, self._is_trained]
 
     def explain_missing_guarantees(self) -> str | None:
-        """Why there are no promises beside the error as a whole; None: there are."""
+        """Return why the fit has no guarantees beside the error as a whole, or None if it has.
+
+        The reason is a phrase: the rows came in groups, or there are fewer than 10 calibration
+        rows.
+        """
         if self.certificate.grouped:
-            return "the rows of the fit came in groups, and errors of single rows are counted"
+            return "the rows of the fit came in groups, and these guarantees need independent rows"
         if len(self.y) < FEWEST_ROWS:
-            return f"fewer than {FEWEST_ROWS} rows certify the fit"
+            return f"the fit has fewer than {FEWEST_ROWS} calibration rows"
         return None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TreeGuarantees(FitGuarantees):
-    """What the calibration samples of a fit guarantee of the tree whose prunings they have weighed.
+    """Guarantees from the calibration set of a certified tree, whose prunings vote.
 
     Parameters
     ----------
     rows : CalibrationSamples
-        The rows; `y` and `predicted` are their codes.
+        The calibration set; `y` and `predicted` are class codes of it.
     ballot : Vote
-        What predicts, in every cell, by the codes of `rows`.
+        Vote of the prunings in each node, which the classifier predicts by.
     fixed : bool
-        Whether it was fixed without the calibration samples.
+        Whether the vote was fixed without the calibration set.
     """
 
     rows: CalibrationSamples
@@ -990,11 +1244,21 @@ class TreeGuarantees(FitGuarantees):
     _error_method = "occam_vote"
 
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
+        """Return the names of families that cannot be computed for this tree.
+
+        These are "groups" and "gaps" if `groups` is None, else none.
+        """
         return GROUP_FAMILIES if groups is None else ()
 
     def _make_subsets(
         self, name: str, kept: Indices, groups: CodedLabels | None
     ) -> dict[Any, RowSubset]:
+        """Count calibration rows and errors in each member of a family, also of "leaves" and "cells".
+
+        name: name of the family; kept: indices of the calibration rows to count; groups: group of
+        each calibration row, needed for "groups" and "gaps". Return a dictionary from each member
+        (class, group, pair of groups, node number, or "all rows") to its `RowSubset`.
+        """
         if name not in TREE_FAMILIES:
             return super()._make_subsets(name, kept, groups)
         rows, nats = self.rows, self.certificate.complexity
@@ -1004,7 +1268,11 @@ class TreeGuarantees(FitGuarantees):
         return make_leaf_subsets(rows.tree, grown, self.ballot.label, leaf, wrong, nats)
 
     def cells(self) -> CertificateFamily | None:
-        """Certificates of all nodes of the tree; None: there are no promises."""
+        """Return the bounds on the error in all nodes of the tree, which hold together.
+
+        Return a `CertificateFamily` with node numbers as keys; None if rows of the fit came in
+        groups, or there are fewer than 10 calibration rows.
+        """
         return (
             None
             if self.explain_missing_guarantees()
@@ -1012,71 +1280,105 @@ class TreeGuarantees(FitGuarantees):
         )
 
     def _look_up_scores(self, leaf: Int32) -> Float64:
+        """Return the conformity scores of rows by the leaves that they reach, (n_rows, n_scored).
+
+        leaf: leaf of each row, (n_rows,). The score of a class is 1 minus its probability by the
+        training set.
+        """
         return self.rows.score[:, : len(self._scored_classes)][leaf]
 
     def _compute_scores(self, X: ArrayLike) -> Float64:
+        """Return the conformity scores of new rows X, (n_rows, p), as array (n_rows, n_scored).
+
+        The score of a class is 1 minus its probability by the training set alone.
+        """
         return self._look_up_scores(self.classifier.apply(X))
 
     def _get_calibration_scores(self) -> Float64:
+        """Return the conformity scores of the calibration rows, (n, n_scored).
+
+        The score of a class is 1 minus its probability by the training set alone. Raises ValueError
+        if rows came in groups, or there is no training set.
+        """
         if self.rows.check_training_set().grouped:
             raise ValueError(GROUPS_NOT_SUPPORTED)
         return self._look_up_scores(self.rows.leaf)
 
     def _compute_second_class_probabilities(self, X: ArrayLike | None = None) -> Float64:
+        """Return the training set's probability of the second class for new or calibration rows.
+
+        X: new rows, (n_rows, p); None: the calibration rows. Return float64 array (n_rows,) or
+        (n,).
+        """
         return 1 - (self._get_calibration_scores() if X is None else self._compute_scores(X))[:, 1]
 
-    # The training samples alone tell the scores.
+    # The scores depend on the training rows alone, so no price is paid for them.
     _score_complexity = 0.0
 
     def _certify_margins(self, delta: float) -> tuple[Selective, ...]:
+        """Return the certificates of the vote with abstention, for up to 20 margins at once.
+
+        delta: probability with which any of the certificates may fail. The tree's prior, with
+        abstention as a further label, covers all margins together.
+        """
         held, prior = self.rows.held, self.rows.structure
         return selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
 
     def _predict_margins(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
+        """Return the predicted class and the margin of new rows, both (n_rows,).
+
+        X: new rows, (n_rows, p). The margin is the probability of the most likely class of the vote
+        minus that of the second most likely class.
+        """
         leaf = self.classifier.apply(X)
         label: NDArray[Any] = self._scored_classes.take(self.ballot.label.take(leaf))
         return label, compute_node_margins(self.ballot)[leaf]
 
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
-        """Certify any pruning of the tree with the labels of the training samples, edited by hand, too.
+        """Certify the error of any pruning of the tree, also one that was edited by hand.
 
-        All prunings are covered at once, so that the lowest bound of any number of them holds.
+        Leaves predict the majority class of their training rows. All prunings are covered at once:
+        several may be tried, and the lowest bound holds.
 
         Parameters
         ----------
         pruning : NodeWeights
-            Weights 0 and 1 over the nodes of `tree_`, such as ``map_pruning(tree_, weights_)``.
+            Weights 0 and 1 over the nodes of ``tree_``, where the leaves of the pruning have weight
+            1; such as ``map_pruning(tree_, weights_)``.
         delta : float or None
-            As in `selective_certificates`.
+            Probability with which the certificates may fail; None: that of the certificate.
 
         Returns
         -------
         Certificate
+            An Occam bound (method "occam_pruning").
 
         Raises
         ------
         TypeError
-            If `pruning` holds no weights of nodes.
+            If `pruning` is not a `NodeWeights`.
         ValueError
-            As in `selective_certificates`, if the weights are not 0 and 1, or with a `Grid`: labels are
-            weighed there, and a pruning has none of its own.
+            If the weights are not those of a pruning; if the rows of the fit came in groups; or if
+            the model was fitted with a `Grid`, as no training rows label its nodes.
         """
         held = self.rows.check_training_set()
         if not isinstance(pruning, NodeWeights):
-            raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
+            raise TypeError(f"pruning must be a NodeWeights, got {pruning!r}")
         return occam_pruning(held, pruning, self.rows.structure, self._choose_delta(delta))
 
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
-        """Draw a single pruning from the posterior of the fit, once, and certify it.
+        """Draw one pruning from the posterior of the fit, and certify its error.
 
-        To draw again and keep the better one breaks the promise; see `single_draw`.
+        Call it once: drawing again and keeping the better pruning makes the certificate invalid.
+        See `single_draw`.
 
         Parameters
         ----------
         random_state : int, RandomState or None
             Source of the draw, which must not depend on the rows.
         delta : float or None
-            As in `selective_certificates`.
+            Probability with which the certificate may fail; None: that of the certificate of the
+            fit.
 
         Returns
         -------
@@ -1086,7 +1388,7 @@ class TreeGuarantees(FitGuarantees):
         Raises
         ------
         ValueError
-            As in `certify_pruning`.
+            If the rows of the fit came in groups, or the model was fitted with a `Grid`.
         """
         held, posterior = self.rows.check_training_set(), self.classifier.weights_
         seed = check_random_state(random_state).randint(2**31 - 1)
@@ -1098,16 +1400,27 @@ class TreeGuarantees(FitGuarantees):
 def delegate_to_guarantees(
     method: Callable[Concatenate[Any, Arguments], Result],
 ) -> Callable[Concatenate[Any, Arguments], Result]:
-    """Make a method of models of one of their guarantees, which answer it."""
+    """Make a method of an estimator from a method of `Guarantees`.
+
+    method: the method of `Guarantees` (or a subclass), whose name, signature and docstring are
+    kept. The new method works on a snapshot of the fitted estimator, and calls the method of the
+    same name of its attribute ``guarantees_``. It raises ValueError if that is None, as the model
+    file holds no calibration rows.
+    """
 
     @snapshot_method
     @wraps(method)
     def call_guarantees(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        """Call the method of ``self.guarantees_`` that has the name of `method`, and return its result.
+
+        `method` is the parameter of the enclosing function. Raises ValueError if
+        ``self.guarantees_`` is None.
+        """
         guarantees = self.guarantees_
         if guarantees is None:
             raise ValueError(
-                "This model file does not keep the rows of the fit. Certify before saving, or save "
-                "with calibration_samples=True"
+                "the model was loaded from a file without its calibration rows, which this method "
+                "needs: call it before saving, or save the model with calibration_samples=True"
             )
         answer: Result = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer
@@ -1127,13 +1440,19 @@ def _evaluate_rows(
     *,
     duplicates: Duplicates,
 ) -> Guarantees:
-    """What rows say of a classifier by its predictions alone."""
+    """Predict calibration rows, check them for rows of the fit, and make `Guarantees` of the results.
+
+    classifier: fitted classifier with ``predict``; X: rows, (n_rows, p); y: their true classes,
+    (n_rows,); delta: probability with which the certificate may fail; share: fraction of delta that
+    it uses; duplicates: see `certree.certify`. Probabilities are not computed: `Guarantees.shares`
+    is None.
+    """
     predicted, truth = predict_rows(classifier, X, y)
-    judged = select_calibration_rows(classifier, X, truth, duplicates)
-    rows = judged.rows
-    errors = judged.count_errors(predicted != truth)
+    selected = select_calibration_rows(classifier, X, truth, duplicates)
+    rows = selected.rows
+    errors = selected.count_errors(predicted != truth)
     n_given, predicted, truth = len(truth), predicted[rows], truth[rows]
-    certificate = replace(hold_out(errors, len(truth), delta, share), **judged.drawn)
+    certificate = replace(hold_out(errors, len(truth), delta, share), **selected.drawn)
     return Guarantees(
         classifier=classifier,
         certificate=certificate,
@@ -1141,7 +1460,7 @@ def _evaluate_rows(
         predicted=predicted,
         given=rows,
         n_given=n_given,
-        is_worst=judged.is_worst,
+        is_worst=selected.is_worst,
     )
 
 
@@ -1155,50 +1474,54 @@ def certify(
     look: int | None = None,
     duplicates: Duplicates = "auto",
 ) -> Certificate:
-    """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
+    """Compute an upper bound on the error of any fitted classifier, from rows that its fit did not use.
 
-    Unlike a score on test data it is no estimate: it says how high the error on new rows may be, and
-    no overfitting of the classifier can break it.
+    Unlike the error on test rows, which is an estimate, the bound holds with probability ``1 -
+    delta`` over the draw of the rows, however much the classifier overfits its training set.
 
     Parameters
     ----------
     classifier : fitted classifier
-        Of certree, scikit-learn or anybody, with ``predict``.
+        Any object with ``predict``: of certree, scikit-learn or another library.
     X : array-like of shape (n, p), path, list of paths, or pyarrow.dataset.Dataset
-        Rows that neither its fit, nor its choice among others, nor any step before has seen. Files and
-        folders are read batch by batch, as fits read them; a hash of each row is kept.
+        Calibration rows, which neither the fit, nor the choice among models, nor any preprocessing
+        has used. Files and folders are read in batches, as in ``fit``; only a hash of each row is
+        kept.
     y : array-like of shape (n,), or str
-        Their classes; of files the name of the column that holds them.
+        True class of each row; if X names files, the name of the column of classes.
     delta : float
-        Probability with which the promise may fail.
+        Probability with which the bound may be below the true error.
     look : int or None
-        Which look this is, 1, 2, ..., where rows come in and the same ones are looked at again: the
-        j-th has a share 6 / (pi^2 j^2) of delta, so that all of them hold together, whenever one
-        stops. None: the rows are looked at once.
+        Number of this inspection, 1, 2, ..., if rows arrive over time and old rows are evaluated
+        again together with new ones: inspection j uses the fraction 6 / (pi^2 j^2) of delta, so
+        that all bounds hold together, whenever one stops. None: the rows are inspected once.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        A classifier of certree knows the rows of its fit, also inside one of scikit-learn's, and
-        refuses to be certified by them. Tables may hold a row more than once, though. "auto": of n rows
-        up to ``sqrt(n) / 4`` that occur in the fit, or repeat others of these, class included, are
-        taken for draws. Up to 2 % of n count as errors, whatever is predicted. More are refused; where
-        none occurs in the fit, and n is below 40, it warns instead. "genuine": all rows are draws of
-        their own, unless they are the table of the fit, or match more rows of it than new rows would.
-        "copies": rows that are alike are copies of one, which counts once. "refuse" refuses any. The
-        certificate says what is assumed.
+        How rows are treated that equal each other, or equal rows of the fit. Models of certree keep
+        hashes of the rows of their fit (also inside ensembles and pipelines of scikit-learn) and
+        refuse these rows. Real tables may contain equal rows, though. "auto": up to ``sqrt(n) / 4``
+        of n rows that equal rows of the fit or other calibration rows, classes included, are
+        accepted as new draws; up to 2 % of n are counted as errors, whatever is predicted; more are
+        refused. If no row equals one of the fit and n < 40, it warns instead. "genuine": all rows
+        are new draws; refused if they are the table of the fit, or equal more of its rows than new
+        rows would. "copies": equal rows are copies of one row, which counts once. "refuse": no
+        repeated row is accepted. The certificate states the assumption.
 
     Returns
     -------
     Certificate
-        The exact binomial bound.
+        The Clopper-Pearson bound.
 
     Raises
     ------
     TypeError
-        If X names files, and y is no name of a column or the classifier has no ``classes_``.
+        If `classifier` has no ``predict``; if X names files and y is not a column name, or the
+        classifier has no ``classes_``.
     ValueError
-        If there are no rows, not as many classes as rows, files cannot be read or lack a column, the
-        classifier knows none of the classes or they are of another kind (text for numbers), or `look`
-        is no number of a look; if rows occur in the fit as well, or the model no longer knows whether
-        they do, and are not said to be genuine; if many repeat others, and nothing is said of them.
+        If there are no rows, y does not have one class for each row, files cannot be read or lack a
+        column, no class is known to the classifier or classes have another type (text instead of
+        numbers), or `look` is not a positive integer; if rows equal rows of the fit, or the model
+        does not have the hashes to check that, and `duplicates` is not "genuine"; or if too many
+        rows equal each other.
 
     References
     ----------
@@ -1238,49 +1561,55 @@ def conditional_guarantees(
     jointly: bool = False,
     duplicates: Duplicates = "auto",
 ) -> ConditionalGuarantees:
-    """Promise more of any fitted classifier, by rows that were never used, than its error as a whole.
+    """Bound the error of any fitted classifier on each class, predicted class or group of new rows.
 
     Parameters
     ----------
     classifier : fitted classifier
-        Of certree, scikit-learn or anybody, with ``predict``.
+        Any object with ``predict``: of certree, scikit-learn or another library.
     X : array-like of shape (n, p)
-        Rows that neither its fit, nor its choice among others, nor any step before has seen.
+        Calibration rows, which neither the fit, nor the choice among models, nor any preprocessing
+        has used.
     y : array-like of shape (n,)
-        Their classes.
+        True class of each row.
     families : str, sequence of str or None
-        Which families: "error" of all rows, "recall" of each class, "precision" of each predicted
-        class, error of "groups", "gaps" between them. None: all that there can be. A class or group
-        without any row has no promise.
+        Names of families. "error": the error on all rows; "recall": the error on the rows of each
+        true class; "precision": the error on the rows of each predicted class; "groups": the error
+        in each group; "gaps": for each ordered pair of groups the error in the first minus the
+        error in the second. None: all that are possible.
     groups : array-like of shape (n,), or None
-        A group of each row, such as a hospital, that was not chosen by looking at errors. Rows are
-        drawn independently all the same.
+        Group of each row, such as a hospital; must not be chosen by looking at errors. The rows
+        must still be drawn independently of each other.
     weights : array-like of shape (n,), or None
-        For new rows from another source, whose density over that of these rows is known: that density
-        at each row, up to a factor. Each row is kept with probability ``weight / max_weight``, and
-        those that are kept are independent draws of the other source.
+        Importance weights for new rows from another distribution: its density divided by that of
+        the calibration rows, up to a constant factor, at each row. A row is kept with probability
+        ``weight / max_weight`` (rejection sampling); the rows kept are independent draws from the
+        other distribution.
     max_weight : float or None
-        The most that any weight may be, fixed without the rows.
+        Upper bound on all weights, fixed without looking at the rows; needed with `weights`.
     random_state : int
-        Seed of these draws. To draw again and keep the better promise breaks it.
+        Seed of the rejection sampling. Trying several seeds and keeping the best bound makes it
+        invalid.
     delta : float
         Probability with which a family may fail.
     jointly : bool
-        Whether delta is divided by the number of families, which must then be chosen without looking,
-        so that all of them hold together.
+        True: divide delta by the number of families, so that all hold together; the families must
+        then be chosen before looking at the results.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        What rows are that are alike, or like rows of the fit; see `certree.certify`.
+        How rows are treated that equal each other or rows of the fit; see `certree.certify`.
 
     Returns
     -------
-    Promises
+    ConditionalGuarantees
+        A mapping of family names to families, each a mapping of its members to certificates.
+        Classes and groups without any row are not among them.
 
     Raises
     ------
     ValueError
-        If there are fewer than 10 rows, also of those kept, a family or a setting is unknown, there is
-        only one group, a weight is above `max_weight`, the classifier can know none of the classes, or
-        rows occur in the fit as well.
+        If fewer than 10 rows are there, or kept by the weights; a family is unknown, or needs
+        groups; there is only one group; a weight exceeds `max_weight`; no class is known to the
+        classifier; or too many rows equal each other or rows of the fit.
 
     References
     ----------
@@ -1299,8 +1628,8 @@ def conditional_guarantees(
     0        66           0.030          0.106            0.894
     1       203           0.133          0.188            0.812
     """
-    judged = _evaluate_rows(classifier, X, y, delta, duplicates=duplicates)
-    return judged.conditional_guarantees(
+    selected = _evaluate_rows(classifier, X, y, delta, duplicates=duplicates)
+    return selected.conditional_guarantees(
         families,
         groups=groups,
         weights=weights,
@@ -1320,31 +1649,37 @@ def certify_fitted(
     look: int | None = None,
     duplicates: Duplicates | None = None,
 ) -> Certificate:
-    """Certify the fitted model by rows that were never used.
+    """Return the certificate of the fit, or certify the fitted model by new rows.
+
+    A method of certified estimators; the model must be fitted.
 
     Parameters
     ----------
     X : array-like of shape (n, p), path, list of paths, pyarrow.dataset.Dataset, or None
-        Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
+        Calibration rows that no step of the fit or of a parameter search has used; None: return the
+        certificate of the fit.
     y : array-like of shape (n,), str or None
-        Their classes; of files the name of the column that holds them.
+        True class of each row; if X names files, the name of the column of classes.
     delta : float or None
-        Probability with which the promise may fail; None: `delta` of the fit.
+        Probability with which the bound may be below the true error; None: `delta` of the fit.
     look : int or None
-        Which look at rows that come in this is; see `certree.certify`.
+        Number of this inspection of rows that arrive over time; see `certree.certify`.
     duplicates : {"auto", "genuine", "copies", "refuse"} or None
-        What rows are that are alike, or like rows of the fit; see `certree.certify`. None: "auto".
+        How rows are treated that equal each other or rows of the fit; see `certree.certify`. None:
+        "auto".
 
     Returns
     -------
     Certificate
-        The exact binomial bound; without rows `certificate_`, at the given delta. What predicts
-        was chosen at that of the fit, and all that it was chosen from is covered at any.
+        With rows the Clopper-Pearson bound. Without rows ``certificate_``, recomputed for `delta`;
+        the model that predicts was selected with the delta of the fit, and all candidates are
+        covered at any delta.
 
     Raises
     ------
     ValueError
-        If there are rows without classes, or the other way round, or rows of the fit.
+        If only one of X and y is passed; if `look` or `duplicates` is passed without rows; or if
+        the rows are rows of the fit.
     """
     check_is_fitted(self)
     if X is not None and y is not None:
@@ -1352,8 +1687,10 @@ def certify_fitted(
         level = self.delta if delta is None else delta
         return certify(self, X, y, level, look=look, duplicates=word)
     if (X is None) != (y is None):
-        raise ValueError("certify takes both X and y, or neither")
+        raise ValueError(
+            "X and y must be passed together, or neither for the certificate of the fit"
+        )
     if look is not None or duplicates is not None:
-        raise ValueError("look and duplicates speak of new rows: certify takes them with X and y")
+        raise ValueError("look and duplicates describe new rows: pass X and y with them")
     one: Certificate = self.certificate_
     return one if delta is None else one.at(delta)

@@ -1,4 +1,4 @@
-"""Certificates of classifiers that were fixed before the rows were seen."""
+"""Hold-out certificates: of classifiers that were fixed before the calibration rows were seen."""
 
 from __future__ import annotations
 
@@ -19,22 +19,27 @@ from certree.interface.signatures import validate_arguments
 
 @validate_arguments
 def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Certificate:
-    """Certify a classifier by rows that were used for nothing else.
+    """Compute the Clopper-Pearson bound on a classifier's error from the number of its errors.
 
     Parameters
     ----------
     errors : int
-        Rows that it gets wrong.
+        Number of calibration rows that the classifier predicts wrongly.
     n : int
-        Rows.
+        Number of calibration rows, which were not used for anything else.
     delta : float
-        Probability with which the promise may fail.
+        Probability with which the bound may be below the true error.
     share : float
-        Share of delta that is used up here.
+        Fraction of delta that this certificate uses, in (0, 1].
 
     Returns
     -------
     Certificate
+
+    Raises
+    ------
+    ValueError
+        If errors or n is out of range.
 
     Examples
     --------
@@ -56,26 +61,35 @@ def hold_out_best(
 ) -> Certificate:
     """Certify the best of several classifiers that were all fixed before the rows were seen.
 
+    Bonferroni's inequality: the complexity is the log of the number of classifiers.
+
     Parameters
     ----------
     errors : sequence of int
-        Rows that each classifier gets wrong.
+        Number of calibration rows that each classifier predicts wrongly.
     n : int
-        Rows.
-    delta, share : float
-        As in `hold_out`.
+        Number of calibration rows, the same for all classifiers.
+    delta : float
+        Probability with which the bound may be below the true error.
+    share : float
+        Fraction of delta that this certificate uses, in (0, 1].
     method : {"hold_out_best", "hold_out"}
-        Row of `METHODS`; the latter for a single classifier.
+        Method that the certificate names; "hold_out" for a single classifier.
 
     Returns
     -------
     Certificate
-        That of the first with the fewest errors.
+        That of the classifier with the fewest errors.
+
+    Raises
+    ------
+    ValueError
+        If errors or n is out of range.
     """
     counted = list(errors)
     if n < 1 or not counted or min(counted) < 0 or max(counted) > n:
         raise ValueError(
-            f"errors must be whole numbers in 0 .. n with n >= 1, got {errors!r}, {n!r}"
+            f"errors must be integers in 0 .. n with n >= 1, got {errors!r} and n = {n!r}"
         )
     risk = float(min(counted)) / n
     return compute_certificate(method, (risk,), n, math.log(len(counted)), delta, share)
@@ -85,41 +99,62 @@ def hold_out_best(
 def hold_out_mean(
     risk: float, n: int, delta: float = 0.05, share: float = 1.0, *, grouped: bool = False
 ) -> Certificate:
-    """Certify a classifier like `hold_out` by its mean loss over rows, or over groups of rows.
+    """Certify a fixed classifier by its mean loss over rows, or over groups of rows.
 
     Parameters
     ----------
     risk : float
-        Mean loss over the rows, or of the mean losses of the groups, between 0 and 1.
+        Mean loss of the rows, or mean over the groups of each group's mean loss; between 0 and 1.
     n : int
-        Rows, or groups.
-    delta, share : float
-        As in `hold_out`.
+        Number of rows, or of groups.
+    delta : float
+        Probability with which the bound may be below the true mean loss.
+    share : float
+        Fraction of delta that this certificate uses, in (0, 1].
     grouped : bool
-        Whether they are groups.
+        Whether `n` counts groups.
 
     Returns
     -------
     Certificate
+        By Hoeffding's inequality.
+
+    Raises
+    ------
+    ValueError
+        If risk or n is out of range.
     """
     if n < 1 or not 0 <= risk <= 1:
-        raise ValueError(f"expected a risk in 0 .. 1 of n >= 1 rows, got {risk!r}, {n!r}")
+        raise ValueError(f"risk must lie in 0 .. 1, and n be at least 1, got {risk!r} and {n!r}")
     return compute_certificate("hold_out_mean", (risk,), n, 0.0, delta, share, grouped=grouped)
 
 
 def compute_look_fraction(look: Any) -> float:
-    """Share of delta that one of any number of looks at training samples uses up; they sum to 1."""
+    """Return the fraction of delta that one of several inspections of the rows uses.
+
+    look: number j = 1, 2, ... of the inspection; None: a single one. Return 6 / (pi^2 j^2), of
+    which the sum over all j is 1; None gives 1. Raises ValueError if `look` is not a positive
+    integer.
+    """
     if look is None:
         return 1.0
     if isinstance(look, bool) or not isinstance(look, Integral) or look < 1:
-        raise ValueError(f"look must be a whole number from 1 on, got {look!r}")
+        raise ValueError(f"look must be a positive integer or None, got {look!r}")
     return 6 / (math.pi * int(look)) ** 2
 
 
 def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-    """What any classifier predicts of some rows, and their classes."""
+    """Predict rows with a fitted classifier, and check their true classes.
+
+    classifier: with ``predict``; X: rows, (n, p); y: true classes, (n,). Return predicted and true
+    classes, both (n,). Raises TypeError if the classifier has no ``predict``, ValueError if y has
+    another shape, or its classes are of another type than those of the classifier or all unknown to
+    it.
+    """
     if not hasattr(classifier, "predict"):
-        raise TypeError(f"classifier must be a fitted classifier, got {shortened(classifier)}")
+        raise TypeError(
+            f"classifier must be a fitted classifier with predict, got {shortened(classifier)}"
+        )
     check_one_target("a certificate", classifier)
     predicted, truth = np.asarray(classifier.predict(X)), to_array("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
@@ -133,10 +168,13 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
 
 
 def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Refuse labels of another kind than the classes of a model, or of which it knows none.
+    """Raise ValueError if labels do not fit the classes of a model: wrong type, or all unknown.
 
-    All of them would count as errors, and nothing would say that they are those of another table. Some
-    that are unknown may well come with new rows.
+    Such labels would all count as errors without a hint that they are of another table. Some
+    unknown labels among known ones are accepted.
+
+    name: name of the labels in messages; labels: any shape (n,); classes: classes of the model,
+    (K,).
     """
     _check_label_types(name, labels, classes)
     came, known = _to_python_objects(labels), _to_python_objects(classes)
@@ -147,21 +185,22 @@ def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) 
 
 
 def _check_label_types(name: str, labels: NDArray[Any], known: NDArray[Any]) -> None:
-    """Refuse labels that are text where the known ones are numbers, and the like."""
+    """Raise ValueError if a label is text where the known labels are numbers, or the like."""
     kinds = set(map(_get_label_type, _to_python_objects(known)))
     strange = [label for label in _to_python_objects(labels) if _get_label_type(label) not in kinds]
     if strange:
         raise ValueError(
-            f"{name} must hold classes of one kind with {shortened(_to_python_objects(known))}, "
+            f"{name} must hold classes of the same type as {shortened(_to_python_objects(known))}, "
             f"got {shortened(strange)}"
         )
 
 
 def _to_python_objects(labels: NDArray[Any]) -> list[Any]:
-    """Labels as objects of Python, dates in one unit."""
+    """Return labels as a list of Python objects; dates are converted to microseconds."""
     values: list[Any] = (labels.astype("M8[us]") if labels.dtype.kind == "M" else labels).tolist()
     return values
 
 
 def _get_label_type(label: Any) -> type:
+    """Return the type by which labels are compared: str, numbers.Real, or the label's own type."""
     return next((kind for kind in (str, Real) if isinstance(label, kind)), type(label))

@@ -1,4 +1,4 @@
-"""Which rows a classifier has seen: those of its fit, or of the fits of its members."""
+"""Leakage check: whether calibration rows equal rows of a classifier's fit, or of its members' fits."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from certree.rows.hashes import RowHashes, find_known_rows, hash_samples, merge_
 from certree.rows.repeat_counts import RepeatCounts, hash_table_rows
 from certree.rows.training import get_first_untrained_code
 
-# Classifiers of scikit-learn whose member takes some of the features.
+# Classifiers of scikit-learn whose member uses a subset of the features.
 _SELECTORS = {"RFE", "RFECV"}
-# Those that are what one member is.
+# Wrappers, which have a single member.
 _WRAPPERS = {"FixedThresholdClassifier", "FrozenEstimator", *_SELECTORS}
-# Those of whose rows some member has seen each, unless members were fitted before.
+# Ensembles in which each row is seen by some member, unless members were fitted before.
 _ENSEMBLES = {
     "BaggingClassifier",
     "CalibratedClassifierCV",
@@ -48,16 +48,16 @@ _ENSEMBLES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationRows:
-    """Rows that may judge a classifier.
+    """The calibration rows of a classifier after the leakage check.
 
     Parameters
     ----------
     rows : ndarray of intp
-        Places of these rows among those that were given.
+        Positions of the rows to use among those that were passed.
     drawn : dict
-        What is known of their draw, as fields of a `Certificate`: repeats, distinct, matches, worst.
-    is_worst : ndarray of bool, or None
-        Which of these rows count as the worst case; None: none.
+        Fields of `Certificate` about repeated rows: "repeats", "distinct", "matches" and "worst".
+    is_worst : ndarray of bool, shape (len(rows),), or None
+        True for repeated rows that count as errors; None: no such rows.
     """
 
     rows: Indices
@@ -65,7 +65,10 @@ class CalibrationRows:
     is_worst: NDArray[np.bool_] | None = None
 
     def count_errors(self, wrong: NDArray[np.bool_]) -> int:
-        """How many of these rows are errors, by whether each row that was given is one."""
+        """Count the errors among the rows to use; rows that count as the worst case are errors.
+
+        wrong: whether each row that was passed is predicted wrongly, bool.
+        """
         own = wrong[self.rows]
         return int(np.sum(own if self.is_worst is None else own | self.is_worst))
 
@@ -73,61 +76,69 @@ class CalibrationRows:
 def select_calibration_rows(
     classifier: Any, X: Any, y: ArrayLike, duplicates: Duplicates
 ) -> CalibrationRows:
-    """Which rows may judge a classifier, and how many of them repeat others.
+    """Check rows for leakage, and select those that may certify a classifier.
 
     Parameters
     ----------
     classifier : fitted classifier
-        Of any library.
+        Of any library. Models of certree, also inside scikit-learn's wrappers and ensembles, hold
+        hashes of the rows of their fit.
     X : array-like of n rows
-        Rows.
+        Candidate calibration rows.
     y : array-like of shape (n,)
-        Their classes.
+        Their true classes.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        What rows are that are alike; see `certify`.
+        How rows are treated that equal each other or rows of the fit; see `certify`.
 
     Returns
     -------
     CalibrationRows
-        All of them, or the distinct ones.
+        All rows, or with "copies" the first of each set of equal rows.
 
     Raises
     ------
     ValueError
-        If rows occur in the fit as well, nobody knows any more whether they do, or they are alike, and
-        nothing is said of it; if they are said to be genuine, and are the table of the fit or match
-        more rows of it than new rows would.
+        If more rows equal rows of the fit, or each other, than `duplicates` accepts; if the model
+        was saved without its hashes and `duplicates` is not "genuine"; or if "genuine" cannot be
+        true, as the rows are the table of the fit, or equal more of its rows than new rows would.
     """
     truth = to_array("y", y)
-    judging = LeakageCheck(classifier, duplicates)
-    judging.add(X, truth)
-    return judging.select_rows()
+    check = LeakageCheck(classifier, duplicates)
+    check.add(X, truth)
+    return check.select_rows()
 
 
-# What lets rows judge in any case.
+# The part of messages that says how to accept repeated rows.
 _USE_GENUINE = 'give duplicates="genuine" (on the command line --duplicates genuine) if'
 
 
 class _MatchesOfFit:
-    """Which of the rows given match rows of one fit.
+    """Compares calibration rows with the rows of one fit, batch by batch, and counts equal ones.
+
+    Call `add` for each batch; then `expected` and `why_not_genuine` describe all rows added.
 
     Parameters
     ----------
     model : fitted classifier of certree
-        The model of the fit, which knows hashes of its rows.
+        The model, which holds hashes of the rows of its fit (``sample_hashes_``).
     """
 
     def __init__(self, model: Any) -> None:
         self._model, self._n = model, 0
         self.counts: RepeatCounts | None = getattr(model, "_sample_counts", None)
         self._table, self._n_matches = 0, 0
-        # Hashes of rows one by one, where the fit has kept one row of those that are alike.
+        # Hashes of all rows added, kept if the fit counted equal rows once; else None.
         self._distinct: list[UInt64] | None = None
         if hasattr(model, "certificate_") and model.certificate_.distinct:
             self._distinct = []
 
     def add(self, rows: Any, codes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Compare some rows with those of the fit: which match exactly, and which as float32."""
+        """Compare a batch of rows with the rows of the fit.
+
+        rows: the rows, (n_batch, p); codes: class codes of the model, (n_batch,). Return two bool
+        arrays (n_batch,): whether a row equals one of the fit exactly, and whether it does after
+        rounding to float32. The counts of the instance are updated.
+        """
         X = self._model._encode_new_rows(rows)
         exact, rounded = find_known_rows(X, self._model.sample_hashes_)
         self._n += len(codes)
@@ -141,13 +152,20 @@ class _MatchesOfFit:
 
     @property
     def expected(self) -> float | None:
-        """How many matches are expected of new rows; None: the model does not know."""
+        """Expected number of new rows that equal rows of the fit, among as many as were added.
+
+        None if the model does not store how often rows of its fit repeat.
+        """
         if self.counts is None:
             return None
         return estimate_matches(self.counts.n, self.counts.n_once, self._n)
 
     def why_not_genuine(self) -> str | None:
-        """Why these rows are no new draws; None: they may be, or nobody knows."""
+        """Return why the rows added cannot be new draws, as a phrase; None if they may be.
+
+        The reasons are that they are the table of the fit, or equal more of its rows than new rows
+        would. Also None if the model does not store how often rows of its fit repeat.
+        """
         counts = self.counts
         if counts is None:
             return None
@@ -162,40 +180,58 @@ class _MatchesOfFit:
         return None
 
     def _distinct_table(self) -> int:
-        """The hash of the table of one row of each that are alike, target included."""
+        """Return a hash of the set of all different rows added, with their classes, as int.
+
+        If the fit kept all rows, or none were added, return the hash of all rows added.
+        """
         if not self._distinct:
             return self._table
         return int(merge_hashes(*self._distinct).sum(dtype=np.uint64))
 
 
 class LeakageCheck:
-    """Rows that are to judge a classifier, some after others; of each a hash is kept.
+    """Collects calibration rows in batches, and checks them against each other and the rows of the fit.
+
+    Call `add` for each batch, then `select_rows`. Of each row a hash is kept.
 
     Parameters
     ----------
-    classifier, duplicates
-        See `select_calibration_rows`.
+    classifier : fitted classifier
+        Of any library. Models of certree, also inside scikit-learn's wrappers and ensembles, hold
+        hashes of the rows of their fit.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        How rows are treated that equal each other or rows of the fit: accepted up to a small
+        number; accepted as new draws; counted once; or refused.
     """
 
     def __init__(self, classifier: Any, duplicates: Duplicates) -> None:
         self._classifier, self._duplicates = classifier, duplicates
-        self._alike, self._told = RowHasher(), True
+        self._alike, self._has_hashes = RowHasher(), True
         self._fits: list[_MatchesOfFit] = []
         self._hashes: list[RowHashes] = []
         self._exact: list[NDArray[np.bool_]] = []
         self._rounded: list[NDArray[np.bool_]] = []
 
     def add(self, X: Any, truth: NDArray[Any]) -> None:
-        """Look at some more rows and their classes."""
+        """Hash a batch of calibration rows, and compare them with the rows of the fit.
+
+        X: rows, (n_batch, p); truth: their true classes, (n_batch,). Raises ValueError if the model
+        was saved without its hashes and `duplicates` is not "genuine".
+        """
         exact, rounded = self._match_rows(X, truth)
         self._exact.append(exact)
         self._rounded.append(rounded)
         self._hashes.append(self._alike.hash_rows(X, truth))
 
     def select_rows(self) -> CalibrationRows:
-        """Which of all these rows may judge, and how many repeat others; see `select_calibration_rows`."""
+        """Return which of the rows added so far may be used as calibration rows.
+
+        At least one batch must have been added. Return a `CalibrationRows` with all rows, or with
+        "copies" the first of each set of equal rows. Raises ValueError if more rows equal rows of
+        the fit, or each other, than `duplicates` accepts.
+        """
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
-        seen, told, word = exact | rounded, self._told, self._duplicates
+        seen, has_hashes, word = exact | rounded, self._has_hashes, self._duplicates
         first = find_first_equal_keys(RowHashes.concatenate(self._hashes).keys)
         rows, repeats = np.arange(len(first)), seen | (first != np.arange(len(first)))
         if word == "copies":
@@ -204,15 +240,19 @@ class LeakageCheck:
         self._check_new(seen[rows], exact[rows], int(repeats.sum()))
         is_worst = repeats if decide_worst_case(int(repeats.sum()), len(rows), word) else None
         drawn = {
-            "repeats": int(repeats.sum()) if told else None,
+            "repeats": int(repeats.sum()) if has_hashes else None,
             "distinct": word == "copies",
-            "matches": self._matches(int(seen[rows].sum())) if told and seen.any() else None,
+            "matches": self._matches(int(seen[rows].sum())) if has_hashes and seen.any() else None,
             "worst": count_worst(is_worst),
         }
         return CalibrationRows(rows, drawn, is_worst)
 
     def _check_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
-        """Refuse many rows that occur in the fit, unless they may be and are said to be new draws."""
+        """Raise ValueError if rows equal rows of the fit and `duplicates` does not accept that.
+
+        seen: whether each row equals one of the fit; exact: whether it does without rounding;
+        repeats: number of rows that equal rows of the fit or other calibration rows.
+        """
         is_genuine, n = self._duplicates == "genuine", len(seen)
         if not seen.any() or not (
             is_genuine or repeats > get_allowed_repeats(n, self._duplicates)[1]
@@ -221,22 +261,25 @@ class LeakageCheck:
         reasons = [why for one in self._fits if (why := one.why_not_genuine()) is not None]
         if is_genuine and reasons:
             raise ValueError(
-                f'duplicates="genuine" does not hold of these rows: {reasons[0]}, and by rows of the '
-                "fit nothing can be certified. Give new rows"
+                f'duplicates="genuine" cannot be true: {reasons[0]}, and rows of the fit cannot '
+                "certify it. Pass new rows"
             )
         if is_genuine:
             return
         as_float32 = np.sum(seen & ~exact)
         how = f" ({as_float32:,} of them as float32 holds them)" if as_float32 else ""
         may_be = not reasons and all(one.counts is not None for one in self._fits)
-        way = f". {QUESTION} If not, {_USE_GENUINE} they were drawn anew and happen to be alike"
+        way = f". {QUESTION} If not, {_USE_GENUINE} they are new draws that happen to be equal"
         raise ValueError(
-            f"{np.sum(seen):,} of {n:,} rows also occur among those of the fit{how}, by which nothing "
-            f"can be certified: give new rows{way if may_be else ''}"
+            f"X must hold new rows, but {np.sum(seen):,} of {n:,} rows also occur among those of the "
+            f"fit{how}, which cannot certify it: pass new rows{way if may_be else ''}"
         )
 
     def _matches(self, found: int) -> Matches:
-        """How many rows match rows of the fits, and how many new ones are expected to."""
+        """Return `found`, the number of rows that equal rows of the fits, with the number expected.
+
+        The expected number is the largest of those of several fits; None if one of them is unknown.
+        """
         expected = [one.expected for one in self._fits]
         known = [one for one in expected if one is not None]
         return Matches(found, max(known) if len(known) == len(expected) else None)
@@ -244,16 +287,20 @@ class LeakageCheck:
     def _match_rows(
         self, X: Any, truth: NDArray[Any]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which rows some fit has seen, as they are and as float32 holds them."""
+        """Compare a batch of rows with the rows of all fits inside the classifier.
+
+        Return two bool arrays (n_batch,): whether a row equals one of a fit exactly, and whether it
+        does after rounding to float32. Raises ValueError if a model was saved without its hashes.
+        """
         exact, rounded = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
         place = 0
         for model, rows in _find_fitted_models(self._classifier, X):
             if getattr(model, "sample_hashes_", None) is None:
-                self._told = False
+                self._has_hashes = False
                 if hasattr(model, "sample_hashes_") and self._duplicates != "genuine":
                     raise ValueError(
-                        "the model was saved without hashes of the rows of its fit, so that nothing "
-                        f"tells whether those given are new: {_USE_GENUINE} they are"
+                        "the model was saved without hashes of the rows of its fit, so that it cannot "
+                        f"be checked whether these rows are new: {_USE_GENUINE} they are"
                     )
                 continue
             if place == len(self._fits):
@@ -264,15 +311,19 @@ class LeakageCheck:
 
 
 def _encode_classes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
-    """Codes of classes as a model inside a classifier has them; other classes have one more."""
+    """Return the class codes of a model inside a classifier, (n,).
+
+    model: the inner model; classifier: the outer one; truth: true classes, (n,). Classes that the
+    model does not know have one further code.
+    """
     known, given = model.classes_, getattr(classifier, "classes_", None)
     if isinstance(known, list):
         return np.zeros(len(truth))  # certificates take one target
-    # Ensembles of scikit-learn number the classes for their members.
+    # Members of scikit-learn's ensembles are fitted to class numbers instead of classes.
     classes = np.asarray(given if given is not None and len(given) == len(known) else known)
     try:
         places, are_known = find_positions(classes, truth)
-    except TypeError:  # words for numbers, which are refused later
+    except TypeError:  # text instead of numbers, which is refused later
         return np.zeros(len(truth))
     trained = getattr(
         model, "_trained", None
@@ -283,9 +334,11 @@ def _encode_classes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray
 
 
 def _find_fitted_models(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
-    """The fitted models inside a classifier, with the rows as they come in there.
+    """Yield the fitted models inside a classifier, each with the rows as that model receives them.
 
-    One that says nothing of the rows of its fit stands for all that cannot be told.
+    X: rows as the classifier receives them. Pairs (model, rows); models of certree hold
+    ``sample_hashes_``. A final pair (None, X) means that some fit cannot be checked, as its rows
+    are unknown.
     """
     if hasattr(classifier, "sample_hashes_"):
         yield classifier, X
@@ -299,18 +352,18 @@ def _find_fitted_models(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         found = [one for member in members for one in _find_fitted_models(*member)]
         known = [one for one in found if hasattr(one[0], "sample_hashes_")]
         yield from known
-        # Members of one fit have seen the same rows, so that one that tells speaks for the others.
+        # Members of one fit have seen the same rows, so that one with hashes is enough.
         if not known or not _members_cover_rows(classifier, [one for one, _ in members]):
             yield None, X
 
 
 def _find_members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
-    """Fitted members of a classifier of scikit-learn, with the rows as they come in there."""
+    """Yield the fitted members of a scikit-learn classifier, each with the rows as it receives them."""
     if type(classifier).__name__ == "FrozenEstimator":
         yield classifier.estimator, X
     for one in getattr(classifier, "calibrated_classifiers_", ()):
         yield one.estimator, X
-    # Beside its members a bag has the one that it was given, which may be fitted to anything.
+    # The attribute estimator_ of an ensemble is its unfitted template, so it is no member.
     if hasattr(classifier, "estimator_") and not hasattr(classifier, "estimators_"):
         selects = type(classifier).__name__ in _SELECTORS
         yield classifier.estimator_, classifier.transform(X) if selects else X
@@ -324,7 +377,11 @@ def _find_members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _members_cover_rows(classifier: Any, members: list[Any]) -> bool:
-    """Whether no row has served the classifier that none of its members has seen."""
+    """Return whether every row that the classifier was fitted to was also seen by one of its members.
+
+    Only known classes of scikit-learn are trusted, fitted with an integer `cv` or none, and without
+    members that were fitted before.
+    """
     name = type(classifier).__name__
     if name in _WRAPPERS:
         return True

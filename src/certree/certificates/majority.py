@@ -1,4 +1,4 @@
-"""Certificates of majority votes, whatever chose them: of a posterior, and of an ensemble."""
+"""Certificates of majority votes: of prunings drawn from a posterior, and of an ensemble's members."""
 
 from __future__ import annotations
 
@@ -26,28 +26,31 @@ from certree.interface.arrays import ArrayRecord, Float64, check_column, check_n
 from certree.interface.signatures import validate_arguments
 from certree.votes import Vote
 
-# At least so many of so many draws wrong, as "vote_tuples" tries them with equal shares of delta.
+# Default pairs (draws, wrong draws) of "vote_tuples", which share delta equally.
 TUPLES = tuple((n_draws, n_wrong) for n_draws in range(1, 6) for n_wrong in range(1, n_draws + 1))
 
 
 class PosteriorVote:
-    """A posterior over prunings, what it votes and how far it is from its prior, for several bounds.
+    """A posterior over prunings with its vote and its divergence from a prior, for several bounds.
+
+    The constructor computes the divergence, and the vote if it is not passed.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the calibration samples, which may come in groups.
+        The tree with the class counts of its training set and its calibration set, whose rows may
+        come in groups.
     posterior : NodeWeights or LabelledWeights
-        The posterior over prunings, whatever chose it.
+        The posterior over prunings or labelled prunings, chosen by any rows.
     prior : Prior
-        A prior made without the calibration samples.
+        A prior made without the calibration set.
     ballot : Vote or None
-        The majority vote of the posterior, if it has been cast already.
+        Probability of each class under a drawn pruning, in each node; None: compute it.
 
     Raises
     ------
     ValueError
-        If the prior has seen other rows than the growing ones.
+        If the prior is of another tree, or was made from other rows than the training set.
     """
 
     def __init__(
@@ -67,7 +70,23 @@ class PosteriorVote:
         share: float = 1.0,
         tuples: Sequence[tuple[int, int]] = TUPLES,
     ) -> Certificate:
-        """Certify the posterior, or its majority vote; see `certify_posterior`."""
+        """Certify a pruning drawn from this posterior, or its majority vote, by one method.
+
+        Parameters
+        ----------
+        method : str
+            Key of `METHODS` that begins with "gibbs_" (for a drawn pruning) or "vote_" (for the
+            majority vote).
+        delta, share : float
+            Probability with which the certificate may fail, and the fraction of it that is used.
+        tuples : sequence of (int, int)
+            Pairs (draws, wrong draws) that "vote_tuples" tries; they share delta equally.
+
+        Returns
+        -------
+        Certificate
+            For "vote_tuples" the one with the lowest bound.
+        """
         every: list[tuple[float, ...]]
         if method == "vote_tuples":
             every = [(self.tuples(*kind), *kind, len(tuples)) for kind in tuples]
@@ -87,36 +106,43 @@ class PosteriorVote:
         return min(certificates, key=lambda certificate: certificate.bound)
 
     def tuples(self, n_draws: int, n_wrong: int) -> float:
-        """Share of the rows that so many of so many draws get wrong."""
+        """Compute the expected fraction of rows that `n_wrong` or more of `n_draws` prunings get wrong.
+
+        The rows are the calibration rows, the prunings are drawn independently from this posterior.
+        """
         return self._leaf_votes.tuple_risk(n_draws, n_wrong)
 
     @cached_property
     def gibbs(self) -> float:
-        """Share of the rows that a draw gets wrong."""
+        """Expected fraction of the calibration rows that a pruning of this posterior gets wrong."""
         return self.tuples(1, 1)
 
     @cached_property
     def risk(self) -> float:
-        """Share of the rows that the majority vote gets wrong."""
+        """Fraction of the calibration rows that this posterior's majority vote gets wrong."""
         return self.held.compute_error(self.ballot.label)
 
     @property
     def one_wrong(self) -> float:
-        """Share of the rows that one of two draws gets wrong."""
+        """Expected fraction of the calibration rows that exactly one of two draws gets wrong."""
         return self._leaf_votes.one_wrong()
 
     @property
     def differing(self) -> float:
-        """Share of the rows that two draws label differently."""
+        """Expected fraction of the calibration rows that two drawn prunings predict differently."""
         return disagreement(self.held.tree, self.held.stats, self.ballot)
 
     @cached_property
     def least(self) -> WrongRange:
-        """How little is voted against what wins, and against what loses."""
+        """Smallest probability, over the leaves, that a drawn pruning is wrong.
+
+        `WrongRange`: for rows that the majority vote predicts correctly, and for rows that it
+        predicts wrongly.
+        """
         return wrong_range(self.held.tree, self.ballot)
 
 
-# What each bound takes besides the rows, the complexity and delta.
+# The observed numbers that the inequality of each method takes.
 _OBSERVED: dict[str, Callable[[PosteriorVote], tuple[float, ...]]] = {
     "gibbs_kl": lambda posterior: (posterior.gibbs,),
     "gibbs_lambda": lambda posterior: (posterior.gibbs,),
@@ -148,41 +174,43 @@ def certify_posterior(
     method: str = "gibbs_kl",
     tuples: Sequence[tuple[int, int]] = TUPLES,
 ) -> Certificate:
-    """Certify random prunings of a posterior, or their majority vote: a PAC-Bayes generalisation bound.
+    """Compute a PAC-Bayes bound on prunings drawn from a posterior, or on their majority vote.
 
-    All are covered at once, so the calibration samples may choose one without overfitting the bound.
+    The bound holds for all posteriors at once, so that the calibration rows may choose the
+    posterior.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the calibration samples, which may come in groups.
+        The tree with the class counts of its training set and its calibration set, whose rows may
+        come in groups.
     posterior : NodeWeights or LabelledWeights
-        The posterior over prunings, whatever chose it.
+        The posterior over prunings or labelled prunings, chosen by any rows.
     prior : Prior
-        A prior made without the calibration samples.
+        A prior made without the calibration set.
     delta : float
-        Probability with which the promise may fail.
+        Probability with which the certificate may fail.
     share : float
-        Share of delta that is used up here.
+        Fraction of delta that it uses.
     method : str
-        Row of `METHODS`. Of the classifier that draws a pruning anew for each row:
+        Key of `METHODS`. For the classifier that draws a pruning for each row:
 
-        * "gibbs_kl": its errors;
-        * "gibbs_lambda": the same in closed form, never below "gibbs_kl".
+        * "gibbs_kl": PAC-Bayes-kl bound on its error;
+        * "gibbs_lambda": PAC-Bayes-lambda bound, in closed form, never below "gibbs_kl".
 
-        Of the majority vote of the prunings' labels:
+        For the majority vote of the prunings' labels:
 
-        * "vote_first_order": twice the errors of a draw;
-        * "vote_first_order_range": these, and how sure the vote is in its least sure cell;
-        * "vote_tandem": how often two draws are both wrong;
-        * "vote_either_wrong": how often one of two draws is wrong, which is lower if prunings err
-          together, as those of one tree do;
-        * "vote_tuples": the best of several kinds of tuples of draws;
-        * "vote_c_bound": mean and variance of the wrong mass;
-        * "vote_disagreement": how often two draws differ; two classes only.
+        * "vote_first_order": twice the bound on the error of a draw;
+        * "vote_first_order_range": a refinement by the smallest wrong mass in any leaf;
+        * "vote_tandem": by the risk that two draws are both wrong;
+        * "vote_either_wrong": by the risk that at least one of two draws is wrong, which is the
+          lower bound if prunings err together, as those of one tree do;
+        * "vote_tuples": the lowest bound by several numbers of draws and of wrong ones;
+        * "vote_c_bound": the C-bound, by mean and variance of the wrong mass;
+        * "vote_disagreement": by how often two draws predict different classes; two classes only.
     tuples : sequence of (int, int)
-        Numbers of draws and of wrong ones that "vote_tuples" tries, written down before the rows
-        were seen; they have equal parts of delta.
+        Pairs (draws, wrong draws) that "vote_tuples" tries, fixed before the calibration rows were
+        seen; they share delta equally.
 
     Returns
     -------
@@ -191,8 +219,8 @@ def certify_posterior(
     Raises
     ------
     ValueError
-        If the method is unknown, takes two classes and there are more, or the prior has seen other
-        rows than the growing ones.
+        If the method is unknown, "vote_disagreement" gets more than two classes, or the prior is of
+        another tree or was made from other rows than the training set.
 
     Examples
     --------
@@ -216,24 +244,26 @@ def certify_posterior(
 PAIR_METHODS = ("ensemble_tandem", "ensemble_either_wrong")
 ENSEMBLE_METHODS = ("ensemble_first_order", *PAIR_METHODS)
 
-# Rows that are judged at a time, so that tables of voters and rows stay small.
+# Rows in a block, so that tables of voters and rows stay small.
 _BLOCK = 2**14
-# Of sums of probabilities.
+# Rounding error that sums of probabilities may have.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlaps(ArrayRecord):
-    """Sums over the rows that each pair of T voters is judged by; a voter with itself is a pair, too.
+    """Error counts of each pair of T voters on the rows that are out-of-bag for both.
+
+    A pair may consist of one voter twice. `over` makes it.
 
     Parameters
     ----------
     rows : ndarray of float64, shape (T, T)
-        Number of rows out of both samples.
+        Number of rows that are out-of-bag for both voters.
     first_wrong : ndarray of float64, shape (T, T)
-        Sum over them of the probability that the first voter is wrong.
+        Sum over these rows of the probability that the first voter (row index) is wrong.
     both_wrong : ndarray of float64, shape (T, T)
-        Sum of the probability that both are.
+        Sum over these rows of the probability that both are wrong.
     """
 
     rows: Float64
@@ -242,33 +272,47 @@ class Overlaps(ArrayRecord):
 
     @classmethod
     def sum_blocks(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> Overlaps:
-        """Sum over parts of the rows, each by tables (T, n) of who is wrong and who is judged.
+        """Sum the errors of all pairs of voters over blocks of rows.
 
-        Nobody may be wrong where he is not judged; `rows` are those of `count_shared_rows`.
+        rows: number of rows that are out-of-bag for each pair, (T, T), as `count_shared_rows`
+        returns it. parts: for each block of n_block rows a pair of arrays (T, n_block): the
+        probability that each voter is wrong, which must be 0 for in-bag rows, and 1 where the row
+        is out-of-bag, else 0.
         """
         sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in parts)
         return cls(rows, *reduce(np.add, sums))
 
     @property
     def n(self) -> int:
-        """Rows that every voter is judged by, at least."""
+        """Smallest number of out-of-bag rows that any of the T voters has."""
         return int(self.rows.diagonal().min())
 
     @property
     def min_pair_rows(self) -> int:
-        """Rows that every pair is judged by, at least."""
+        """Smallest number of rows that are out-of-bag for both voters, over all pairs of voters."""
         return int(self.rows.min())
 
     def compute_risk(self, weight: Float64) -> float:
-        """Risk of a voter that is drawn with these weights."""
+        """Compute the mean out-of-bag error of a voter drawn with the probabilities `weight`.
+
+        weight: (T,), with sum 1.
+        """
         return float(weight @ (self.first_wrong.diagonal() / self.rows.diagonal()))
 
     def compute_tandem_risk(self, weight: Float64) -> float:
-        """Risk that two voters, drawn each with these weights, are both wrong."""
+        """Compute the out-of-bag probability that two voters are both wrong.
+
+        The voters are drawn independently with the probabilities `weight`, (T,). Each pair is
+        evaluated on the rows that are out-of-bag for both.
+        """
         return float(weight @ (self.both_wrong / self.rows) @ weight)
 
     def compute_either_risk(self, weight: Float64) -> float:
-        """Risk that one of two voters is wrong, of which the rows that judge them both tell."""
+        """Compute the out-of-bag probability that at least one of two voters is wrong.
+
+        The voters are drawn independently with the probabilities `weight`, (T,). Each pair is
+        evaluated on the rows that are out-of-bag for both.
+        """
         return float(
             2 * weight @ (self.first_wrong / self.rows) @ weight
         ) - self.compute_tandem_risk(weight)
@@ -282,18 +326,45 @@ class Overlaps(ArrayRecord):
         delta: float,
         share: float,
     ) -> Certificate:
-        """Certify the vote with these weights; see `certify_ensemble`."""
+        """Certify the majority vote of the voters with given weights.
+
+        Parameters
+        ----------
+        method : {"ensemble_first_order", "ensemble_tandem", "ensemble_either_wrong"}
+            Bound by twice the error of a voter; by four times the probability that two voters are
+            both wrong; or by 4/3 of the probability that at least one of two is wrong.
+        weight : ndarray of shape (T,)
+            Weights of the voters, with sum 1.
+        complexity : float
+            Divergence of the weights from the prior weights (nats).
+        risk : float
+            Error of the vote to show in the certificate.
+        delta, share : float
+            Probability with which the certificate may fail, and the fraction of it that is used.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If a voter, or for the last two methods a pair of voters, has no out-of-bag row.
+        """
         pairs = method in PAIR_METHODS
         n = self.min_pair_rows if pairs else self.n
         if n < 1:
             least = "pair of voters" if pairs else "voter"
-            raise ValueError(f"every {least} must be judged by at least one row")
+            raise ValueError(
+                f"judged must be True for at least one row for every {least}, got one without any: use "
+                "smaller samples or more rows"
+            )
         observed = {
             "ensemble_first_order": self.compute_risk,
             "ensemble_tandem": self.compute_tandem_risk,
             "ensemble_either_wrong": self.compute_either_risk,
         }[method](weight)
-        # Sums of shares may be above 1 by their rounding.
+        # Rounding errors may bring the sum above 1.
         share_wrong = min(max(observed, 0.0), 1.0)
         return compute_certificate(method, (share_wrong,), n, complexity, delta, share, risk=risk)
 
@@ -310,34 +381,34 @@ def certify_ensemble(
     complexity: float = 0.0,
     risk: float | None = None,
 ) -> Certificate:
-    """Certify the majority vote of an ensemble by the rows that its members did not learn from.
+    """Certify the majority vote of an ensemble by the out-of-bag rows of its members.
 
-    Each of T voters is fixed by a sample of the rows, as those of bagging and of forests are, and
-    judged by the others; the samples were drawn whatever the rows hold. All weights of the voters are
-    covered at once, so that the same rows may choose them.
+    Each of T voters is fit on a sample of the rows, as in bagging and forests, and evaluated on the
+    other rows. The samples must be drawn independently of what the rows contain. All weights of the
+    voters are covered at once, so that the same rows may choose them.
 
     Parameters
     ----------
     wrong : array-like of shape (T, n)
-        Whether each voter, by its label, gets each row wrong; or the probability of it, 0 .. 1, for
-        voters that are drawn themselves. Not read where `judged` is False.
+        Whether each voter predicts each row wrongly; or, for randomised voters, the probability of
+        that. Not read where `judged` is False.
     judged : array-like of bool, shape (T, n)
-        Whether the row is out of the voter's sample.
+        Whether the row is out-of-bag for the voter: not in its sample.
     weight : array-like of shape (T,), or None
-        Weights of the voters, which sum to 1, whatever chose them; None: all alike.
+        Weights of the voters, >= 0 with sum 1; None: equal weights.
     delta : float
-        Probability with which the promise may fail.
+        Probability with which the certificate may fail.
     share : float
-        Share of delta that is used up here.
+        Fraction of delta that it uses.
     method : {"ensemble_first_order", "ensemble_tandem", "ensemble_either_wrong"}
-        Twice the risk of a voter; four times the risk that two are both wrong; 4/3 of the risk that
-        one of two is.
+        Bound by twice the risk of a voter; by four times the risk that two voters are both wrong;
+        or by 4/3 of the risk that at least one of two is wrong.
     complexity : float
-        What is added to the divergence of the weights from equal ones (nats): the mean divergence of
-        the posteriors from their priors, for voters that are drawn.
+        For randomised voters the mean divergence of their posteriors from their priors (nats),
+        which is added to the divergence of the weights from equal weights; >= 0.
     risk : float or None
-        Error of the vote of those voters that a row judges, for the certificate to show; None: the
-        share of the rows on which half of these votes or more are wrong.
+        Observed error to show in the certificate; None: the fraction of rows on which at least half
+        of the weight of the row's out-of-bag voters is wrong.
 
     Returns
     -------
@@ -346,7 +417,8 @@ def certify_ensemble(
     Raises
     ------
     ValueError
-        If shapes differ, numbers are out of range, or a voter, or pair of voters, is judged by no row.
+        If shapes differ, numbers are out of range, or a voter (for pair methods: a pair of voters)
+        has no out-of-bag row.
 
     References
     ----------
@@ -384,32 +456,40 @@ def certify_ensemble(
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """Parts of n rows that are judged at a time."""
+    """Yield slices that divide n rows into blocks of 16,384, so that tables stay small."""
     return (slice(first, first + _BLOCK) for first in range(0, n, _BLOCK))
 
 
 def count_shared_rows(judged: NDArray[Any]) -> Float64:
-    """Number of rows that each pair of voters is judged by, (T, T), by a table (T, n)."""
+    """Count the rows that are out-of-bag for each pair of voters.
+
+    judged: whether each row is out-of-bag for each voter, (T, n). Return float64 array (T, T).
+    """
     parts = (judged[:, part].astype(np.float64) for part in blocks(judged.shape[1]))
     return sum((part @ part.T for part in parts), np.zeros((len(judged), len(judged))))
 
 
 def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
+    """Check the tables of `certify_ensemble`, and return them as float64 arrays (T, n).
+
+    Return `judged` as 0 and 1, and `wrong` clipped to 0 .. 1, with 0 where `judged` is False.
+    """
     out, shares = to_array("judged", judged), to_array("wrong", wrong)
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:
         raise ValueError(
-            f"judged must hold a row of booleans for each voter, got dtype {out.dtype} and shape "
-            f"{out.shape}"
+            "judged must be a boolean array (voters, rows) that is not empty, got dtype "
+            f"{out.dtype} and shape {out.shape}"
         )
     if shares.shape != out.shape or shares.dtype.kind not in "biuf":
         raise ValueError(f"wrong must hold numbers of shape {out.shape}, got {shares.shape}")
     read = np.where(out, shares, 0.0)
     if not ((read >= -_ROUNDING) & (read <= 1 + _ROUNDING)).all():
-        raise ValueError("wrong must lie in 0 .. 1 wherever a voter is judged")
+        raise ValueError("wrong must lie in 0 .. 1 wherever judged is True")
     return out.astype(np.float64), np.clip(read, 0.0, 1.0)
 
 
 def _check_weights(weight: ArrayLike | None, n_voters: int) -> Float64:
+    """Return the weights of the voters, (n_voters,): equal ones if `weight` is None, else checked."""
     if weight is None:
         return np.full(n_voters, 1 / n_voters)
     given = check_column("weight", weight, "float64", (n_voters,))
@@ -419,7 +499,12 @@ def _check_weights(weight: ArrayLike | None, n_voters: int) -> Float64:
 
 
 def _compute_vote_error(wrong: Float64, judged: Float64, weight: Float64) -> float:
-    """Share of the rows, of those that judge a voter with weight, on which half of these are wrong."""
+    """Compute the fraction of rows on which at least half of the out-of-bag voters' weight is wrong.
+
+    wrong: probability that each voter is wrong, (T, n), 0 for in-bag rows; judged: 1 for out-of-bag
+    rows, (T, n); weight: (T,). Rows without any out-of-bag voter of positive weight are left out; 0
+    if there are no others.
+    """
     votes = weight @ judged
     known = votes > 0
     return float(np.mean((weight @ wrong)[known] >= votes[known] / 2)) if known.any() else 0.0

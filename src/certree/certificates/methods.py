@@ -1,9 +1,9 @@
-"""What may be promised about errors on new rows, by which inequality, and what must hold for it.
+"""The methods of certificates: the inequality, the claim, the assumptions and the source of each.
 
-A certificate of one entry of `METHODS` holds with probability ``1 - delta share``, so that several
-whose shares sum to at most 1 hold together with ``1 - delta``, if their shares were written down
-before the calibration samples were seen. Posteriors, temperatures and prunings may be chosen by the
-same rows, as all of them are covered at once.
+A certificate by one entry of `METHODS` holds with probability ``1 - delta * share``. Several
+certificates hold together with probability ``1 - delta`` if their shares sum to at most 1 and were
+fixed before the calibration rows were seen. The calibration rows may choose posteriors,
+temperatures and prunings, as a method covers all of them at once.
 """
 
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from certree.certificates.inequalities.bounds import INEQUALITIES, Inequality
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What is known of one way to certify.
+    """One row of the table `METHODS`: an inequality with the words of its certificates.
 
     Parameters
     ----------
     inequality : str
-        Entry of `inequalities.bounds.INEQUALITIES` that the bound is by.
+        Key of `inequalities.bounds.INEQUALITIES`, by which the bound is computed.
     subject : str
-        What the certificate speaks about.
+        What the bound limits, as a phrase.
     needs : str
-        What must hold besides independent rows.
+        Assumptions beside independent rows, as a phrase.
     reference : str
         Where the inequality is proved.
     rows : str
-        What rows the bound is over; "{part}" stands for their part.
+        Which rows the bound is computed from; "{part}" stands for the name of a subset of the rows.
     where : str
-        Which part of the new rows it speaks about, " of class {part}" or the like; empty: all of them.
-        A part may have no rows, and the bound is 1 then.
+        Which new rows the bound is about, such as " of class {part}"; empty: all. If not empty, the
+        subset may have no calibration rows, and the bound is 1 then.
     """
 
     inequality: str
@@ -293,7 +293,10 @@ METHODS: dict[str, Method] = {
 
 
 def get_inequality(method: str) -> Inequality:
-    """The inequality by which a row of `METHODS` certifies."""
+    """Return the inequality that a method computes its bounds by.
+
+    method: key of `METHODS`. Raises ValueError if it is unknown.
+    """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     return INEQUALITIES[METHODS[method].inequality]

@@ -1,16 +1,16 @@
-"""Which predictor a certified fit selects, and what certifies it.
+"""Model selection of a certified fit: which predictor it uses, and which certificate that has.
 
-Training samples have grown and labelled the tree and chosen a posterior over its prunings, whose
-vote they propose. Calibration samples then weigh all prunings. One prior holds the proposal with
-most of its mass and all other labellings with the rest, so that whatever has the lowest bound is
-certified with all of delta: the proposal hardly above the hold-out that it is, or a vote by the
-calibration samples.
+The training set grows and labels a tree and chooses a posterior over its prunings; the vote of that
+posterior is the training set's candidate. The calibration set then chooses weights for all
+prunings, whose vote is the second candidate. One prior gives most of its probability to the first
+candidate and the rest to all other labellings, so that the candidate with the lower bound is
+certified with all of delta.
 
-How many rows shall grow and how many certify, a pilot's learning curve says. Rows are revealed one
-after the other in a random order. A pilot of them is cross-validated at two sizes, and the error
-that a power law expects of more training samples is weighed against the bound that fewer certifying
-rows allow. The choice reads nothing but the pilot, so it stops the training samples at a time that only
-they decide: those after it are independent draws given it, and no delta is spent.
+The fraction of training rows is chosen from a pilot's learning curve. Rows are revealed in random
+order. The first of them, the pilot, are cross-validated at two sizes, and the error that a power
+law predicts for more training rows is traded against the bound that fewer calibration rows allow.
+As the choice depends on the pilot alone, the calibration rows are independent draws given it, and
+no delta is spent.
 """
 
 import math
@@ -53,10 +53,10 @@ from certree.weights.node_weights import NodeWeights, map_pruning
 
 Deploy = Literal["best", "vote"]
 
-# Weights of an error (nats) along the path of Gibbs posteriors; the best ones lie between.
+# Inverse temperatures (nats for each error) of the Gibbs posteriors that are tried.
 PATH = (2.0 ** np.linspace(-6, 3, 10)).tolist()
 
-# Parts of it must be numbers of float64, too.
+# Small enough in practice, while fractions of it are still positive doubles.
 _LEAST_DELTA = 1e-300
 
 _OF_MAJORITY = (
@@ -73,7 +73,17 @@ _Posterior = TypeVar("_Posterior", NodeWeights, LabelledWeights)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateVote(Generic[_Posterior]):
-    """A posterior that stands for selection: its vote, and its temperature if it is one of the path."""
+    """A posterior over prunings that may be selected, with its vote.
+
+    Parameters
+    ----------
+    posterior : NodeWeights or LabelledWeights
+        The posterior over prunings, or over labelled prunings.
+    ballot : Vote
+        Its vote in each node.
+    lambda_error : float or None
+        Inverse temperature if it is a Gibbs posterior of the path `PATH`, else None.
+    """
 
     posterior: _Posterior
     ballot: Vote
@@ -82,24 +92,25 @@ class CandidateVote(Generic[_Posterior]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedModel:
-    """A predictor with its certificate, and those of its alternatives.
+    """The predictor that was selected, with its certificate and those of the alternatives.
 
     Parameters
     ----------
     weights : NodeWeights
-        The posterior over prunings.
+        The posterior over prunings that votes.
     stats : NodeStats
-        Statistics that its nodes vote by.
+        Class counts of the nodes that it votes by.
     ballot : Vote
-        Its outcome in every cell.
+        The vote in each node.
     certificate : Certificate
-        What holds for it.
+        Bound on its error.
     alternatives : tuple of Certificate
-        Those of both candidates; they hold together.
+        Certificates of all candidates, which hold together.
     others : tuple of Certificate
-        What else can be said of the vote by the calibration samples, each by itself.
+        Further certificates of the calibration set's posterior by other methods; each holds by
+        itself.
     lambda_error : float or None
-        Temperature of the posterior; None if it was not chosen by the bound.
+        Inverse temperature of the posterior; None if it was not chosen by the bound.
     """
 
     weights: NodeWeights
@@ -112,7 +123,10 @@ class SelectedModel:
 
 
 class _SelectionData:
-    """The rows of a selection; a pickle holds the fields, and nothing that is computed from them."""
+    """Base class of `ModelSelection` and `LabelledSelection`.
+
+    Checks delta, and pickles only the fields.
+    """
 
     held: HeldOut
     delta: float
@@ -127,32 +141,38 @@ class _SelectionData:
 
     @property
     def stats(self) -> NodeStats:
-        """Counts that shape the posterior."""
+        """Class counts of the calibration rows in each node, which shape the posterior.
+
+        The field `weighing` if it is not None, else ``held.stats``, in which each row counts once.
+        """
         return self.held.stats if self.weighing is None else self.weighing
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the fields of the selection for pickling, without values computed from them."""
         computed = {name for name, how in vars(type(self)).items() if type(how) is cached_property}
         return {name: value for name, value in vars(self).items() if name not in computed}
 
 
 @dataclass(frozen=True, eq=False)
 class ModelSelection(_SelectionData):
-    """What the candidates share.
+    """The data of a selection between the training set's vote and votes chosen by the calibration set.
+
+    Pass it to `select_model`. Priors and votes are computed when first used.
 
     Parameters
     ----------
     held : HeldOut
-        The tree with its growing and its calibration samples.
+        The tree with the class counts of its training set and its calibration set.
     posterior : NodeWeights
-        Distribution over prunings that the training samples have chosen, or one pruning, weights 0
-        and 1. Its vote by their counts is what they propose.
+        Distribution over prunings chosen by the training set, or one pruning (weights 0 and 1). Its
+        vote by the training counts is the first candidate.
     delta : float
         Probability with which the certificates may fail.
     voting : Voting
         How prunings vote.
     weighing : NodeStats or None
-        Weighted counts of the calibration samples, which shape the posterior; None: each row counts
-        once, as it does in the certificates in any case.
+        Weighted class counts of the calibration set, which shape the posterior; None: each row
+        counts once. In certificates each row counts once in any case.
     """
 
     held: HeldOut
@@ -163,44 +183,55 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def both(self) -> NodeStats:
-        """Counts of growing and calibration samples, with the labels of the former."""
+        """Class counts of training plus calibration rows, with the training set's labels."""
         grown = self.held.grown
         counts = grown.counts + self.stats.counts[:, : grown.n_classes]
-        # Rows of both sides have their weights side by side, and so a mean weight of their own.
+        # The pooled rows have the mean weight of all rows of both sets.
         both = (grown, self.stats)
         total, n = sum(one.n[0] for one in both), sum(one.n[0] / one.weight_unit for one in both)
         return NodeStats(counts, grown.label, float(total / n))
 
     @cached_property
     def structure(self) -> Prior:
-        """The mixture of priors over prunings that the training samples and the tree allow."""
+        """The prior over labelled prunings that the tree and the training set allow.
+
+        A mixture of the branching prior, the count prior, and priors centred at the most likely
+        pruning of the training set. Computed once.
+        """
         return make_structure_prior(self.held.tree, self.held.grown, self.likeliest)
 
     @cached_property
     def likeliest(self) -> NodeWeights:
-        """The likeliest pruning by the training samples."""
+        """The most likely pruning under the training set's posterior, as weights 0 and 1."""
         return map_pruning(self.held.tree, self.posterior)
 
     @cached_property
     def prior(self) -> Prior:
-        """The same, with most of its mass on what the training samples propose."""
+        """The prior that certificates use.
+
+        The training set's vote has probability .9 in it; the rest is divided as in `structure`.
+        """
         return add_candidate_labels(self.structure, self.held.grown, [self.alone.label])
 
     @cached_property
     def alone(self) -> Vote:
-        """What the training samples alone predict: the vote of their posterior, by their counts."""
+        """The vote, in each node, of the training set's posterior by the training counts."""
         tree = self.held.tree
         return self.voting.ballots(tree, self.held.grown).cast(tree, self.posterior)
 
     @cached_property
     def ballots(self) -> Ballots:
-        """What every node votes for, by the counts of both sides."""
+        """What each node votes for as a leaf, by the pooled counts of both sets."""
         return self.voting.ballots(self.held.tree, self.both)
 
     def candidates(
         self, posteriors: Sequence[NodeWeights] = ()
     ) -> Iterable[CandidateVote[NodeWeights]]:
-        """The votes of some posteriors; none: of every posterior along the path of Gibbs posteriors."""
+        """Yield candidate votes by the counts of training and calibration set together.
+
+        posteriors: the posteriors whose votes are yielded, in this order; empty: all Gibbs
+        posteriors of `path`.
+        """
         given: list[tuple[float | None, NodeWeights]] = [
             (None, posterior) for posterior in posteriors
         ]
@@ -208,17 +239,32 @@ class ModelSelection(_SelectionData):
             yield CandidateVote(posterior, self.ballots.cast(self.held.tree, posterior), value)
 
     def path(self) -> Iterable[tuple[float, NodeWeights]]:
-        """Gibbs posteriors of every temperature and of a posterior of each kind in the prior."""
+        """Yield pairs (inverse temperature, Gibbs posterior of the calibration set).
+
+        For three components of the prior `structure`, and for each the ten inverse temperatures of
+        `PATH`; the component that usually has the lowest bound comes first.
+        """
         plain, by_count, *centred = self.structure.distributions
         centre = centred[DOUBTS.index(0.01)]
-        for posterior in (centre, plain, by_count):  # the likeliest winner first
+        for posterior in (
+            centre,
+            plain,
+            by_count,
+        ):  # the component that usually has the lowest bound first
             family = make_gibbs_family(self.held.tree, self.stats, posterior)
             for value in PATH:
                 yield value, family.solve(value, 0.0)
 
 
 def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
-    """The mixture of priors that training samples, and their likeliest pruning, allow."""
+    """Make the default prior of certified trees: a mixture of three kinds of priors.
+
+    It mixes the branching prior, the count prior, and the priors centred at one pruning with
+    several doubts, all with labels that favour those of the training rows.
+
+    tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning, as
+    weights 0 and 1.
+    """
     plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
     centred = doubted_prior(tree, grown, pruning)
     return mix_priors(plain, count_prior(tree, grown), centred)
@@ -226,16 +272,19 @@ def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> 
 
 @dataclass(frozen=True, eq=False)
 class LabelledSelection(_SelectionData):
-    """The same for labelled prunings of a tree that no row has grown or labelled.
+    """The data of a selection among votes of labelled prunings, for a tree without a training set.
+
+    Pass it to `select_labelled`.
 
     Parameters
     ----------
     held : HeldOut
-        The tree, without training samples.
+        The tree with the class counts of its calibration set; no row is a training row.
     delta : float
         Probability with which the certificate may fail.
     weighing : NodeStats or None
-        As in `ModelSelection`.
+        Weighted class counts of the calibration set, which shape the posterior; None: each row
+        counts once. In certificates each row counts once in any case.
     """
 
     held: HeldOut
@@ -244,16 +293,22 @@ class LabelledSelection(_SelectionData):
 
     @cached_property
     def structure(self) -> Prior:
-        """Stops anywhere with the same probability, and all labels alike."""
+        """The branching prior over labelled prunings.
+
+        It stops at each node with probability 1/2, and all labels are equally likely.
+        """
         return branching_prior(self.held.tree, self.held.n_classes)
 
     @property
     def prior(self) -> Prior:
-        """The same: no rows propose a labelling."""
+        """The prior that certificates use: the field `structure`."""
         return self.structure
 
     def candidates(self) -> Iterable[CandidateVote[LabelledWeights]]:
-        """The votes of every posterior along the path of Gibbs posteriors."""
+        """Yield the votes of Gibbs posteriors over labelled prunings, one for each entry of `PATH`.
+
+        The posteriors are those of the calibration rows and the branching prior.
+        """
         for value in PATH:
             posterior = labelled_posterior(self.held.tree, self.stats, self.prior, value)
             yield CandidateVote(
@@ -267,21 +322,23 @@ def select_model(
     posteriors: Sequence[NodeWeights] = (),
     selection: Deploy = "best",
 ) -> SelectedModel:
-    """Certify what the training samples propose and the best vote, and select one of them.
+    """Certify the training set's vote and the best vote of the calibration set, and select one of them.
 
     Parameters
     ----------
     model_selection : ModelSelection
-        The rows and how prunings vote.
+        The rows, the training set's posterior, delta and how prunings vote.
     posteriors : sequence of NodeWeights
-        Posteriors of which the one with the lowest bound votes; none: those along the path of Gibbs
-        posteriors. All are covered at once, whatever chose them.
+        Posteriors among which the calibration set's vote with the lowest bound is searched; empty:
+        Gibbs posteriors of several priors and temperatures. All posteriors are covered at once,
+        whatever chose them.
     selection : {"best", "vote"}
-        Whether the lower bound wins, or the vote by the calibration samples in any case.
+        "best": select the candidate with the lower bound; "vote": always select the calibration
+        set's vote.
 
     Returns
     -------
-    Deployed
+    SelectedModel
 
     Raises
     ------
@@ -290,7 +347,8 @@ def select_model(
 
     References
     ----------
-    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005, for the bound.
+    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005, for the
+    bound.
 
     Examples
     --------
@@ -336,17 +394,20 @@ def select_model(
 
 @validate_arguments
 def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
-    """Certify the best vote over labelled prunings of a tree that no row has grown or labelled.
+    """Select and certify the vote over labelled prunings with the lowest bound.
+
+    The tree has no training set: the calibration rows label its nodes too.
 
     Parameters
     ----------
     model_selection : LabelledSelection
-        The tree and the rows.
+        The tree, the calibration set and delta.
 
     Returns
     -------
-    Deployed
-        The vote with the lowest bound of those along the path of Gibbs posteriors.
+    SelectedModel
+        Its vote is that of the Gibbs posterior with the lowest bound, of the inverse temperatures
+        of `PATH`.
 
     References
     ----------
@@ -367,7 +428,10 @@ def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
 def _certify_labels(
     model_selection: ModelSelection | LabelledSelection, label: Int32
 ) -> Certificate:
-    """The bound of a labelling of the cells, by its prior mass."""
+    """Compute the Occam bound of a labelling of the nodes, (m,), under the prior of the selection.
+
+    Uses `occam_mean` for rows in groups, else `occam_vote`.
+    """
     certify = occam_mean if model_selection.held.grouped else occam_vote
     return certify(model_selection.held, label, model_selection.prior, model_selection.delta)
 
@@ -376,14 +440,17 @@ def _find_best_vote(
     model_selection: ModelSelection | LabelledSelection,
     candidates: Iterable[CandidateVote[_Posterior]],
 ) -> tuple[CandidateVote[_Posterior], Certificate]:
-    """The first vote with the lowest bound of its labelling, and that bound."""
+    """Return the first candidate whose labelling has the lowest Occam bound, and its certificate.
+
+    candidates: at least one candidate vote.
+    """
     held, log_delta = model_selection.held, math.log(model_selection.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
     best, below = None, 1.0
     for candidate in candidates:
         label = candidate.ballot.label
         risk = held.compute_error(label)
-        # Most are no better than the best so far, many of them not even without any complexity.
+        # Skip a candidate early if it cannot beat the best so far, even with complexity 0.
         if not holds(below, risk, held.n, 0.0, log_delta):
             continue
         if not holds(below, risk, held.n, -model_selection.prior.log_mass(label), log_delta):
@@ -399,13 +466,17 @@ def _find_best_vote(
 def _certify_alternatives(
     model_selection: ModelSelection, best: CandidateVote[NodeWeights]
 ) -> Iterable[Certificate]:
-    """Bounds on prunings and, if they vote by their labels, on their draws and majority."""
+    """Yield certificates of the calibration set's posterior by other methods.
+
+    These are its most likely pruning (unless rows come in groups), a drawn pruning, and, for
+    majority votes of labels, the majority vote by PAC-Bayes bounds.
+    """
     held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
     if not held.grouped:
         likeliest = map_pruning(held.tree, best.posterior)
         yield occam_pruning(held, likeliest, prior, delta)
-    # Bounds by draws are about labels of the training samples. A mean vote has others, and so has a
-    # majority whose labels slopes have moved by the counts of both sides.
+    # These bounds need the labels of the training rows. A mean vote has other labels, and so has a
+    # majority vote with monotonic constraints, which use the counts of both sets.
     by_label = model_selection.voting.kind == "majority" and model_selection.voting.slopes is None
     weighed = PosteriorVote(held, best.posterior, prior, best.ballot if by_label else None)
     yield weighed.certificate("gibbs_kl", delta)
@@ -414,54 +485,68 @@ def _certify_alternatives(
             yield weighed.certificate(method, delta)
 
 
-# Share of the rows that grow in any case, and the shares to choose from.
+# Fraction of the rows that is always used for training (the pilot), and the fractions to choose from.
 PILOT = 0.35
 SHARES = (PILOT, 0.5, 0.65, 0.75, 0.85)
 
-# What exponents of learning curves of trees are like, by those of eight public tables; and the
-# steepest.
+# Mean and standard deviation of exponents of learning curves of trees, measured on eight public data
+# sets; and the largest exponent allowed.
 EXPONENT, _SPREAD, _STEEPEST = 0.15, 0.15, 0.7
 
 
 class CurvePoint(NamedTuple):
-    """What trees of some size get wrong: a point of a learning curve.
+    """A point of a learning curve: the error of trees grown on one fraction of the rows.
 
     Parameters
     ----------
     share : float
-        Share of all rows that grew each tree.
+        Fraction of all rows that each tree was grown on.
     error : float
-        Share of the judged rows that the trees get wrong.
-    judged : int
-        Number of rows that judge them.
+        Fraction of the validation rows that the trees predict wrongly.
+    n_validation : int
+        Number of validation rows.
     """
 
     share: float
     error: float
-    judged: int
+    n_validation: int
 
 
 class PowerLaw(NamedTuple):
-    """An error that falls with the share s of training samples like ``level * s^-exponent``."""
+    """A learning curve ``error = level * s ** -exponent`` for the fraction s of training rows.
+
+    Parameters
+    ----------
+    level : float
+        Error if all rows are training rows.
+    exponent : float
+        Rate at which the error falls, >= 0.
+    """
 
     level: float
     exponent: float
 
     def predict(self, share: float) -> float:
-        """The error that is expected if this share grows, at most 1."""
+        """Return the error that this learning curve predicts, at most 1.
+
+        share: fraction of the rows that is used for training.
+        """
         return min(self.level * share**-self.exponent, 1.0)
 
 
 def fit_power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> PowerLaw:
-    """The likeliest power law, where points are as certain as their errors are many.
+    """Fit a power law to the points of a learning curve.
 
-    The regression of the logarithm of the error on that of the share, with a normal prior on the
-    exponent around the one given, which is then kept between 0 and .7.
+    A regression of the log error on the log fraction; points are weighted by the precision of their
+    error. The exponent has a normal prior with mean `exponent` and standard deviation .15, and is
+    then clipped to 0 .. .7.
+
+    curve: at least one point. Return the fitted `PowerLaw`.
     """
-    judged = np.array([point.judged for point in curve], dtype=np.float64)
-    error = (np.array([point.error for point in curve]) * judged + 0.5) / (judged + 1)
+    n_rows = np.array([point.n_validation for point in curve], dtype=np.float64)
+    error = (np.array([point.error for point in curve]) * n_rows + 0.5) / (n_rows + 1)
     size, falls = np.log([point.share for point in curve]), np.log(error)
-    certainty = judged * error / (1 - error)
+    certainty = n_rows * error / (1 - error)
     centre = np.average(size, weights=certainty)
     spread = certainty @ (size - centre) ** 2 + _SPREAD**-2
     slope = certainty @ ((centre - size) * falls) + exponent * _SPREAD**-2
@@ -478,40 +563,45 @@ def choose_train_fraction(
     complexity: float = -math.log(PROPOSED),
     exponent: float = EXPONENT,
 ) -> float:
-    """Choose the share of rows that grow by the bound that it lets expect.
+    """Choose the fraction of training rows for which the expected bound is lowest.
 
     Parameters
     ----------
     curve : sequence of CurvePoint
-        What the pilot has found; without a point nothing is known, and the pilot's share is taken.
+        Learning curve of the pilot; empty: return the pilot's fraction, .35.
     n : int
-        Rows, or groups, that grow or certify.
+        Number of rows, or groups, to divide into training and calibration set.
     delta : float
         Probability with which the certificate may fail.
     grouped : bool
-        Whether they are groups.
+        Whether n counts groups of rows.
     complexity : float
-        What certifies pays for the choice of what predicts (nats); the default is that of a tree whose
-        prunings the calibration samples weigh.
+        Expected complexity of the certificate (nats); the default is that of the training set's
+        vote as a candidate.
     exponent : float
-        How steep learning curves of such models are, in the mean.
+        Prior mean of the exponent of the learning curve.
 
     Returns
     -------
     float
-        One of `SHARES`, on ties the smallest.
+        One of `SHARES`; the smallest if bounds are equal.
     """
     if not curve:
         return PILOT
-    posterior, inequality = (
+    law, inequality = (
         fit_power_law(curve, exponent),
         get_inequality("occam_mean" if grouped else "occam_vote"),
     )
 
     def expected(share: float) -> float:
+        """Return the bound that is expected if the fraction `share` of the n rows is used for training.
+
+        Uses the fitted power law, the inequality and delta of the function; inf if no calibration
+        row is left.
+        """
         weighing = n - round(share * n)
         if weighing < 1:
             return math.inf
-        return inequality.bound(posterior.predict(share), weighing, complexity, math.log(delta))
+        return inequality.bound(law.predict(share), weighing, complexity, math.log(delta))
 
     return min(SHARES, key=expected)

@@ -1,8 +1,7 @@
-"""Certificates of one labelling of the cells, or of one pruning; all are covered at once.
+"""Occam bounds: certificates of one labelling of the leaves, or of one pruning, all covered at once.
 
-Of a labelling that abstains where its margin is small, too, and of one pruning whose leaves predict
-numbers. The mean of errors that have no limit cannot be bounded by any number of rows: one row in a
-million may be off by anything. So errors are cut at a limit that the training samples alone have set.
+Labellings may abstain in leaves with a small margin. The mean of unbounded errors of a numeric
+target cannot be bounded, so absolute errors are clipped at a limit that the training rows have set.
 """
 
 from __future__ import annotations
@@ -26,7 +25,15 @@ from certree.weights.node_weights import NodeWeights, expect_pruning, sample_pru
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A single pruning that was drawn once, and its certificate."""
+    """A pruning that was drawn once from a posterior, with its certificate.
+
+    Parameters
+    ----------
+    pruning : NodeWeights
+        The pruning, as weights 0 and 1.
+    certificate : Certificate
+        Bound on its error.
+    """
 
     pruning: NodeWeights
     certificate: Certificate
@@ -41,7 +48,27 @@ def _certify_risk(
     share: float,
     **rest: Any,
 ) -> Certificate:
-    """Certify by the observed risk alone."""
+    """Compute a certificate by a method whose inequality takes the observed risk alone.
+
+    Parameters
+    ----------
+    method : str
+        Key of `METHODS`.
+    held : HeldOut or HeldOutNumbers
+        The calibration set, of which `n` and how the rows were drawn are read.
+    risk : float
+        Observed risk, between 0 and 1.
+    nats : float
+        Complexity: minus the log prior probability of what is certified.
+    delta, share : float
+        Probability with which certificates may fail, and the fraction of it that this one uses.
+    **rest
+        Further fields of `Certificate`, such as `unit`.
+
+    Returns
+    -------
+    Certificate
+    """
     about = get_sampling_facts(held) | rest
     return compute_certificate(method, (risk,), held.n, nats, delta, share, **about)
 
@@ -49,6 +76,13 @@ def _certify_risk(
 def _certify_label(
     method: str, held: HeldOut, label: ArrayLike, prior: Prior, delta: float, share: float
 ) -> Certificate:
+    """Compute the Occam bound of a labelling of the tree's leaves as a certificate.
+
+    method: "occam_vote" or "occam_mean"; held: counts of training and calibration set; label: label
+    of each node, (m,); prior: made without the calibration set; delta, share: probability with
+    which certificates may fail, and the fraction of it that is used. Raises ValueError if the prior
+    is of another tree, or was made from other rows than the training set.
+    """
     prior.check_source(held.tree, held.grown)
     cells = check_codes("label", label, held.tree.n_nodes, held.n_classes)
     nats = max(-prior.log_mass(cells), 0.0)
@@ -59,21 +93,22 @@ def _certify_label(
 def occam_vote(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify a vote as what it is: one label for each leaf of the tree.
+    """Certify a vote as a labelling of the tree's leaves (Occam bound).
 
-    All labellings are covered at once, whatever chose them: any posterior, any temperature, any kind of
-    vote. The complexity is that of all labelled prunings that predict the same.
+    The complexity is minus the log of the prior probability of all labelled prunings that predict
+    the same. All labellings are covered at once, so that any posterior, temperature or kind of vote
+    may be chosen by the calibration rows.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the calibration samples.
+        The tree with the class counts of its training set and its calibration set.
     label : array-like of int, shape (m,)
-        Label of each node, such as ``Vote.label``; those of the tree's leaves are read.
+        Label of each node, such as ``Vote.label``; only entries of the tree's leaves are read.
     prior : Prior
-        A prior made without the calibration samples.
+        A prior made without the calibration set.
     delta, share : float
-        As in `hold_out`.
+        Probability with which certificates may fail, and the fraction of it that this one uses.
 
     Returns
     -------
@@ -82,7 +117,8 @@ def occam_vote(
     Raises
     ------
     ValueError
-        If the rows come in groups, or the prior has seen other rows than the growing ones.
+        If the rows come in groups, or the prior is of another tree or was made from other rows than
+        the training set.
 
     Examples
     --------
@@ -106,22 +142,30 @@ def occam_vote(
 def occam_mean(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify a vote like `occam_vote` by its mean loss over rows, or over groups of rows.
+    """Certify a vote as `occam_vote` does, by its mean loss over rows or over groups of rows.
+
+    Uses Hoeffding's inequality instead of the binomial tail, so that groups of rows are allowed.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the calibration samples, which may come in groups.
+        The tree with the class counts of its training set and its calibration set, whose rows may
+        come in groups.
     label : array-like of int, shape (m,)
-        Label of each node.
+        Label of each node; only entries of the tree's leaves are read.
     prior : Prior
-        A prior made without the calibration samples.
+        A prior made without the calibration set.
     delta, share : float
-        As in `hold_out`.
+        Probability with which certificates may fail, and the fraction of it that this one uses.
 
     Returns
     -------
     Certificate
+
+    Raises
+    ------
+    ValueError
+        If the prior is of another tree or was made from other rows than the training set.
     """
     return _certify_label("occam_mean", held, label, prior, delta, share)
 
@@ -130,28 +174,30 @@ def occam_mean(
 def occam_answers(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify the error of a vote that may abstain, on the rows that it answers.
+    """Certify the error of a vote with abstention on the rows that it does not abstain from.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the calibration samples.
+        The tree with the class counts of its training set and its calibration set.
     label : array-like of int, shape (m,)
-        Label of each node; K, the number of classes, stands for no answer.
+        Label of each node, where K, the number of classes, stands for abstention; only entries of
+        the tree's leaves are read.
     prior : Prior
-        A prior with K + 1 labels, as `allow_abstention` makes it.
+        A prior with K + 1 labels, as `allow_abstention` makes it, without the calibration set.
     delta, share : float
-        As in `hold_out`.
+        Probability with which certificates may fail, and the fraction of it that this one uses.
 
     Returns
     -------
     Certificate
-        Its n are the rows answered.
+        Its `n` is the number of calibration rows with a prediction.
 
     Raises
     ------
     ValueError
-        As `occam_vote`, or if no row is answered.
+        If the rows come in groups; if the prior is of another tree, was made from other rows than
+        the training set, or has another number of labels; or if the vote abstains from all rows.
     """
     prior.check_source(held.tree, held.grown)
     if prior.n_labels != held.n_classes + 1:
@@ -161,7 +207,9 @@ def occam_answers(
     quiet = float(held.stats.n[silent].sum())
     answered = round(held.n - quiet)
     if answered == 0:
-        raise ValueError("expected at least one calibration sample that is answered")
+        raise ValueError(
+            "label must not be abstention for all calibration rows, got no row with a prediction"
+        )
     risk = (held.compute_error(cells) * held.n - quiet) / answered
     nats = max(-prior.log_mass(cells), 0.0)
     entries = "occam_answers", (risk,), answered, nats, delta, share
@@ -172,18 +220,18 @@ def occam_answers(
 def occam_pruning(
     held: HeldOut, pruning: NodeWeights, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify one pruning with the labels of the training samples; all prunings are covered at once.
+    """Certify one pruning whose leaves have the labels of the training rows; all prunings are covered.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the calibration samples.
+        The tree with the class counts of its training set and its calibration set.
     pruning : NodeWeights
-        Weights 0 and 1, whatever chose them.
+        Weights 0 and 1 over the nodes, where the leaves of the pruning have 1; chosen by any rows.
     prior : Prior
-        A prior made without the calibration samples; its labels are not read.
+        A prior made without the calibration set; its label probabilities are not used.
     delta, share : float
-        As in `hold_out`.
+        Probability with which certificates may fail, and the fraction of it that this one uses.
 
     Returns
     -------
@@ -192,7 +240,8 @@ def occam_pruning(
     Raises
     ------
     ValueError
-        As `occam_vote`, or if the weights are not 0 and 1.
+        If the rows come in groups; if the prior is of another tree or was made from other rows than
+        the training set; or if the weights are not those of a pruning.
     """
     prior.check_source(held.tree, held.grown)
     risk = held.compute_pruning_error(pruning)
@@ -210,28 +259,35 @@ def single_draw(
     *,
     rng: np.random.Generator | int | None = None,
 ) -> Drawn:
-    """Draw one pruning from a posterior, once, and certify it.
+    """Draw one pruning from a posterior, and certify it.
 
-    To draw again and keep the better one breaks the promise.
+    Call it once: drawing again and keeping the better pruning makes the certificate invalid.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the calibration samples.
+        The tree with the class counts of its training set and its calibration set, whose rows may
+        come in groups.
     posterior : NodeWeights
-        The posterior over prunings.
+        The posterior over prunings, chosen by any rows.
     prior : Prior
-        A prior made without the calibration samples; its labels are not read.
+        A prior made without the calibration set; its label probabilities are not used.
     delta, share : float
-        As in `hold_out`.
+        Probability, over rows and draw, with which certificates may fail, and the fraction of it
+        that this one uses.
     rng : numpy Generator, int or None
-        Source of the randomness, or its seed; it must not depend on the rows.
+        Source of the draw, or its seed; it must not depend on the rows.
 
     Returns
     -------
     Drawn
-        The pruning, and the certificate, whose complexity is the log of the posterior's probability
-        of the pruning over the prior's; it may be negative.
+        The pruning and its certificate, whose complexity is the log of the posterior over the prior
+        probability of the pruning; it may be negative.
+
+    Raises
+    ------
+    ValueError
+        If the prior is of another tree or was made from other rows than the training set.
     """
     prior.check_source(held.tree, held.grown)
     pruning = sample_pruning(held.tree, posterior, rng)
@@ -245,21 +301,22 @@ def single_draw(
 def absolute_error(
     held: HeldOutNumbers, value: Float64, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify the mean absolute error of predictions that were fixed without the calibration samples.
+    """Certify the mean absolute error of predictions that were fixed without the calibration set.
 
     Parameters
     ----------
     held : HeldOutNumbers
-        The tree and the calibration samples.
+        The tree and the calibration set.
     value : array-like of shape (m,)
-        What each node predicts, in units of the target; leaves of the tree are read.
+        Prediction of each node, in units of the target; only entries of the tree's leaves are read.
     delta, share : float
-        As in `hold_out`.
+        Probability with which certificates may fail, and the fraction of it that this one uses.
 
     Returns
     -------
     Certificate
-        In units of the target; its ``unit`` is the limit of an error.
+        In units of the target. Absolute errors above its `unit`, the limit of `held`, count as
+        that.
 
     References
     ----------
@@ -280,35 +337,36 @@ def absolute_error_pruning(
     *,
     voting: Voting | None = None,
 ) -> Certificate:
-    """Certify the mean absolute error of one pruning with the means of the training samples.
+    """Certify the mean absolute error of one pruning, whose leaves predict means of training rows.
 
-    All prunings are covered at once, whatever chose this one.
+    All prunings are covered at once, so that the calibration rows may choose it.
 
     Parameters
     ----------
     held : HeldOutNumbers
-        The tree and the calibration samples.
+        The tree and the calibration set.
     pruning : NodeWeights
-        Weights 0 and 1.
+        Weights 0 and 1 over the nodes, where the leaves of the pruning have 1.
     prior : Prior
-        A prior made without the calibration samples; its labels are not read.
+        A prior made without the calibration set; its label probabilities are not used.
     delta, share : float
-        As in `hold_out`.
+        Probability with which certificates may fail, and the fraction of it that this one uses.
     voting : Voting or None
-        How its leaves predict; None: by the mean of their training samples.
+        How leaves predict from the statistics of the training rows; None: by their mean.
 
     Returns
     -------
     Certificate
-        As `absolute_error`.
+        In units of the target. Absolute errors above its `unit`, the limit of `held`, count as
+        that.
 
     Raises
     ------
     ValueError
-        If the prior is one of another tree, or the weights are not 0 and 1.
+        If the prior is of another tree, or the weights are not those of a pruning.
     """
     if prior.tree is not held.tree:
-        raise ValueError("prior is one over the prunings of another tree")
+        raise ValueError("prior must be over the prunings of the tree it is used with, got another")
     means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
     value = means.cast(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
     nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
@@ -316,22 +374,25 @@ def absolute_error_pruning(
     return _certify_risk(*entries, delta, share, unit=float(held.limit))
 
 
-# Shares of the rows that are answered, at most; a margin for each is tried.
+# Largest fraction of rows with a prediction, for each margin that is tried.
 _COVERAGES = np.linspace(1, 0.05, 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Selective:
-    """A vote that answers where its margin is large enough, and a bound on its error there.
+    """A classifier that abstains where its margin is small, and a bound on its error elsewhere.
+
+    The margin of a row is the probability of its most likely class minus that of the second most
+    likely class.
 
     Parameters
     ----------
     margin : float
-        It answers where the class with the most votes is at least so far before the second.
+        The classifier abstains from rows with a smaller margin.
     coverage : float
-        Share of the calibration samples that it answers; observed, not promised.
+        Fraction of the calibration rows that get a prediction; observed, not guaranteed.
     certificate : Certificate
-        What holds of the rows that it answers.
+        Bound on the error on new rows that get a prediction.
     """
 
     margin: float
@@ -339,7 +400,7 @@ class Selective:
     certificate: Certificate
 
     def __str__(self) -> str:
-        """The margin, the coverage and the promise."""
+        """Return this classifier with abstention as a sentence: margin, coverage and certificate."""
         return (
             f"Answering where the margin is at least {self.margin:.4g} "
             f"({100 * self.coverage:.1f} % of the calibration samples): {self.certificate}"
@@ -347,12 +408,19 @@ class Selective:
 
 
 def compute_node_margins(ballot: Vote) -> Float64:
-    """By how much the class with the most votes is before the second in every cell, (m,)."""
+    """Compute the margin of a vote in each node, (m,).
+
+    It is the probability of the most likely class minus that of the second most likely class.
+    ballot: a vote with class probabilities (m, K).
+    """
     return compute_class_margins(ballot.score)
 
 
 def compute_class_margins(shares: Float64) -> Float64:
-    """By how much the first of the classes is before the second, of shares (n, K)."""
+    """Compute for each row the largest probability minus the second largest, (n,).
+
+    shares: class probabilities, (n, K). With a single class all margins are 1.
+    """
     if shares.shape[1] == 1:
         return np.ones(len(shares))
     two = np.partition(shares, -2, axis=1)[:, -2:]
@@ -369,39 +437,41 @@ def selective_certificates(
     *,
     fixed: bool = False,
 ) -> tuple[Selective, ...]:
-    """Certify a vote that stays silent where its margin is small, for several margins at once.
+    """Certify a vote that abstains where its margin is small, for several margins at once.
 
-    Which cells are silent is one more labelling, so all margins are covered together, whatever the
-    calibration samples say for one of them. Of a vote that was fixed without them, the training samples
-    choose the margins, and the prior expects these labellings.
+    Abstention is one more label, so that the Occam bound covers all margins together. The margins
+    tried leave at most 100 %, 95 %, ..., 5 % of some rows with a prediction: of the calibration
+    rows, or, if `fixed`, of the training rows, and the prior then favours these labellings.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the calibration samples.
+        The tree with the class counts of its training set and its calibration set.
     ballot : Vote
-        Any vote in its cells.
+        Class probabilities of each node, (m, K).
     prior : Prior
-        A prior made without the calibration samples, over the classes.
+        A prior over the K classes, made without the calibration set.
     delta, share : float
-        As in `hold_out`.
+        Probability with which certificates may fail, and the fraction of it that these use
+        together.
     fixed : bool
-        Whether the vote was fixed without the calibration samples.
+        Whether the vote was fixed without the calibration set.
 
     Returns
     -------
     tuple of Selective
-        By rising margin; the first answers everywhere. At most 20.
+        By rising margin, at most 20; the first has the margin 0 and never abstains.
 
     Raises
     ------
     ValueError
-        If the rows come in groups, or the prior has seen other rows than the growing ones.
+        If the rows come in groups, or the prior is of another tree or was made from other rows than
+        the training set.
 
     References
     ----------
     Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017, for the
-    guarantee as such; the bound is Langford's, JMLR 2005.
+    kind of guarantee; the bound is that of Langford, JMLR 2005.
     """
     lead, winner = compute_node_margins(ballot.check_tree(held.tree)), ballot.label
     tried = _choose_margins(held.tree, lead, held.grown.n if fixed else held.stats.n)
@@ -419,12 +489,16 @@ def selective_certificates(
 
 
 def _choose_margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
-    """Margins that leave shares of some rows, (m,) in the nodes, to be answered; 0 is the first."""
+    """Choose the margins for which at most 100 %, 95 %, ..., 5 % of some rows get a prediction.
+
+    tree: the tree; lead: margin of each node, (m,); n: number of rows in each node, (m,). Return
+    them in ascending order, starting with 0.
+    """
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]
-    answered = np.cumsum(n[leaves]) / max(float(n[0]), 1.0)  # there may be no rows to go by
+    answered = np.cumsum(n[leaves]) / max(float(n[0]), 1.0)  # n may be 0 everywhere
     last = np.searchsorted(answered, _COVERAGES[1:] * (1 + 1e-12), side="right") - 1
     last = last[(last >= 0) & (answered[last] > 0)]
-    # Rounded down: margins that differ by rounding alone are not to be told apart.
+    # Rounded down, so that margins which differ by rounding errors become equal.
     rounded = np.maximum(np.floor(1e4 * lead[leaves[last]] - 1e-6), 0) / 1e4
     return np.unique([0.0, *rounded]).tolist()

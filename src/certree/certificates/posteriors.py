@@ -1,7 +1,7 @@
-"""Posteriors that the calibration samples choose, and how far they are from their priors.
+"""Posteriors over prunings chosen by the calibration rows, and their divergences from priors.
 
-Of prunings, whose leaves have the labels of the training samples, and of labelled prunings: their
-labels are weighed too, so that no rows are needed to choose them.
+The leaves of a pruning have the labels of the training rows. In a posterior over labelled prunings
+labels are drawn too, so that no training rows are needed.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,24 @@ from certree.weights.node_weights import NodeWeights
 
 
 def make_gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
-    """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
+    """Return all Gibbs posteriors of a prior over prunings, as a function of two inverse temperatures.
+
+    Parameters
+    ----------
+    tree : Tree or Trees
+        One or several trees.
+    stats : NodeStats
+        Class counts and labels of the nodes, by the rows that choose the posterior.
+    prior : NodeWeights
+        Prior distribution over prunings.
+
+    Returns
+    -------
+    Family
+        ``solve(lambda_error, lambda_penalty)`` returns the posterior in which a pruning has its
+        prior probability times ``exp(-lambda_error err - lambda_penalty sqrt(n))`` for each leaf
+        with n rows and err errors, normalised.
+    """
     gains, root = stats.check_tree(tree).terms(tree, 2, False)
     decisions = prior.check_tree(tree).log_decisions
     stops = ChainStops.from_checked(*decisions, prior.chain_entropy, prior.chain_mode)
@@ -36,22 +53,28 @@ def gibbs_posterior(
     lambda_error: float,
     lambda_penalty: float = 0.0,
 ) -> NodeWeights:
-    """Weigh all prunings by their errors and any prior distribution over them.
+    """Compute the Gibbs posterior over prunings for any prior distribution over them.
+
+    The weight of a pruning is its prior probability times
+    ``exp(-lambda_error err - lambda_penalty sqrt(n))`` for each leaf with n rows and err errors,
+    normalised.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats
-        Errors and rows of its nodes.
+        Class counts and labels of its nodes, which give the errors of each node.
     prior : NodeWeights
-        The prior, such as one of ``Prior.distributions``.
+        The prior distribution over prunings, such as one of ``Prior.distributions``.
     lambda_error, lambda_penalty : float
-        As in `pac_bayes`, which this is for its branching prior.
+        Inverse temperatures as in `pac_bayes`, >= 0. `pac_bayes` is this function with the
+        branching prior.
 
     Returns
     -------
     NodeWeights
+        The posterior.
 
     References
     ----------
@@ -65,19 +88,19 @@ def gibbs_posterior(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledWeights(ArrayRecord):
-    """A posterior over prunings and over labels for their leaves.
+    """A posterior over labelled prunings: over prunings, and over a label for each of their leaves.
 
     Parameters
     ----------
     weights : NodeWeights
         The posterior over prunings.
     share : array-like of shape (m, K)
-        Probability of each label at a node, given that it is a leaf of the pruning.
+        Probability of each label at each node, given that the node is a leaf of the pruning.
 
     Raises
     ------
     ValueError
-        If `share` holds no probabilities.
+        If a row of `share` is negative or does not sum to 1.
     """
 
     weights: NodeWeights
@@ -94,8 +117,7 @@ class LabelledWeights(ArrayRecord):
         object.__setattr__(self, "share", share)
 
 
-# What draws a pruning with its labels; a posterior over prunings takes the labels of the training
-# samples.
+# A posterior over prunings, whose leaves have the labels of the training rows, or over labelled ones.
 Posterior = NodeWeights | LabelledWeights
 
 
@@ -103,30 +125,30 @@ Posterior = NodeWeights | LabelledWeights
 def labelled_posterior(
     tree: Tree, stats: NodeStats, prior: Prior, lambda_error: float
 ) -> LabelledWeights:
-    """Weigh all labelled prunings by their errors and a prior.
+    """Compute the Gibbs posterior over labelled prunings from the errors of each label.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats
-        Counts of the calibration samples; their labels are not read.
+        Class counts of the calibration rows in each node; the labels in it are not read.
     prior : Prior
-        A prior of one part, whose labels are the classes. Rows of classes after those are errors of
-        every label.
+        A prior of one component, whose L labels are the first classes of `stats`. Rows of other
+        classes are errors of every label.
     lambda_error : float
-        Weight of an error (nats), >= 0.
+        Inverse temperature (nats for each error), >= 0.
 
     Returns
     -------
     LabelledWeights
-        A leaf's own weight is the sum over labels of prior times ``exp(-lambda_error errors)``.
+        A node as a leaf has the weight sum over labels of ``prior * exp(-lambda_error * errors)``.
 
     Raises
     ------
     ValueError
-        If the prior is a mixture, has more labels than there are classes or forbids all of them at a
-        node, or the temperature is not valid.
+        If the prior has several components, has more labels than `stats` has classes, or excludes
+        all labels at a node, or if `lambda_error` is negative or not finite.
 
     References
     ----------
@@ -135,17 +157,17 @@ def labelled_posterior(
     lam = check_nonnegative("lambda_error", lambda_error)
     if len(prior.distributions) != 1 or prior.n_labels > stats.check_tree(tree).n_classes:
         raise ValueError(
-            f"prior must have one part and at most {stats.n_classes} labels, got "
-            f"{len(prior.distributions)} parts and {prior.n_labels} labels"
+            f"prior must have one component and at most {stats.n_classes} labels, got "
+            f"{len(prior.distributions)} components and {prior.n_labels} labels"
         )
     posterior = prior.distributions[0]
-    # Errors beyond those of the best label: their weights do not underflow all at once.
+    # Errors in excess of those of the best label, so that not all weights underflow.
     right, log_label = stats.counts[:, : prior.n_labels], prior.log_label[0]
     if (log_label.max(axis=1) == -np.inf).any():
         raise ValueError("prior must give every node a label that has a probability above 0")
     most = np.where(log_label > -np.inf, right, 0.0).max(axis=1)
     least = stats.n - most
-    with np.errstate(over="ignore"):  # beyond float64 a label is never drawn
+    with np.errstate(over="ignore"):  # an overflow means probability 0
         logs = log_label - lam * (np.maximum(most[:, None] - right, 0.0) / stats.weight_unit)
     total = logsumexp(logs, axis=1)
     stops = ChainStops(*posterior.log_decisions, posterior.chain_entropy, posterior.chain_mode)
@@ -157,7 +179,11 @@ def labelled_posterior(
 
 
 def cast_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -> Vote:
-    """Probability of each class under a drawn pruning, in every cell."""
+    """Compute the probability of each class under a pruning drawn from a posterior, in every node.
+
+    tree: the tree; stats: statistics whose labels the leaves of unlabelled prunings have;
+    posterior: over prunings or labelled prunings. Return a `Vote` with scores (m, K).
+    """
     if isinstance(posterior, NodeWeights):
         return vote(tree, stats, posterior)
     weight = posterior.weights.check_tree(tree).weight
@@ -165,14 +191,20 @@ def cast_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -> V
 
 
 def divergence(posterior: Posterior, prior: Prior) -> float:
-    """Divergence of a posterior, labelled or not, from a prior (nats); see `Prior.divergence`."""
+    """Compute an upper bound on the KL divergence (nats) of a posterior over prunings from a prior.
+
+    posterior: over prunings, or over labelled prunings, for which the divergence of the labels is
+    added. The bound is exact if the prior has one component. Raises ValueError if posterior and
+    prior have different numbers of labels.
+    """
     if isinstance(posterior, NodeWeights):
         return prior.divergence(posterior)
     drawn = posterior.weights.weight > 0
     weight, share = posterior.weights.weight[drawn], posterior.share[drawn]
     if share.shape[1] != prior.n_labels:
         raise ValueError(
-            f"posterior has {share.shape[1]} labels, but prior has {prior.n_labels} labels"
+            f"posterior and prior must have the same number of labels, got {share.shape[1]} and "
+            f"{prior.n_labels}"
         )
     labels = [
         weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)

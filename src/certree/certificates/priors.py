@@ -1,4 +1,7 @@
-"""Priors over labelled prunings: what may be said of them before the calibration samples are seen."""
+"""Priors over labelled prunings, which are fixed before the calibration rows are seen.
+
+A labelled pruning is a pruning of the tree with a label for each of its leaves.
+"""
 
 from __future__ import annotations
 
@@ -29,26 +32,26 @@ from certree.weights.family import ChainStops, Family
 from certree.weights.node_weights import NodeWeights, expect_pruning, reached
 from certree.weights.pac_bayes_posteriors import branching_stops
 
-# How much of its prior a label of the training samples gets, how much of all that they propose, and how
-# the doubts of a centred prior are spread when none is given.
+# Defaults: prior probability of a leaf's training label, of all candidate labellings together, and the
+# doubts of centred priors.
 TRUST = 0.9
 PROPOSED = 0.9
 DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 
-# How likely a node below the expected pruning stops.
+# Probability that a node below the pruning of a centred prior stops.
 _STOP_BELOW = 0.6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateLabels:
-    """A labelling that has a share of a prior to itself, whatever prunings it is of.
+    """A labelling of the tree's leaves with a prior probability of its own.
 
     Parameters
     ----------
     label : ndarray of int32, shape (m,)
-        Label of each node; those of the tree's leaves are read.
+        Label of each node; only entries of the tree's leaves are read.
     log_share : float
-        Log of its share (nats).
+        Log of its prior probability.
     """
 
     label: Int32
@@ -57,27 +60,32 @@ class CandidateLabels:
 
 @dataclass(frozen=True, eq=False)
 class Prior(ArrayRecord):
-    """A prior over prunings and over labels for their leaves, or a mixture of such priors.
+    """A prior over labelled prunings of a tree: a mixture of J distributions, and candidate labellings.
+
+    Each component has a distribution over prunings, and draws a label for each leaf of the pruning
+    independently. `branching_prior`, `count_prior`, `mix_priors` and others make priors.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     distributions : tuple of NodeWeights
-        Distributions over prunings, one for each part of the mixture.
+        Distribution over prunings of each of the J components.
     log_label : array-like of shape (J, m, L)
-        For each part, log of the prior probability of each label at each node as a leaf (nats).
+        Log of the probability of each of L labels at each node that is a leaf of the pruning, by
+        component.
     log_share : array-like of shape (J,)
-        Log of the share of each part (nats).
+        Log of the weight of each component.
     seen : NodeStats or None
-        Statistics that the prior was made from; None: the tree alone.
-    candidate_labels : tuple of Proposal
-        Labellings with shares of their own; see `add_candidate_labels`.
+        Statistics of the training rows that the prior was made from; None: only the tree was used.
+    candidate_labels : tuple of CandidateLabels
+        Labellings with prior probabilities of their own; see `add_candidate_labels`.
 
     Raises
     ------
     ValueError
-        If the probabilities of labels or parts sum to more than 1, or sizes differ.
+        If probabilities of labels, or the weights of components and candidates, sum to more than 1,
+        or sizes differ.
     """
 
     tree: Tree
@@ -94,42 +102,56 @@ class Prior(ArrayRecord):
             values: Float64 = check_column(name, getattr(self, name), "float64", expected)
             with np.errstate(over="ignore"):
                 totals = np.exp(values).sum(axis=-1)
-            if not (totals <= 1 + 1e-9).all():  # NaN is not, either
+            if not (totals <= 1 + 1e-9).all():  # also refuses NaN
                 raise ValueError(f"{name} must hold logs of probabilities that sum to at most 1")
             object.__setattr__(self, name, values)
         if not self.n_labels:
-            raise ValueError("log_label must have at least one label")
+            raise ValueError("log_label must have at least one label, got none")
         proposed = sum(math.exp(proposal.log_share) for proposal in self.candidate_labels)
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
-            raise ValueError("shares of parts and proposals must sum to at most 1")
+            raise ValueError(
+                "probabilities of the components and candidate labels must sum to at most 1"
+            )
         for distribution in self.distributions:
             distribution.check_tree(self.tree)
 
     def check_source(self, tree: Tree, grown: NodeStats) -> Prior:
-        """Check that the prior is one of this tree and has seen training samples alone; return it."""
+        """Return self, after a check that the prior is valid for this tree and its training rows.
+
+        Raises ValueError if the prior is of another tree object, or was made from statistics other
+        than `grown` (compared by identity).
+        """
         if self.tree is not tree:
-            raise ValueError("prior is one over the prunings of another tree")
+            raise ValueError(
+                "prior must be over the prunings of the tree it is used with, got another"
+            )
         if self.seen is not None and self.seen is not grown:
             raise ValueError(
-                "prior may be made from the training samples only, but has seen other rows"
+                "prior must be made from the training rows (the statistics grown) only, got a prior "
+                "made from other statistics"
             )
         return self
 
     @property
     def n_labels(self) -> int:
-        """Number of labels, L: the classes, and perhaps abstention."""
+        """Number of labels L of this prior: the classes, and one more if abstention is a label."""
         return int(self.log_label.shape[2])
 
     @property
     def components(self) -> tuple[Prior, ...]:
-        """The parts of the mixture as priors of their own, without proposals."""
+        """The J components of this mixture, each as a prior by itself, without candidate labellings."""
         return tuple(
             Prior(self.tree, (distribution,), labels[None], np.zeros(1), self.seen)
             for distribution, labels in zip(self.distributions, self.log_label, strict=True)
         )
 
     def log_mass(self, label: ArrayLike) -> float:
-        """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
+        """Compute the log of the prior probability (nats) of predicting a given labelling.
+
+        label: label of each node, (m,); only entries of the tree's leaves are read. The
+        probabilities of all labelled prunings that give the tree's leaves these labels are added
+        up.
+        """
         cells = check_codes("label", label, self.tree.n_nodes, self.n_labels)
         mass = self._mix_logs(
             compute_log_masses(self.tree.left, cells, *self._decisions, self.log_label)
@@ -141,27 +163,38 @@ class Prior(ArrayRecord):
 
     @cached_property
     def _decisions(self) -> tuple[Float64, Float64]:
-        """Logs of the probabilities of stopping and of going on, (J, m) each."""
+        """Log probabilities of stopping at each node and of splitting it, two arrays (J, m).
+
+        Each is conditional on reaching the node, in each of the J components.
+        """
         stop, split = zip(
             *(distribution.log_decisions for distribution in self.distributions), strict=True
         )
         return np.stack(stop), np.stack(split)
 
     def log_mass_of_pruning(self, pruning: NodeWeights) -> float:
-        """Log of the mass of one pruning, with weights 0 and 1, whatever its labels (nats)."""
+        """Compute the log prior probability (nats) of one pruning, whatever labels its leaves have.
+
+        pruning: weights 0 and 1 over the nodes, where the leaves of the pruning have 1. Candidate
+        labellings do not count.
+        """
         logs = [
             -kl_divergence(self.tree, pruning, distribution) for distribution in self.distributions
         ]
         return self._mix_logs(np.array(logs))
 
     def _mix_logs(self, logs: Float64) -> float:
-        """Log of the mean of the parts' masses, by their shares."""
+        """Compute the log of the weighted mean of J numbers, of which the logs are given, (J,).
+
+        The weights are those of the components, ``exp(log_share)``.
+        """
         return float(np.logaddexp.reduce(self.log_share + logs))
 
     def divergence(self, weights: NodeWeights) -> float:
-        """Divergence of a posterior over prunings from the prior, at most (nats).
+        """Bound the KL divergence (nats) of a distribution over prunings from the prior.
 
-        Exact for one part, else the least of what the parts give, with their shares.
+        weights: the distribution. The upper bound is the smallest, over the components, of the
+        divergence from the component minus its log weight; it is exact for one component of weight 1.
         """
         parts = [
             kl_divergence(self.tree, weights, distribution) for distribution in self.distributions
@@ -170,19 +203,26 @@ class Prior(ArrayRecord):
 
 
 def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
-    """The distribution over prunings that no rows enter."""
+    """Return the distribution over prunings with the given stopping factors, without any rows."""
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
 
 def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
-    """The distribution whose nodes are split independently with these log odds; leaves never are."""
+    """Return the distribution over prunings in which nodes are split independently of each other.
+
+    tree: one or several trees; log_odds: log odds of splitting each node that is reached, (m,).
+    Leaves of the tree are never split.
+    """
     odds = freeze(np.where(tree.left == LEAF, -np.inf, log_odds))
     weight = freeze(compute_reach_probabilities(tree.left, odds) * expit(-odds))
     return NodeWeights.from_checked(weight, odds, 0.0, *2 * [make_zeros(len(odds))])
 
 
 def _make_uniform_labels(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
-    """One part, in which all labels are alike."""
+    """Return the prior with this distribution over prunings in which all labels are equally likely.
+
+    n_classes: number of labels.
+    """
     n_labels = check_n_classes(n_classes)
     labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
     return Prior(tree, (distribution,), labels, np.zeros(1))
@@ -190,7 +230,7 @@ def _make_uniform_labels(tree: Tree, n_classes: int, distribution: NodeWeights) 
 
 @validate_arguments
 def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -> Prior:
-    """Stop in every cell that the tree splits with the same probability; all labels are alike.
+    """Make the prior that stops at each node with the same probability; all labels are equally likely.
 
     Parameters
     ----------
@@ -199,7 +239,8 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     n_classes : int
         Number of classes, K.
     stop_probability : float
-        Between 0 and 1. At 1/2 a pruning costs at most ``(2 leaves - 1) log 2`` nats.
+        Probability that a node which is reached becomes a leaf, between 0 and 1. At 1/2 a pruning
+        with t leaves has at least the log probability ``-(2 t - 1) log 2``.
 
     Returns
     -------
@@ -217,7 +258,9 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
 
 @validate_arguments
 def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) -> Prior:
-    """Weigh prunings by their number of leaves alone; all labels are alike.
+    """Make the prior in which a pruning's probability depends on its number of leaves alone.
+
+    The probability is proportional to ``exp(-leaf_cost * leaves)``; all labels are equally likely.
 
     Parameters
     ----------
@@ -226,8 +269,8 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
     n_classes : int
         Number of classes, K.
     leaf_cost : float
-        Price of a leaf (nats). Below log 4 the sum over all prunings of a deep tree explodes, and
-        small ones become dear.
+        Cost of a leaf (nats). Below log 4 the number of large prunings outweighs their cost, and
+        small prunings become improbable in deep trees.
 
     Returns
     -------
@@ -242,18 +285,20 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
 
 @validate_arguments
 def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float = TRUST) -> Prior:
-    """Split nodes with many training samples: one with n of them stops with ``rows / (rows + n)``.
+    """Make the prior that splits nodes with many training rows.
+
+    A node with n training rows stops with probability ``rows / (rows + n)``.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     grown : NodeStats
-        Counts of the training samples, with their labels.
+        Class counts of the training rows in each node; their majority labels the nodes.
     rows : float
-        Training samples at which splitting and stopping are alike, > 0.
+        Number of training rows at which splitting and stopping are equally likely, > 0.
     trust : float
-        Prior probability of a node's own label; see `trust_labels`.
+        Prior probability that a leaf has the label of its training rows; see `trust_labels`.
 
     Returns
     -------
@@ -266,7 +311,11 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
 
 
 def make_count_decisions(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
-    """The distribution of `count_prior`."""
+    """Return the distribution over prunings that splits nodes with many training rows.
+
+    A node with n training rows that is reached stops with probability ``rows / (rows + n)``. tree:
+    one or several trees; grown: counts of the training rows in each node; rows: a number > 0.
+    """
     with np.errstate(divide="ignore", over="ignore"):
         log_odds = np.log(grown.check_tree(tree).n / grown.weight_unit / float(rows))
     return make_independent_decisions(tree, log_odds)
@@ -280,20 +329,22 @@ def centred_prior(
     doubt: float = 0.01,
     stop_below: float = _STOP_BELOW,
 ) -> Prior:
-    """Expect one pruning that the training samples have chosen, and labels like theirs.
+    """Make the prior that is concentrated around one pruning and the labels of the training rows.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     grown : NodeStats
-        Counts of the training samples, with their labels.
+        Class counts of the training rows in each node; their majority labels the nodes.
     pruning : NodeWeights
-        The pruning, weights 0 and 1, found without any weighing row.
+        The pruning, as weights 0 and 1; it must not depend on calibration rows.
     doubt : float
-        Probability that a node of the pruning decides otherwise, or that a leaf has another label.
+        Probability that a node stops although the pruning splits it, or splits although it is a
+        leaf of the pruning; and that a leaf has another label than its training rows. Between 0 and
+        1.
     stop_below : float
-        Probability that a node below the pruning stops.
+        Probability that a node below the pruning stops if it is reached.
 
     Returns
     -------
@@ -301,8 +352,8 @@ def centred_prior(
 
     References
     ----------
-    Priors that another part of the rows has chosen: Ambroladze, Parrado-Hernandez and Shawe-Taylor,
-    "Tighter PAC-Bayes bounds", NeurIPS 2006.
+    Priors chosen by other rows: Ambroladze, Parrado-Hernandez and Shawe-Taylor, "Tighter PAC-Bayes
+    bounds", NeurIPS 2006.
     """
     return doubted_prior(tree, grown, pruning, (doubt,), stop_below)
 
@@ -315,23 +366,43 @@ def doubted_prior(
     doubts: tuple[float, ...] = DOUBTS,
     stop_below: float = _STOP_BELOW,
 ) -> Prior:
-    """The mixture of centred priors of several doubts; see `centred_prior`."""
+    """Make a prior that is concentrated around one pruning: a mixture over several degrees of doubt.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    grown : NodeStats
+        Class counts of the training rows in each node; their majority labels the nodes.
+    pruning : NodeWeights
+        The pruning, as weights 0 and 1; it must not depend on calibration rows.
+    doubts : tuple of float
+        For each component, all of equal weight, the probability that a node decides otherwise than
+        the pruning, and that a leaf has another label than its training rows. Between 0 and 1.
+    stop_below : float
+        Probability that a node below the pruning stops if it is reached, between 0 and 1.
+
+    Returns
+    -------
+    Prior
+    """
     distributions = _make_centred_distributions(tree, pruning, doubts, stop_below)
     return _make_trusting_prior(tree, distributions, grown, 1 - np.array(doubts, dtype=np.float64))
 
 
 @validate_arguments
 def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
-    """Expect one pruning, with several doubts, or any one that stops with probability 1/2 anywhere.
+    """Make a prior for numeric targets, concentrated around one pruning.
 
-    For targets that have no labels: there is a single one.
+    Half of the mass is the mixture of centred distributions with doubts .1 to .0001; the other half
+    stops at each node with probability 1/2. There is a single label, as leaves predict numbers.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     pruning : NodeWeights
-        The pruning, weights 0 and 1, found without any weighing row.
+        The pruning, as weights 0 and 1; it must not depend on calibration rows.
 
     Returns
     -------
@@ -351,7 +422,25 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
 def _make_centred_distributions(
     tree: Tree, pruning: NodeWeights, doubts: tuple[float, ...], stop_below: float
 ) -> tuple[NodeWeights, ...]:
-    """Distributions that expect one pruning, one for each doubt."""
+    """Return distributions over prunings that are concentrated around one pruning.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    pruning : NodeWeights
+        The pruning, as weights 0 and 1.
+    doubts : tuple of float
+        For each distribution the probability that a node decides otherwise than the pruning,
+        between 0 and 1.
+    stop_below : float
+        Probability that a node below the pruning stops if it is reached, between 0 and 1.
+
+    Returns
+    -------
+    tuple of NodeWeights
+        A distribution for each doubt.
+    """
     if not len(doubts):
         raise ValueError("doubts must hold at least one number, got none")
     for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
@@ -362,7 +451,7 @@ def _make_centred_distributions(
     distributions = []
     for doubt in map(float, doubts):
         stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, float(stop_below)))
-        with np.errstate(divide="ignore"):  # 1 less a tiny doubt is 1
+        with np.errstate(divide="ignore"):  # 1 minus a tiny doubt is 1 in floating point
             log_odds = np.log1p(-stop) - np.log(stop)
         distributions.append(make_independent_decisions(tree, log_odds))
     return tuple(distributions)
@@ -370,17 +459,17 @@ def _make_centred_distributions(
 
 @validate_arguments
 def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
-    """The same prior over prunings, with labels like those of the training samples.
+    """Return the same prior over prunings with labels that favour those of the training rows.
 
     Parameters
     ----------
     prior : Prior
-        The prior.
+        The prior over prunings; its label probabilities are replaced.
     grown : NodeStats
-        Counts of the training samples, with their labels.
+        Class counts of the training rows in each node; their majority labels the nodes.
     trust : float
-        Prior probability of a node's own label, in (0, 1]. The rest is spread like the frequencies
-        of the classes there, smoothed by one row like the parent's.
+        Prior probability of a node's own label, in (0, 1]. The rest is divided in proportion to the
+        class frequencies in the node, smoothed by one row with the frequencies of the parent.
 
     Returns
     -------
@@ -397,7 +486,12 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
 def _make_trusting_prior(
     tree: Tree, distributions: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
 ) -> Prior:
-    """Distributions of equal shares with labels like those of training samples; see `trust_labels`."""
+    """Return a mixture of distributions whose labels favour those of the training rows.
+
+    tree: the tree; distributions: J distributions over prunings; grown: class counts of the
+    training rows; trusts: for each component the probability of a node's own label, (J,), in (0,
+    1]. The rest of the label probability follows the smoothed class frequencies in the node.
+    """
     if not ((trusts > 0) & (trusts <= 1)).all():
         raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
     label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
@@ -415,14 +509,15 @@ def _make_trusting_prior(
 
 @validate_arguments
 def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
-    """The same prior with one more label, the last one, that stands for no answer.
+    """Return the same prior with one more label, the last one, that stands for abstention.
 
     Parameters
     ----------
     prior : Prior
-        The prior.
+        The prior over the K classes.
     share : float
-        Prior probability that a leaf abstains, between 0 and 1.
+        Prior probability that a leaf abstains, between 0 and 1; those of the classes are multiplied
+        by ``1 - share``.
 
     Returns
     -------
@@ -430,8 +525,8 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     """
     if not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}")
-    silent = np.full((*prior.log_label.shape[:2], 1), math.log(share))
-    log_label = np.concatenate([prior.log_label + math.log1p(-share), silent], axis=2)
+    abstain = np.full((*prior.log_label.shape[:2], 1), math.log(share))
+    log_label = np.concatenate([prior.log_label + math.log1p(-share), abstain], axis=2)
     return replace(prior, log_label=log_label)
 
 
@@ -439,21 +534,21 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
 def add_candidate_labels(
     prior: Prior, grown: NodeStats, labels: ArrayLike, share: float = PROPOSED
 ) -> Prior:
-    """Give labellings that the training samples propose most of the mass; the rest keeps the prior.
+    """Return a prior that gives most of its probability to labellings chosen by the training rows.
 
-    So the union over all labellings is paid once: a proposal costs hardly more than a classifier that
-    was fixed before, and the others no more than the rest of the mass says.
+    Such a labelling is then certified almost as if it had been fixed before, and all other
+    labellings keep the rest of the probability.
 
     Parameters
     ----------
     prior : Prior
-        The prior, which may hold proposals.
+        The prior, whose probabilities are multiplied by ``1 - share``; it may have candidates.
     grown : NodeStats
-        Counts of the training samples, by which the labellings were found.
+        Class counts of the training rows, which chose the labellings.
     labels : array-like of int, shape (P, m)
-        P labellings of the nodes, of which those of the tree's leaves are read.
+        P labellings of the nodes; only entries of the tree's leaves are read.
     share : float
-        Prior probability of all of them together, between 0 and 1; each has as much.
+        Prior probability of the P labellings together, between 0 and 1; each gets the same.
 
     Returns
     -------
@@ -480,12 +575,12 @@ def add_candidate_labels(
 
 @validate_arguments
 def mix_priors(*priors: Prior) -> Prior:
-    """Mix priors of one tree, all with the same share: J of them cost at most log J nats.
+    """Return the mixture of priors with equal weights; a bound by it costs at most log J nats more.
 
     Parameters
     ----------
     *priors : Prior
-        Priors of one tree and the same labels.
+        J priors over prunings of the same tree, with the same number of labels.
 
     Returns
     -------
@@ -494,13 +589,15 @@ def mix_priors(*priors: Prior) -> Prior:
     Raises
     ------
     ValueError
-        If the priors are of different trees, or were made from different rows.
+        If the priors are of different trees, or were made from different statistics.
     """
     first, *others = priors
     seen, mixed = first.seen, math.log(len(priors))
     for prior in others:
         if prior.tree is not first.tree:
-            raise ValueError("priors of different trees do not mix")
+            raise ValueError(
+                "priors must all be over prunings of the same tree, got different trees"
+            )
         seen = _check_same_source(seen, prior.seen)
     return Prior(
         first.tree,
@@ -517,6 +614,12 @@ def mix_priors(*priors: Prior) -> Prior:
 
 
 def _check_same_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats | None:
+    """Return the training statistics that both priors were made from, or None if neither used any.
+
+    Raises ValueError if they are two different objects.
+    """
     if first is not None and second is not None and first is not second:
-        raise ValueError("a prior may be made from the training samples only, got two statistics")
+        raise ValueError(
+            "priors must be made from the same statistics of the training rows, got two different ones"
+        )
     return first if second is None else second

@@ -1,7 +1,4 @@
-"""New rows from another source: how far a promise reaches, and a monitor of whether it still holds.
-
-The other source is one near that of the rows at hand, or one that weights describe.
-"""
+"""Distribution shift: bounds for new rows from another source, and a monitor of bounds."""
 
 from __future__ import annotations
 
@@ -21,21 +18,21 @@ from certree.interface.signatures import validate_settings
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How the source of new rows may differ from that of the rows that certify.
+    """How the distribution of new rows may differ from that of the calibration rows.
 
     Parameters
     ----------
     kind : {"kl", "total_variation", "weights"}
-        "kl": the source of the rows diverges from the new one by at most so many nats, KL(rows || new);
-        "total_variation": no event's probability differs by more; "weights": the weight of a row is the
-        density of the new source over the old one, up to a factor, and rows were kept by it.
+        "kl": KL(calibration || new) is at most `most` nats; "total_variation": the total variation
+        distance is at most `most`; "weights": the density of new rows is known up to a factor, and
+        calibration rows were selected by rejection sampling with these weights.
     most : float
-        How much at most: nats, a probability, or the largest weight.
+        The largest divergence, distance, or weight.
 
     Raises
     ------
     ValueError
-        If `most` is negative or not finite, a probability above 1, or a weight of 0.
+        If `most` is negative or not finite, above 1 for "total_variation", or 0 for "weights".
     """
 
     kind: Literal["kl", "total_variation", "weights"]
@@ -47,17 +44,21 @@ class Shift:
         if self.kind == "total_variation" and self.most > 1:
             raise ValueError(f"total_variation must lie in 0 .. 1, got {self.most!r}")
         if self.kind == "weights" and self.most == 0:
-            raise ValueError("the largest weight must be above 0")
+            raise ValueError("max_weight must be above 0, got 0")
 
     def worst(self, risk: float) -> float:
-        """The largest risk that there may be, where it is at most so much on the source of the rows."""
+        """Return the largest risk on new rows if the risk on the calibration rows' source is `risk`.
+
+        risk: between 0 and 1. For the kind "weights" it is `risk` itself, as the rows kept already
+        are of the new source.
+        """
         if self.kind == "kl":
             return min(kl_upper(risk, self.most), 1.0) if self.most else risk
         return min(risk + self.most, 1.0) if self.kind == "total_variation" else risk
 
     @property
     def source(self) -> str:
-        """Where the new rows come from."""
+        """The possible sources of new rows under this shift, as a phrase for sentences."""
         return {
             "kl": f"any source from which that of these diverges by at most {self.most:.4g} nats",
             "total_variation": f"any source within {self.most:.4g} of this one in total variation",
@@ -66,21 +67,28 @@ class Shift:
 
     @property
     def kept(self) -> str:
-        """Which rows certify for it."""
+        """Which calibration rows are used under this shift, as words that follow "rows".
+
+        " that the weights keep" for the kind "weights", else "".
+        """
         return " that the weights keep" if self.kind == "weights" else ""
 
     @property
     def assumption(self) -> str:
-        """What is assumed of the new source."""
+        """What this shift assumes of new rows, as a clause for sentences."""
         if self.kind == "weights":
             return "the weights are the density of the new source over theirs, up to a factor"
         return f"new ones come from {self.source}"
 
 
 def make_shift(kl: float | None, total_variation: float | None) -> Shift:
-    """A source near this one, by one of the two distances."""
+    """Return the `Shift` of a distance; exactly one of the two must not be None.
+
+    kl: largest divergence (nats); total_variation: largest distance. Raises ValueError if both or
+    none are passed, or one is out of range.
+    """
     if (kl is None) == (total_variation is None):
-        raise ValueError("nearby takes one of kl and total_variation")
+        raise ValueError("exactly one of kl and total_variation must be passed to nearby")
     if kl is not None:
         return Shift("kl", kl)
     assert total_variation is not None  # for the type checker
@@ -90,11 +98,27 @@ def make_shift(kl: float | None, total_variation: float | None) -> Shift:
 def sample_by_weights(
     weights: ArrayLike, max_weight: float, n: int, seed: int
 ) -> NDArray[np.bool_]:
-    """Keep each of n rows with probability weight / max_weight.
+    """Select rows by rejection sampling: each of n rows is kept with probability weight / max_weight.
 
-    Those that are kept are independent draws of the source whose density over that of the rows is the
+    The rows kept are independent draws from the source whose density over that of the rows is the
     weight, up to a factor: von Neumann, "Various techniques used in connection with random digits",
     1951.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,)
+        Weight of each row.
+    max_weight : float
+        Upper bound on all weights.
+    n : int
+        Number of rows.
+    seed : int
+        Seed of the random numbers, >= 0.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        Whether each row is kept.
 
     Raises
     ------
@@ -102,43 +126,47 @@ def sample_by_weights(
         If a weight is negative, not finite or above `max_weight`, or the seed is negative.
     """
     if seed < 0:
-        raise ValueError(f"random_state must be a whole number >= 0, got {seed!r}")
+        raise ValueError(f"random_state must be an integer >= 0, got {seed!r}")
     given: Float64 = check_column("weights", weights, "float64", (n,))
     most = Shift("weights", max_weight).most
     if not (given >= 0).all():
-        raise ValueError("weights must be finite and non-negative")
+        raise ValueError("weights must be finite and non-negative, got negative weights or NaN")
     if not (given <= most).all():
         raise ValueError(f"weights must be at most max_weight={most:g}, got {given.max():g}")
     return np.random.default_rng(seed).random(n) * most < given
 
 
-# The errors that bets are best against, as multiples of the bound, and one for errors far above it.
+# Mean losses for which a stake is optimal, as multiples of the bound; one more stake is for mean losses
+# far above it.
 _MULTIPLES = (1.25, 1.5, 2.0, 3.0, 5.0)
-# Share of the largest stake that any bet may have: at the whole one a row without a loss ends it.
+# Largest stake as a fraction of 1 / bound, at which a single row without loss would make a product 0.
 _MOST = 0.8
-# Rows that are worked on at once.
+# Number of rows that are processed together.
 _BLOCK = 4096
 
 
 class Monitor:
-    """Tests at any time whether the mean loss of new rows is above what was promised.
+    """A sequential test of whether the mean loss of new rows exceeds a certified bound.
 
-    For a stake lambda the product over rows of ``1 + lambda (loss - bound)`` has a mean of at most 1
-    while the promise is kept, and so has the mean of several such products, `e_value`. It ever reaches
-    ``1 / alpha`` with probability alpha at most (Ville's inequality), so that one may look after every
-    row, and stop whenever one likes. It is the more, the more the losses are above the bound.
+    For a stake lambda, the product over rows of ``1 + lambda (loss - bound)`` has a mean of at most
+    1 while the bound holds, and so has `e_value`, the mean of several such products. It ever
+    reaches ``1 / alpha`` with probability at most alpha (Ville's inequality), so that one may look
+    after each row and stop at any time. It grows the faster, the more the losses exceed the bound.
+    `Certificate.monitor` makes it.
 
     Parameters
     ----------
     bound : float
-        What was promised of the mean loss, above 0 and below 1; `Certificate.monitor` fills it in.
+        The certified bound on the mean loss, between 0 and 1 (exclusive).
     alpha : float
-        Probability with which a promise that is kept may be called broken.
+        Probability with which an alarm may ever be raised while the bound holds.
 
     Raises
     ------
+    TypeError
+        If an argument is not a number.
     ValueError
-        If a number is out of range.
+        If an argument is not between 0 and 1.
 
     References
     ----------
@@ -172,59 +200,68 @@ class Monitor:
 
     @property
     def _stakes(self) -> Float64:
+        """The stakes lambda of the monitor's six products, array (6,), fixed by the bound alone."""
         largest = min(_MOST / self.bound, MAX_SETTING)
         stakes = [(multiple - 1) / (1 - self.bound) for multiple in _MULTIPLES]
         return np.minimum([*stakes, largest / 2], largest)
 
     @property
     def rows(self) -> int:
-        """Rows seen so far."""
+        """Number of rows whose losses this monitor has seen."""
         return self._rows
 
     @property
     def mean_loss(self) -> float | None:
-        """Mean of their losses; None before the first."""
+        """Mean loss of the rows that this monitor has seen; None before the first row."""
         return self._losses / self._rows if self._rows else None
 
     @property
     def log_e_value(self) -> float:
-        """Log of `e_value`, which is finite however many rows there are."""
+        """Natural logarithm of `e_value`, which is finite even if `e_value` overflows."""
         logs = np.array(self._log_products)
         return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
 
     @property
     def e_value(self) -> float:
-        """Evidence against the promise now: its mean is at most 1 while the promise is kept."""
+        """Evidence against the bound after the rows seen so far, a number >= 0.
+
+        While the bound holds its mean is at most 1. It is the mean of six products of ``1 + stake
+        (loss - bound)`` over the rows.
+        """
         with np.errstate(over="ignore"):
             return float(np.exp(self.log_e_value))
 
     @property
     def broken(self) -> bool:
-        """Whether the evidence has reached ``1 / alpha`` at some time so far."""
+        """Whether this monitor has raised an alarm.
+
+        After some row `e_value` was at least ``1 / alpha``.
+        """
         return self._first_alarm is not None
 
     @property
     def first_alarm(self) -> int | None:
-        """Number of the row at which it did; None: it has not."""
+        """Number of the row, from 1, after which the alarm was raised; None: no alarm."""
         return self._first_alarm
 
     def update(self, losses: ArrayLike) -> Self:
-        """Take in the losses of new rows, in the order in which they came.
+        """Add the losses of new rows, in the order in which the rows arrived.
 
         Parameters
         ----------
         losses : array-like of shape (n,), or a number
-            Losses from 0 to 1, such as ``y_new != model.predict(X_new)``; of rows in groups the mean
-            loss of each group. Any number of them at a time gives the same.
+            Losses between 0 and 1, such as ``y_new != model.predict(X_new)``; for rows in groups
+            the mean loss of each group. How the rows are divided among calls does not matter.
 
         Returns
         -------
         self : Monitor
+            The monitor, updated in place.
 
         Raises
         ------
         ValueError
-            If losses are no numbers from 0 to 1; nothing has changed then.
+            If losses are not numbers between 0 and 1; the monitor is then unchanged.
         """
         given = _losses(losses)
         logs, alarm, stakes = np.array(self._log_products), self._first_alarm, self._stakes
@@ -243,7 +280,10 @@ class Monitor:
         return self
 
     def __str__(self) -> str:
-        """What it has seen, and what that says."""
+        """Return the state of this monitor as a sentence.
+
+        Bound, mean loss, and whether it raised an alarm.
+        """
         promise = f"an error of at most {format_bound(self.bound)}"
         if not self._rows:
             return f"{promise} was promised, and no rows have come in yet.".capitalize()
@@ -260,7 +300,10 @@ class Monitor:
         return f"<{type(self).__name__}: {self}>"
 
     def _repr_html_(self) -> str:
-        """The sentence, and the numbers below it."""
+        """Return the state of this monitor as HTML for notebooks.
+
+        The sentence of ``str()``, and a table.
+        """
         mean = "" if self.mean_loss is None else f"{self.mean_loss:.4f}"
         lines = [
             ["rows seen", f"{self._rows:,}"],
@@ -274,9 +317,10 @@ class Monitor:
 
 
 def _losses(losses: Any) -> Float64:
+    """Return the losses as float64 array (n,), after a check that they are between 0 and 1."""
     given = np.atleast_1d(to_array("losses", losses))
     if given.ndim != 1:
-        raise ValueError(f"losses must have shape (any), got {given.shape}")
+        raise ValueError(f"losses must be a number or one-dimensional, got shape {given.shape}")
     if given.size and given.dtype.kind not in "buif":
         raise ValueError(f"losses must hold numbers from 0 to 1, got dtype {given.dtype}")
     numbers: Float64 = given.astype(np.float64)

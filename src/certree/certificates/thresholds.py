@@ -1,9 +1,9 @@
-"""What rows that judge scores of two classes guarantee at every threshold at once.
+"""Guarantees on a binary classifier at every decision threshold at once.
 
-A row is taken for the second class where its score is at least the threshold. The scores of either
-class have a band around their distribution function, and the share of the second class has limits;
-what else is asked of a threshold follows from these three, so that all of it holds together, for every
-threshold: one may look at the curves first, and then choose.
+A row is predicted positive (as the second class) if its score is at least the threshold. The score
+distribution of each class has a confidence band, and the prevalence of the positive class has
+confidence limits. All rates and costs follow from these three, so that all limits hold together for
+every threshold: one may look at the curves first and then choose a threshold.
 """
 
 from __future__ import annotations
@@ -35,45 +35,61 @@ from certree.interface.formatting import align_columns, format_confidence, forma
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments
 
-# Where a cost that is named before is bounded directly: at the threshold that is best for it where
-# scores are probabilities, and at odds so many times as large.
+# Named costs are bounded directly at the threshold that is best if scores are probabilities, and at
+# thresholds whose odds are these multiples (logarithms) of its odds.
 _LOG_ODDS = (-1.0, -0.5, 0.0, 0.5, 1.0)
-# Thresholds that are shown.
+# Number of thresholds in the printed table.
 _LINES = 10
 
 
 class Limits(NamedTuple):
-    """A rate: what is observed, and what lies below and above the true one, for all at once."""
+    """A rate with its confidence limits, which hold for all thresholds at once.
+
+    Parameters
+    ----------
+    observed : float or ndarray of shape (m,)
+        Rate on the calibration rows; arrays have an entry for each of m thresholds.
+    lowest, highest : float or ndarray of shape (m,)
+        Lower and upper limit of the rate on new rows.
+    """
 
     observed: Any
     lowest: Any
     highest: Any
 
     def map(self, function: Callable[[Any], Any]) -> Limits:
-        """The same function of all three."""
+        """Return new limits with an increasing function applied to each of the three fields."""
         return Limits(*map(function, self))
 
     @property
     def complement(self) -> Limits:
-        """Of the other rows."""
+        """The limits of 1 minus this rate, whose upper limit is 1 minus the lower limit of the rate."""
         return Limits(1 - self.observed, 1 - self.highest, 1 - self.lowest)
 
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """One threshold and what is guaranteed there, whatever has chosen it.
+    """One threshold with the limits of its rates on new rows, which hold whatever chose the threshold.
+
+    `ThresholdGuarantees` makes it.
 
     Parameters
     ----------
     positive : object
-        The class that rows are taken for whose score is at least the threshold.
+        The positive class, predicted for rows with a score of at least the threshold.
     threshold : float
-        It; infinite: no row is.
-    false_positive_rate, recall, precision, predicted_positive_rate : Limits
-        Numbers.
+        The threshold; inf: no row is predicted positive.
+    false_positive_rate : Limits
+        Fraction of negative rows that are predicted positive.
+    recall : Limits
+        Fraction of positive rows that are predicted positive.
+    precision : Limits
+        Fraction of positive rows among those predicted positive.
+    predicted_positive_rate : Limits
+        Fraction of rows that are predicted positive.
     certificate : Certificate or None
-        Of the mean cost, where the point was asked for by costs, in their units; its `unit` is the
-        larger cost.
+        Bound on the mean cost of a row if the point was chosen by costs, else None. Its `unit` is
+        the larger of the two costs.
     """
 
     positive: Any
@@ -86,48 +102,51 @@ class OperatingPoint:
 
     @property
     def cost_at_most(self) -> float:
-        """The bound on the mean cost of a row, in units of the costs; infinite without any."""
+        """Upper bound on the mean cost of a row here; inf if no costs chose the point."""
         if self.certificate is None:
             return math.inf
         return self.certificate.bound
 
     def __str__(self) -> str:
-        """What is guaranteed, in words."""
-        told = (
+        """Return the certified limits at this threshold as sentences."""
+        text = (
             f"At threshold {self.threshold:.4g}: recall of {self.positive} at least "
             f"{_round_down(self.recall.lowest)}, false positive rate at most "
             f"{_round_up(self.false_positive_rate.highest)}, precision at least "
-            f"{_round_down(self.precision.lowest)}, and {_round_down(self.predicted_positive_rate.lowest)} to "
-            f"{_round_up(self.predicted_positive_rate.highest)} of new rows are taken for {self.positive}."
+            f"{_round_down(self.precision.lowest)}, and "
+            f"{_round_down(self.predicted_positive_rate.lowest)} to "
+            f"{_round_up(self.predicted_positive_rate.highest)} of new rows are taken for "
+            f"{self.positive}."
         )
-        return told if self.certificate is None else f"{told}\n{self.certificate}"
+        return text if self.certificate is None else f"{text}\n{self.certificate}"
 
 
 @dataclass(frozen=True, eq=False)
 class ThresholdGuarantees:
-    """What holds at every threshold of the scores at once, by rows that were not seen before.
+    """Confidence limits of rates and costs at every threshold of a binary classifier's scores.
 
-    Limits are arrays of shape (m,), by the entries of `threshold`. Between two of these, and for rows
-    whose score is above a threshold rather than at least it, the limits are those of the next entry
-    above; see `at`.
+    The limits of all thresholds, rates and costs hold together with probability 1 - delta over the
+    draw of the calibration rows. `Guarantees.thresholds` makes it. Arrays of limits have shape
+    (m,), with an entry for each entry of `threshold`. For a threshold between two entries the
+    limits are those of the larger one; see `at`.
 
     Parameters
     ----------
     positive : object
-        The second class.
+        The positive (second) class.
     score : ndarray of shape (n,)
-        Score of each judging row.
+        Score of each calibration row, fixed without these rows.
     is_positive : ndarray of bool, shape (n,)
-        Whether it is of the second class.
+        Whether each calibration row is of the positive class.
     terms : Terms
-        What all promises share.
-    costs : tuple of pairs of float
-        Costs of a missed row of the second class and of a false alarm that were named before the rows
-        were seen. With them half of delta is for bounds of their own.
+        Delta, and how the rows were drawn.
+    costs : tuple of (float, float)
+        Pairs (cost of a false negative, cost of a false positive) that were named before the rows
+        were seen. If there are any, half of delta is used for bounds on these costs.
     complexity : float
-        Price of what the judging rows have chosen (nats).
+        Price of choosing the classifier by the calibration rows (nats).
     groups : dict of object to ThresholdGuarantees
-        The same of each group of rows; all of them and the whole share delta equally.
+        The same for each group of rows; all rows and the groups share delta equally.
     """
 
     positive: Any
@@ -142,7 +161,11 @@ class ThresholdGuarantees:
     def divide_delta(
         cls, whole: ThresholdGuarantees, names: Sequence[Any], group: NDArray[np.integer]
     ) -> ThresholdGuarantees:
-        """Share delta among all rows and each group of them."""
+        """Return the guarantees for all rows and for each group, which share delta equally.
+
+        whole: the guarantees for all rows, with all of delta; names: the groups; group: index into
+        `names` of each calibration row, (n,).
+        """
         terms = replace(whole.terms, share=whole.terms.share / (len(names) + 1))
         shared, found = replace(whole, terms=terms), {}
         for place, name in enumerate(names):
@@ -156,24 +179,30 @@ class ThresholdGuarantees:
 
     @cached_property
     def threshold(self) -> Float64:
-        """Infinity, and every score that occurs, from the highest on, (m,)."""
+        """The m thresholds, in descending order.
+
+        Infinity, and each different score of the calibration rows.
+        """
         return np.append(np.inf, np.unique(self.score)[::-1])
 
     @property
     def n(self) -> int:
-        """Number of judging rows."""
+        """Number of calibration rows that these limits are computed from."""
         return len(self.score)
 
     @cached_property
     def _class_sizes(self) -> tuple[int, int]:
-        """Rows of the first class, and of the second."""
+        """Number of negative and of positive calibration rows, as two ints."""
         positives = int(self.is_positive.sum())
         return self.n - positives, positives
 
     def _count_predicted_positives(
         self, threshold: Float64
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows of either class whose score is at least each threshold."""
+        """Count the calibration rows with a score of at least each threshold, by class.
+
+        threshold: array (k,). Return the counts of negative and of positive rows, both (k,).
+        """
         first, second = (
             np.searchsorted(np.sort(-self.score[own]), -threshold, side="right")
             for own in (~self.is_positive, self.is_positive)
@@ -182,50 +211,77 @@ class ThresholdGuarantees:
 
     @property
     def _log_level(self) -> float:
+        """Natural log of the probability with which any band or prevalence limit may fail."""
         return compute_log_delta(self.terms.delta, self.terms.share) - self._band_complexity
 
     @property
     def _band_complexity(self) -> float:
-        """What bands pay: with costs that were named half of delta is kept for these."""
+        """Nats by which the log probability of failure of the bands is lowered.
+
+        The price of choosing the classifier by the calibration rows, plus log 2 if costs were
+        named.
+        """
         return self.complexity + (math.log(2) if self.costs else 0.0)
 
     # -- rates -------------------------------------------------------------------------------------
 
     @cached_property
     def prevalence(self) -> Limits:
-        """The share of the second class."""
+        """Fraction of rows that are of the positive class.
+
+        `Limits` of floats, as it does not depend on the threshold.
+        """
         positives = self._class_sizes[1]
         limits = prevalence_limits(positives, self.n, self._log_level)
         return Limits(positives / self.n, *limits)
 
     @cached_property
     def false_positive_rate(self) -> Limits:
-        """Share of the rows of the first class that are taken for the second."""
+        """Fraction of negative rows that are predicted positive.
+
+        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        """
         return self._bound_rate(0)
 
     @cached_property
     def recall(self) -> Limits:
-        """Share of the rows of the second class that are taken for it."""
+        """Fraction of positive rows that are predicted positive.
+
+        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        """
         return self._bound_rate(1)
 
     def _bound_rate(self, which: int) -> Limits:
+        """Return the limits of the fraction predicted positive in one class, by threshold.
+
+        which: 0 for the negative class, 1 for the positive class.
+        """
         taken, n = self._count_predicted_positives(self.threshold)[which], self._class_sizes[which]
         lowest = compute_cdf_bounds(n, compute_rate_level(self._log_level))
         return Limits(taken / max(n, 1), lowest[taken], 1 - lowest[n - taken])
 
     @property
     def specificity(self) -> Limits:
-        """1 less `false_positive_rate`."""
+        """Fraction of negative rows that are predicted negative, 1 minus the false positive rate.
+
+        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        """
         return self.false_positive_rate.complement
 
     @property
     def false_negative_rate(self) -> Limits:
-        """1 less `recall`."""
+        """Fraction of positive rows that are predicted negative, 1 minus the recall.
+
+        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        """
         return self.recall.complement
 
     @cached_property
     def precision(self) -> Limits:
-        """Share of the second class in what is taken for it; 1 where nothing is."""
+        """Fraction of positive rows among the rows that are predicted positive; 1 if none are.
+
+        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        """
         alarmed, found, share = self.false_positive_rate, self.recall, self.prevalence
         return Limits(
             _compute_precision(share.observed, found.observed, alarmed.observed),
@@ -239,22 +295,26 @@ class ThresholdGuarantees:
 
     @cached_property
     def predicted_positive_rate(self) -> Limits:
-        """Share of all rows that is taken for the second class."""
+        """Fraction of all rows that are predicted positive.
+
+        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        """
         return self._average_classes(self.recall, self.false_positive_rate)
 
     @validate_arguments
     def cost(self, false_negative: float, false_positive: float) -> Limits:
-        """The mean cost of a row, for all costs at once.
+        """Return the limits of the mean cost of a row, by threshold; they hold for all costs at once.
 
         Parameters
         ----------
         false_negative, false_positive : float
-            What a missed row of the second class costs, and what a false alarm does; >= 0, and one of
-            them positive. They may be chosen after looking.
+            Cost of a positive row that is predicted negative, and of a negative row that is
+            predicted positive; >= 0, not both 0. They may be chosen after looking.
 
         Returns
         -------
         Limits
+            Arrays (m,), in units of the costs.
 
         Raises
         ------
@@ -267,7 +327,11 @@ class ThresholdGuarantees:
         return self._average_classes(missed, alarmed)
 
     def _average_classes(self, second: Limits, first: Limits) -> Limits:
-        """The mean over all rows of what the rows of either class have on average."""
+        """Return the limits of the mean over all rows of a quantity with known limits in each class.
+
+        second, first: limits of its mean over the positive and over the negative rows. The
+        prevalence may be anywhere within its limits.
+        """
         share = self.prevalence
         ends = share.lowest, share.highest
         observed = share.observed * second.observed + (1 - share.observed) * first.observed
@@ -278,7 +342,11 @@ class ThresholdGuarantees:
 
     @validate_arguments
     def at(self, threshold: float) -> OperatingPoint:
-        """What holds at any threshold."""
+        """Return the limits of all rates at one threshold as an `OperatingPoint`.
+
+        threshold: any number but NaN, also infinite; between two entries of the field `threshold`
+        the limits are those of the larger one.
+        """
         place = (
             np.searchsorted(-self.threshold, -check_not_nan("threshold", threshold), side="right")
             - 1
@@ -289,23 +357,25 @@ class ThresholdGuarantees:
 
     @validate_arguments
     def lowest_cost(self, false_negative: float, false_positive: float) -> OperatingPoint:
-        """The threshold whose mean cost has the lowest bound.
+        """Return the operating point whose mean cost has the lowest upper bound.
 
         Parameters
         ----------
         false_negative, false_positive : float
-            As in `cost`. Of costs that were named before, or multiples of them, some thresholds have a
-            bound of their own, which is lower.
+            Cost of a positive row that is predicted negative, and of a negative row that is
+            predicted positive; >= 0, not both 0. They may be chosen after looking. If they, or a
+            multiple of them, are among the field `costs`, five thresholds have additional, tighter
+            bounds.
 
         Returns
         -------
         OperatingPoint
-            Its certificate is of the mean cost of a row.
+            Its `certificate` bounds the mean cost of a row.
 
         Raises
         ------
         ValueError
-            As in `cost`.
+            If a cost is negative or not finite, or both are 0.
         """
         costs = _check_cost_pair((false_negative, false_positive))
         place = int(np.argmin(self.cost(*costs).highest))
@@ -321,6 +391,11 @@ class ThresholdGuarantees:
     def _certificate(
         self, method: str, threshold: float, costs: tuple[float, float]
     ) -> Certificate:
+        """Compute the certificate of the mean cost at one threshold.
+
+        method: "every_threshold", or "named_cost" for thresholds and costs that were fixed before
+        the rows; costs: (cost of a false negative, of a false positive).
+        """
         first, second = (
             int(taken[0]) for taken in self._count_predicted_positives(np.array([threshold]))
         )
@@ -333,23 +408,23 @@ class ThresholdGuarantees:
         if method == "named_cost":
             observed = (missed, alarms, *weights)
             nats += math.log(len(self.costs) * len(_LOG_ODDS))
-        told = f"{costs[0]:.4g} for a missed {self.positive}, {costs[1]:.4g} for a false alarm"
+        text = f"{costs[0]:.4g} for a missed {self.positive}, {costs[1]:.4g} for a false alarm"
         return compute_certificate(
             *(method, observed, self.n, nats, terms.delta, terms.share),
             risk=unit * min(weights[0] * missed + weights[1] * alarms, 1.0),
-            part=f"threshold {threshold:.4g} ({told})",
+            part=f"threshold {threshold:.4g} ({text})",
             **get_sampling_facts(terms),
             unit=None if unit == 1 else unit,
         )
 
     @validate_arguments
     def highest_recall(self, precision: float) -> OperatingPoint:
-        """The threshold with the highest certified recall where the precision is certified.
+        """Return the point with the highest lower limit of recall, given a certified precision.
 
         Parameters
         ----------
         precision : float
-            The least precision, between 0 and 1; it may be chosen after looking.
+            Smallest lower limit of the precision, between 0 and 1; it may be chosen after looking.
 
         Returns
         -------
@@ -358,15 +433,15 @@ class ThresholdGuarantees:
         Raises
         ------
         ValueError
-            If no threshold has such a precision for certain.
+            If no threshold has such a lower limit of the precision.
         """
         if not 0 < precision < 1:
             raise ValueError(f"precision must lie between 0 and 1, got {precision!r}")
         sure = self.precision.lowest >= precision
         if not sure.any():
             raise ValueError(
-                f"no threshold has a certified precision of {precision!r}: the highest is "
-                f"{_round_down(self.precision.lowest.max())}"
+                f"precision={precision!r} is not certified at any threshold: the highest certified "
+                f"precision is {_round_down(self.precision.lowest.max())}"
             )
         place = int(np.argmax(np.where(sure, self.recall.lowest, -1.0)))
         return self.at(float(self.threshold[place]))
@@ -374,7 +449,10 @@ class ThresholdGuarantees:
     # -- in words ----------------------------------------------------------------------------------
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Head and lines: some thresholds and what holds there, in words."""
+        """Return the head and the rows of a table of up to ten thresholds, as lists of str.
+
+        The thresholds are spread over the fractions of rows that are predicted positive.
+        """
         taken = self.predicted_positive_rate.observed
         some = np.unique(np.searchsorted(taken, np.linspace(0, 1, _LINES + 2)[1:-1]))
         head = ["threshold", "taken", "false positive rate", "recall", "precision"]
@@ -394,7 +472,7 @@ class ThresholdGuarantees:
 
     @property
     def title(self) -> str:
-        """What holds at once, and with which probability."""
+        """The sentence above the printed table: confidence, number of rows, and what holds at once."""
         terms = self.terms
         rows = format_quantity(self.n, "held-out row")
         if terms.distinct:
@@ -406,11 +484,12 @@ class ThresholdGuarantees:
         among = f" and all {len(self.groups)} groups" if self.groups else ""
         return (
             f"With probability at least {format_confidence(terms.delta)} over the draw of {rows}, "
-            f"{self._class_sizes[1]:,} of them of class {self.positive}, for all thresholds{among} at once:"
+            f"{self._class_sizes[1]:,} of them of class {self.positive}, for all thresholds{among} at "
+            "once:"
         )
 
     def __str__(self) -> str:
-        """A title, and a line for some of the thresholds."""
+        """Return these guarantees as text: title, and a table of up to ten thresholds."""
         head, lines = self.table()
         return "\n".join([self.title, *align_columns([head, *lines])])
 
@@ -419,30 +498,48 @@ class ThresholdGuarantees:
 
 
 def check_not_nan(name: str, value: float) -> float:
-    """Check that a number is one, such as infinity."""
+    """Return `value` as float, after a check that it is not NaN (infinity is allowed).
+
+    name: the parameter's name in the message of the ValueError.
+    """
     if math.isnan(value):
         raise ValueError(f"{name} must be a number, got nan")
     return float(value)
 
 
 def _compute_precision(share: float, found: Float64, alarmed: Float64) -> Float64:
+    """Compute the precision from prevalence, recall and false positive rate.
+
+    share: prevalence; found: recall, (m,); alarmed: false positive rate, (m,). Return (m,), with 1
+    where no row is predicted positive.
+    """
     right, wrong = share * found, (1 - share) * alarmed
     total = right + wrong
     return np.where(total > 0, right / np.where(total > 0, total, 1.0), 1.0)
 
 
 def _check_cost_pair(costs: Sequence[Any]) -> tuple[float, float]:
+    """Return the costs of a false negative and of a false positive as floats.
+
+    Raises ValueError if one is negative or not finite, or both are 0.
+    """
     of_miss, of_alarm = (
         check_nonnegative(name, cost)
         for name, cost in zip(("false_negative", "false_positive"), costs, strict=True)
     )
     if of_miss == of_alarm == 0:
-        raise ValueError("one of the costs must be positive, got 0 and 0")
+        raise ValueError(
+            "false_negative and false_positive must not both be 0: at least one cost must be positive"
+        )
     return of_miss, of_alarm
 
 
 def check_costs(costs: Any) -> tuple[tuple[float, float], ...]:
-    """Check costs that are named before the rows are seen: pairs, or one of them."""
+    """Return the argument `costs` of `Guarantees.thresholds` as a tuple of pairs of floats.
+
+    costs: None, one pair (false negative, false positive), or a sequence of pairs. Raises
+    ValueError if it is none of these, or a cost is negative.
+    """
     if costs is None:
         return ()
     try:
@@ -451,13 +548,14 @@ def check_costs(costs: Any) -> tuple[tuple[float, float], ...]:
         pairs = np.empty((0, 0))
     if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not len(pairs):
         raise ValueError(
-            "costs must be pairs, of a missed row of the second class and of a false alarm, got "
-            f"{costs!r}"
+            "costs must be a pair (cost of a false negative, cost of a false positive) or a sequence "
+            f"of such pairs, got {costs!r}"
         )
     return tuple(_check_cost_pair(pair) for pair in pairs.tolist())
 
 
 def _are_multiples(costs: tuple[float, float], named: tuple[float, float]) -> bool:
+    """Return whether two pairs of costs are positive multiples of each other."""
     (one, other), (its, of_other) = costs, named
     return math.isclose(one / max(costs), its / max(named), rel_tol=1e-12) and math.isclose(
         other / max(costs), of_other / max(named), rel_tol=1e-12
@@ -465,7 +563,12 @@ def _are_multiples(costs: tuple[float, float], named: tuple[float, float]) -> bo
 
 
 def _choose_thresholds(costs: tuple[float, float]) -> Float64:
-    """Thresholds that are fixed by costs alone, of scores that are probabilities."""
+    """Return the five thresholds at which named costs have bounds of their own, (5,).
+
+    If scores are probabilities the best threshold is fp / (fp + fn) for the costs fp and fn of a
+    false positive and a false negative. The others have odds of e^-1, e^-0.5, e^0.5 and e times its
+    odds.
+    """
     of_miss, of_alarm = costs
     with np.errstate(divide="ignore"):
         odds = np.exp(_LOG_ODDS) * np.float64(of_alarm) / of_miss
@@ -473,8 +576,10 @@ def _choose_thresholds(costs: tuple[float, float]) -> Float64:
 
 
 def _round_up(rate: float) -> str:
+    """Return a rate as text with three digits, rounded up."""
     return f"{math.ceil(1000 * rate - 1e-9) / 1000:.3f}"
 
 
 def _round_down(rate: float) -> str:
+    """Return a rate as text with three digits, rounded down."""
     return f"{math.floor(1000 * rate + 1e-9) / 1000:.3f}"

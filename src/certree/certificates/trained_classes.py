@@ -1,4 +1,4 @@
-"""Classes of a certified fit that calibration samples alone have: listed, and never predicted."""
+"""Classes that only calibration rows of a certified fit have, which are never predicted."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from certree.rows.folds import Indices
 from certree.rows.training import get_first_untrained_code
 from certree.stats import NodeStats
 
-# The score of a class that is never predicted: its probability is 0 beside any other score, and float32
-# holds it.
+# Score of a class that is never predicted: its probability is 0 next to any other score, and float32
+# can represent it.
 _NEVER = -1e30
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedClasses:
-    """Which classes of a certified fit training samples have.
+    """Which of the K classes of a certified fit occur among the training rows.
 
-    Trees, scores and certificates are made of these classes alone, so that calibration samples do not
-    choose what may be predicted. Codes of rows number these classes first; see `Training.y`.
+    Trees, scores and certificates use only these classes, so that calibration rows do not decide
+    what can be predicted. Class codes of rows number these classes first, then the others; see
+    `Training.y`.
 
     Parameters
     ----------
     is_trained : ndarray of bool, shape (K,)
-        Whether training samples have each class, in the order of `classes_`.
+        Whether a training row has each class, in the order of ``classes_``.
     """
 
     is_trained: NDArray[np.bool_]
@@ -39,7 +40,11 @@ class TrainedClasses:
     def merge_classes(
         cls, trained: NDArray[Any], others: NDArray[Any]
     ) -> tuple[NDArray[Any], Self | None]:
-        """Merge classes of training samples with others, both sorted; None if there are no others."""
+        """Merge the classes of the training rows with those that only other rows have.
+
+        trained, others: both sorted and disjoint. Return the sorted union, and a `TrainedClasses`,
+        or None if `others` is empty.
+        """
         if not len(others):
             return trained, None
         classes = np.union1d(trained, others)
@@ -47,81 +52,113 @@ class TrainedClasses:
 
     @classmethod
     def from_stored(cls, stored: StoredState) -> Self | None:
-        """Read what a file holds; None if training samples have all classes."""
+        """Read the `TrainedClasses` of a model file; None if training rows have all classes.
+
+        Raises ValueError if "is_trained" is not a bool array with an entry for each class, some of
+        them True and some False.
+        """
         if "is_trained" not in stored:
             return None
         is_trained = check_column(
             "is_trained", stored["is_trained"], "bool", (len(stored["classes"]),)
         )
         if is_trained.all() or not is_trained.any():
-            raise ValueError("is_trained must name some of the classes, and not all")
+            raise ValueError(
+                "is_trained of the model file must be True for some classes and False for others"
+            )
         return cls(is_trained)
 
     @cached_property
     def n_trained(self) -> int:
-        """Number of trained classes."""
+        """Number of classes that training rows have, at least 1."""
         return int(self.is_trained.sum())
 
     @cached_property
     def n_codes(self) -> int:
-        """Number of codes of trained classes; counting takes two at least."""
+        """Number of class codes reserved for classes that training rows have.
+
+        It is `n_trained`, but at least 2; the second code is unused if there is one class.
+        """
         return get_first_untrained_code(self.n_trained)
 
     @cached_property
     def class_positions(self) -> Indices:
-        """Place among all classes of each code, (n_codes + number of other classes,)."""
+        """Index in ``classes_`` of the class of each code.
+
+        int array (n_codes + number of classes that training rows lack,).
+        """
         places = np.zeros(self.n_codes, dtype=np.intp)
         trained = np.flatnonzero(self.is_trained)
         places[: len(trained)] = trained
         return np.concatenate([places, np.flatnonzero(~self.is_trained)])
 
     def encode_positions(self, places: Indices) -> Indices:
-        """Return the code of each place among all classes; places beyond them have one of their own."""
+        """Return the class code of each index in ``classes_``.
+
+        places: indices, (n,); K and larger ones stand for classes that the model does not know,
+        which have the code after all others.
+        """
         others = self.n_codes + np.cumsum(~self.is_trained) - 1
         codes = np.where(self.is_trained, np.cumsum(self.is_trained) - 1, others)
         codes = np.append(codes, self.n_codes + len(codes))
         return codes[np.minimum(places, len(self.is_trained))]
 
     def expand_columns(self, values: NDArray[Any], fill: Any = 0) -> NDArray[Any]:
-        """Give columns of trained classes, (n, n_codes) or (n, n_trained), those of all, (n, K)."""
+        """Return columns of trained classes with columns for all K classes.
+
+        values: (n, n_codes) or (n, n_trained); fill: value of the columns of other classes. Return
+        (n, K) in the order of ``classes_``.
+        """
         spread = np.full((len(values), len(self.is_trained)), fill, dtype=values.dtype)
         if values.shape[1] > self.n_trained:
-            # A single class has what smoothing gives the unused code.
+            # With a single class smoothing may give the unused code a probability, which is added.
             values = values.sum(axis=1, keepdims=True)
         spread[:, self.is_trained] = values
         return spread
 
     def collapse_columns(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Take columns of all classes back to those of codes, (n, n_codes): what `spread` undoes."""
+        """Return the columns of all K classes, (n, K), as columns of codes, (n, n_codes).
+
+        The inverse of `expand_columns`: columns of classes that training rows lack are dropped.
+        """
         taken = np.zeros((len(values), self.n_codes), dtype=values.dtype)
         taken[:, : self.n_trained] = values[:, self.is_trained]
         return taken
 
     def expand_stats(self, stats: NodeStats) -> NodeStats:
-        """Give counts of trained classes columns for all classes, and name labels by their places."""
+        """Return class counts with a column for each of the K classes of ``classes_``.
+
+        stats: counts with a column for each code of classes that training rows have; other classes
+        get counts of 0. Labels of nodes become indices in ``classes_`` instead of codes.
+        """
         label = self.class_positions[stats.label].astype(np.int32)
         return replace(stats, counts=self.expand_columns(stats.counts), label=label)
 
     def collapse_stats(self, stats: NodeStats) -> NodeStats:
-        """Take counts of all classes back to those of codes: what `expand_stats` undoes."""
+        """Return class counts with a column for each code, (m, n_codes); the inverse of `expand_stats`.
+
+        stats: counts with a column for each of the K classes of ``classes_``.
+        """
         codes = np.cumsum(self.is_trained) - 1
         label = codes[stats.label].astype(np.int32)
         return replace(stats, counts=self.collapse_columns(stats.counts), label=label)
 
     def expand_scores(self, scores: Float64, is_start: bool = False) -> Float64:
-        """Give scores of trained classes those of all classes.
+        """Return scores of trained classes with scores for all K classes.
 
         Parameters
         ----------
         scores : ndarray of shape (n, n_outputs)
-            The log odds of the second of two classes, or a score for each of more.
+            With two trained classes the log odds of the second one, (n, 1); with more a score for
+            each.
         is_start : bool
-            Whether these are scores to start from, which decide that others are never predicted.
+            True: these are start scores, in which classes that training rows lack get -1e30, so
+            that they are never predicted. False: these classes get 0.
 
         Returns
         -------
         ndarray of shape (n, 1) or (n, K)
-            Likewise of all classes.
+            Log odds of the second class if K is 2, else a score for each class.
         """
         if self.n_trained <= 2:
             scores = np.column_stack([np.zeros(len(scores)), scores])[:, : self.n_trained]

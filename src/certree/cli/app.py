@@ -39,17 +39,21 @@ Delta = Annotated[
 
 
 def command(panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that registers a function as a command of the app.
+    """Return a decorator that registers a function as a command of `app`, under the function's name.
 
-    The command prints errors and warnings as one line each. The function itself is returned unchanged.
+    The registered command calls the function and prints errors and warnings as one line each. The
+    decorator returns the function itself, unchanged.
 
     Parameters
     ----------
     panel : str
-        Heading of the help page under which the command is listed.
+        Heading of the help page under which the command is listed: `MODELS`, `EXPLANATIONS` or
+        `PAPER`.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
+        """Register a function as a command in `panel`, and return it unchanged."""
+
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:
             with _print_errors_in_one_line(), _print_warnings_in_one_line():
@@ -61,13 +65,18 @@ def command(panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return register
 
 
-# An option for a file to write. The file need not be readable.
+# Declares an option whose value is a file to write, which need not be readable. Takes the arguments
+# of typer.Option.
 output_file_option = partial(typer.Option, readable=False)
 
 
 @contextmanager
 def _print_errors_in_one_line() -> Iterator[None]:
-    """Print an error of the body as one line and exit with status 1; with 130 after Ctrl-C."""
+    """Print an error of the with statement's body as one line on standard error, and exit.
+
+    The exit status is 1, or 130 after Ctrl-C. A broken pipe and errors of unexpected types are not
+    caught.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -82,7 +91,10 @@ def _print_errors_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def _print_warnings_in_one_line() -> Iterator[None]:
-    """Print warnings of the body when it ends, without the source lines that caused them."""
+    """Collect the warnings of the with statement's body; at its end print each as one line.
+
+    They go to standard error, without the source lines that caused them.
+    """
     with catch_warnings(record=True) as warnings:
         # Commands pass columns in the order of the model's features, but without their names.
         filterwarnings("ignore", "X does not have valid feature names")
@@ -94,35 +106,46 @@ def _print_warnings_in_one_line() -> Iterator[None]:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Return an error's message; for an error of the operating system with the file, if known."""
+    """Return the message of an error, without its type; of a file error "FILE: reason"."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
 def _print_message(label: str, message: str) -> None:
-    """Print a label and a message as one line on standard error, with control characters escaped."""
+    """Print a label, such as "error:", and a message as one line on standard error.
+
+    label: text with rich markup; message: plain text, whose control characters are escaped.
+    """
     text = f"{label} {escape(escape_controls(' '.join(message.split())))}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
 def print_text(text: str) -> None:
-    """Print text on standard output without interpreting brackets; control characters are escaped."""
+    """Print text, possibly of several lines, on standard output.
+
+    Brackets are not interpreted as rich markup, and control characters are escaped.
+    """
     lines = "\n".join(map(escape_controls, text.split("\n")))
     Console().print(lines, highlight=False, markup=False, soft_wrap=True)
 
 
 def expect_figure_path(path: Path | None) -> None:
-    """Check that a figure can be written to a path, before anything is computed.
+    """Check, before anything is computed, that a figure can be written to a path.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file to write; None: nothing is checked.
 
     Raises
     ------
     ImportError
         If matplotlib is not installed.
     OSError
-        If the file cannot be written.
+        If the path is a directory, its parent does not exist, or write permission is missing.
     ValueError
-        If matplotlib does not write the format that the suffix names.
+        If matplotlib does not write the format of the suffix.
     """
     expect_writable(path)
     if path:
@@ -134,7 +157,7 @@ def expect_figure_path(path: Path | None) -> None:
 
 
 def _figure_format(path: Path) -> str:
-    """Return the format that the suffix of a path names; without a suffix "png"."""
+    """Return the suffix of a path without the dot, in lower case; "png" if it has none."""
     return path.suffix[1:].lower() or "png"
 
 
@@ -144,7 +167,7 @@ def save_figure(path: Path, draw: Callable[[], Any]) -> None:
     Parameters
     ----------
     path : Path
-        The file; its suffix names the format.
+        The file; its suffix determines the format. Check it by `expect_figure_path` before.
     draw : callable
         Takes nothing and returns the figure.
     """
@@ -153,7 +176,7 @@ def save_figure(path: Path, draw: Callable[[], Any]) -> None:
 
 
 def _print_version(is_requested: bool) -> None:
-    """Print the version and exit, if the option was passed."""
+    """Print the version of certree and exit, if the option --version was given (is_requested)."""
     if is_requested:
         typer.echo(f"certree {certree.__version__}")
         raise typer.Exit

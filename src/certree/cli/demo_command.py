@@ -36,7 +36,20 @@ def demo(
     ] = 10,
     quiet: Quiet = False,
 ) -> None:
-    """Compare certree with scikit-learn on a built-in data set and write an HTML page."""
+    """Compare certree with scikit-learn on a built-in data set and write an HTML page.
+
+    Print the scores of all methods, a certificate, and the explanation of one prediction. The page
+    has these and a tree to explore.\f
+
+    Parameters
+    ----------
+    output : Path
+        HTML page to write.
+    repeats : int
+        Number of random train/test splits.
+    quiet : bool
+        Whether to show no progress bar.
+    """
     expect_writable(output)
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = y.map({0: "malignant", 1: "benign"})
@@ -60,7 +73,10 @@ def demo(
 
 
 def _format_row(scores: MethodScores) -> tuple[str, ...]:
-    """Return the cells of a table row: the method's name and its formatted scores."""
+    """Return the cells of a table row from the scores of a method.
+
+    They are its name, error, log loss, calibration error and time of a fit.
+    """
     return (
         scores.name,
         f"{100 * scores.error:.1f} %",
@@ -71,7 +87,10 @@ def _format_row(scores: MethodScores) -> tuple[str, ...]:
 
 
 def _print_scores(all_scores: Sequence[MethodScores], repeats: int) -> None:
-    """Print the scores of all methods as a table on standard output."""
+    """Print the scores of all methods as a table on standard output, a row for each method.
+
+    all_scores: scores of each method; repeats: number of random train/test splits, for the title.
+    """
     title = f"Wisconsin breast cancer, {repeats} splits"
     grid = Table(title=title, box=SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
     for heading in HEADINGS:
@@ -85,7 +104,11 @@ def _print_scores(all_scores: Sequence[MethodScores], repeats: int) -> None:
 def _build_comparison_section(
     all_scores: Sequence[MethodScores], repeats: int, n_rows: int
 ) -> Section:
-    """Return the section of the page that compares the methods, with the lowest scores in bold."""
+    """Return the section of the page that compares the methods; the lowest scores are bold.
+
+    all_scores: scores of each method; repeats: number of random train/test splits; n_rows: number
+    of rows of the data set.
+    """
     text = (
         f"Wisconsin breast cancer data, {n_rows} rows: means over {repeats} random splits. Each model "
         "is fitted to 70 % of the rows and scored on the others. The calibration error is the mean "
@@ -98,7 +121,10 @@ def _build_comparison_section(
 
 
 def _highlight_row(scores: MethodScores, lowest: Sequence[float]) -> tuple[Html | str, ...]:
-    """Return the cells of a table row, in bold where the score is the lowest of its column."""
+    """Return the cells of a table row from the scores of a method; the lowest scores are bold.
+
+    lowest: lowest error, log loss, calibration error and time of all methods.
+    """
     name, *cells = _format_row(scores)
     values = _score_values(scores)
     return (
@@ -111,7 +137,7 @@ def _highlight_row(scores: MethodScores, lowest: Sequence[float]) -> tuple[Html 
 
 
 def _score_values(scores: MethodScores) -> tuple[float, ...]:
-    """Return the scores in the order of the table's columns; lower is better for all."""
+    """Return error, log loss, calibration error and seconds from scores; lower is better for all."""
     return scores.error, scores.log_loss, scores.calibration, scores.seconds
 
 

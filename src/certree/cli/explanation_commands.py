@@ -88,8 +88,26 @@ def explain(
 ) -> None:
     """Print how much each feature adds to the prediction of one row.
 
-    With --interactions: print which fraction of the variance of the predictions for all rows is due to
-    each feature and each pair of features.
+    --output writes the contributions for all rows; --plot draws those of the row. With
+    --interactions, print (and draw) which fraction of the variance of the predictions for all rows
+    is due to each feature and each pair of features instead.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model.
+    file : Path
+        The table; "-" is CSV from standard input.
+    row : int
+        Index of the row to explain, from 0.
+    output : Path or None
+        Table of the contributions for all rows to write; None: none.
+    plot : Path or None
+        Figure to write; None: none is drawn.
+    shapley : bool
+        Whether contributions are Shapley values instead of differences along paths.
+    interactions : bool
+        Whether to print fractions of variance instead of contributions.
     """
     tables.expect_table_place(output)
     expect_figure_path(plot)
@@ -117,7 +135,10 @@ def explain(
 
 
 def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
-    """Print the fractions of variance of features and pairs, and draw them if `plot` is a path."""
+    """Print which fraction of the variance of predictions each feature and each pair explains.
+
+    model: fitted trees; X: rows, (n, p); plot: file to which a figure is drawn, or None.
+    """
     fractions = interaction_fractions(model, X)
     print_text(str(fractions))
     if plot is not None:
@@ -125,14 +146,21 @@ def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
 
 
 def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
-    """Return at most 100 random rows, from which Shapley values draw unknown features."""
+    """Return at most 100 random rows of X, (n, p); Shapley values draw unknown features from them.
+
+    The draw is the same in each call.
+    """
     if len(X) <= _N_BACKGROUND_ROWS:
         return X
     return X[np.random.default_rng(0).choice(len(X), _N_BACKGROUND_ROWS, replace=False)]
 
 
 def _tabulate_contributions(explanation: Any) -> pa.Table:
-    """Return a table with, for each output, the column of the base and one column per feature."""
+    """Return the contributions of all rows as a table of n rows.
+
+    For each output of the explanation it has a column "base" and a column for each feature; with
+    several outputs their names are prefixed by "OUTPUT: ". explanation: an `Explanation` of n rows.
+    """
     base = "base"
     while base in explanation.feature_names:
         base += "_"
@@ -161,7 +189,26 @@ def report(
     groups: Groups = None,
     threshold_cost: ThresholdCost = None,
 ) -> None:
-    """Write an HTML page about a model and its scores on the rows of a table."""
+    """Write an HTML page about a model and its scores on the rows of a table.
+
+    With --groups the page compares groups; with --threshold-cost it has the certified threshold of
+    lowest cost.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model.
+    file : Path
+        The table; "-" is CSV from standard input.
+    target : str
+        Column of the target.
+    output : Path
+        HTML page to write.
+    groups : str or None
+        Column of each row's group; None if there are no groups.
+    threshold_cost : str or None
+        "A:B", the cost of a missed row of the second class and of a false alarm; None: no costs.
+    """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
     model, X, y, group_labels = read_labelled_rows(model_file, file, target, groups)
@@ -170,7 +217,18 @@ def report(
 
 
 class PictureName(StrEnum):
-    """Figures that the command plot draws."""
+    """Values of the argument WHAT of the command plot: names of figures.
+
+    Attributes
+    ----------
+    tree : structure of a single tree
+    importance : importance of each feature
+    calibration : frequency against probability; needs rows
+    certificate : test error and its bound against the number of rows; needs rows
+    ranking : ROC curve, precision and recall of two classes; needs rows
+    selective : certified error against coverage with abstention
+    loss : loss after each boosting round; needs rows
+    """
 
     tree = "tree"
     importance = "importance"
@@ -208,7 +266,24 @@ def plot(
         ),
     ] = None,
 ) -> None:
-    """Draw a figure of a model: tree, importance, calibration, ranking, loss, and others."""
+    """Draw a figure of a model: tree, importance, calibration, ranking, loss, and others.
+
+    The figures calibration, certificate, loss and ranking need FILE and --target: rows and their
+    targets.\f
+
+    Parameters
+    ----------
+    picture : PictureName
+        Which figure to draw.
+    model_file : Path
+        File of the fitted model.
+    file : Path or None
+        Table of rows, if the figure needs rows.
+    target : str or None
+        Column of the target in that table.
+    output : Path or None
+        Figure to write; None: WHAT.png.
+    """
     path = Path(f"{picture}.png") if output is None else output
     expect_figure_path(path)
     if picture in _MODEL_PLOTS:
@@ -223,22 +298,25 @@ def plot(
 
 
 def _to_onnx(model: Any, _: str) -> bytes:
-    """Return the model as ONNX bytes."""
+    """Return the bytes of an ONNX file of a fitted model; the second argument is not used."""
     return bytes(model.to_onnx().SerializeToString())
 
 
 def _to_json(model: Any, _: str) -> bytes:
-    """Return the model as JSON bytes."""
+    """Return the JSON text of `model.to_dict()`, as bytes; the second argument is not used."""
     return json.dumps(model.to_dict(), allow_nan=False).encode()
 
 
 def _to_sql(model: Any, table: str) -> bytes:
-    """Return an SQL statement that predicts the rows of a table."""
+    """Return an SQL statement, as bytes, by which a model predicts the rows of a table of this name."""
     return model.to_sql(table).encode() + b"\n"
 
 
 def _to_joblib(model: Any, _: str) -> bytes:
-    """Return a scikit-learn estimator with the same predictions, dumped by joblib."""
+    """Return a scikit-learn estimator with the predictions of a model, as bytes written by joblib.
+
+    The second argument is not used.
+    """
     file = io.BytesIO()
     joblib.dump(model.to_sklearn(), file)
     return file.getvalue()
@@ -268,7 +346,19 @@ def export(
         str, typer.Option(metavar="NAME", help="Table that the SQL statement reads.")
     ] = "rows",
 ) -> None:
-    """Export a model to ONNX, SQL, JSON or scikit-learn."""
+    """Export a model to a file in the format of its suffix: ONNX, SQL, JSON or scikit-learn.
+
+    Models that consist of trees can be exported.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model.
+    output : Path
+        File to write; its suffix is .onnx, .sql, .json or .joblib.
+    table : str
+        Name of the table that an SQL statement reads.
+    """
     expect_writable(output)
     to_content = _FORMATS.get(output.suffix.lower())
     if to_content is None:

@@ -80,7 +80,20 @@ _MIN_ROWS_FOR_TEST = 20
 
 
 class ModelName(StrEnum):
-    """Short names of the estimators, as --model takes them."""
+    """Values of the option --model: short names of the estimators.
+
+    Attributes
+    ----------
+    tree : PACBayesTreeClassifier or PACBayesTreeRegressor
+    pruned : PrunedTreeClassifier or PrunedTreeRegressor
+    certified : CertifiedTreeClassifier or CertifiedTreeRegressor
+    boosted : BoostedTreesClassifier or BoostedTreesRegressor
+    forest : TreeForestClassifier or TreeForestRegressor
+    certified_boosted : CertifiedBoostedTreesClassifier or CertifiedBoostedTreesRegressor
+    certified_forest : CertifiedForestClassifier
+    helmbold_schapire : HelmboldSchapireTreeClassifier
+    naive_bayes : NaiveBayesClassifier
+    """
 
     tree = "tree"
     pruned = "pruned"
@@ -94,7 +107,14 @@ class ModelName(StrEnum):
 
 
 class GrowerName(StrEnum):
-    """Names of the growers, as --grower takes them."""
+    """Values of the option --grower: names of the ways to grow a single tree.
+
+    Attributes
+    ----------
+    cart : greedy growth by impurity
+    kd : splits at medians, without the target
+    dyadic : splits at midpoints of boxes, feature after feature, without the target
+    """
 
     cart = "cart"
     kd = "kd"
@@ -272,10 +292,47 @@ def fit(
 ) -> None:
     """Fit a model to a table, score it on a test set, and write it to a model file.
 
-    A first fit to 80 % of the rows is scored on the other 20 %. The model in the file is fitted to all
-    rows. A folder of tables is read block by block and may be larger than memory. Nothing is held out
-    of a folder: keep files apart and score the model on them with certree evaluate. Single trees that
-    are fitted to a folder use 255 bins per feature.
+    A first fit to 80 % of the rows is scored on the other 20 %. The model in the file is fitted to
+    all rows. A folder of tables is read block by block and may be larger than memory. Nothing is
+    held out of a folder: keep files apart and score the model on them with certree evaluate. Single
+    trees that are fitted to a folder use 255 bins per feature.\f
+
+    Parameters
+    ----------
+    file : Path
+        Table, or folder of tables; "-" is CSV from standard input.
+    target : str
+        Column of the target.
+    output : Path or None
+        Model file to write; None: the name of the table with suffix .certree.
+    model_name : ModelName or None
+        Estimator to fit; None: tree for a table, boosted for a folder.
+    regression, classification : bool
+        Whether to predict the target as a number, or to treat each number as a class.
+    test_size : float or None
+        Fraction of the rows in the test set; None: 0.2 for a table, 0 for a folder.
+    grower, train_size, delta, duplicates
+        Parameters of the estimator; None: its default.
+    no_sample_hashes, no_calibration_samples : bool
+        What `certree.save` leaves out of the file.
+    settings : list of str or None
+        Further parameters as NAME=VALUE.
+    weights, groups : str or None
+        Columns of the rows' weights and groups.
+    increasing, decreasing : list of str or None
+        Features along which predictions must not fall, and must not rise.
+    seed : int
+        Seed of the test set and the estimator.
+    jobs : int
+        Number of threads; -1: all cores.
+    scheduler : str or None
+        Address of a Dask scheduler for a fit to a folder; None: this machine.
+    memory_limit : str or None
+        Most memory of a fit to a folder, such as "2GB"; None: no limit.
+    quiet : bool
+        Whether to show no progress bar.
+    verbose : bool
+        Whether to print the settings that the fit has chosen.
     """
     if regression and classification:
         raise ValueError("--regression and --classification exclude each other: give one")
@@ -320,7 +377,25 @@ def fit(
 
 @dataclass(frozen=True, slots=True)
 class _FitRequest:
-    """The options of `fit` that say which data are read, and how the target is understood."""
+    """Options of `fit` that say which data are read, and how the target is understood.
+
+    Attributes
+    ----------
+    file : Path
+        Table, or folder of tables.
+    target : str
+        Column of the target.
+    weights, groups : str or None
+        Columns of the rows' weights and groups; None if the option is not used.
+    regression : bool
+        Whether the target must be numeric and is predicted as a number.
+    classification : bool
+        Whether every distinct number of the target is a class.
+    test_size : float or None
+        Fraction of the rows in the test set; None: the default.
+    seed : int
+        Seed of the test set.
+    """
 
     file: Path
     target: str
@@ -333,7 +408,7 @@ class _FitRequest:
 
     @property
     def target_name(self) -> str:
-        """Name of the target in messages."""
+        """Text for messages that names the target: "column 'y' of FILE"."""
         return f"column {self.target!r} of {self.file}"
 
 
@@ -342,10 +417,19 @@ def _fit_table(
 ) -> tuple[list[str], float]:
     """Score a first fit on a test set, then fit the model to all rows of a table.
 
+    Parameters
+    ----------
+    model : estimator
+        Unfitted; it is fitted in place, and its `categorical_features` and `monotonic_cst` are set.
+    request : _FitRequest
+        The table, the roles of its columns, and the test set.
+    monotonic : tuple of two lists of str
+        Features along which predictions must not fall, and must not rise.
+
     Returns
     -------
     summary : list of str
-        Lines about the table, the model and its scores.
+        Lines about the table, the model and its scores, for printing.
     seconds : float
         Time of the fit to all rows.
     """
@@ -370,7 +454,12 @@ def _fit_table(
 def _fit_folder(
     model: Any, request: _FitRequest, monotonic: MonotonicFeatures
 ) -> tuple[list[str], float]:
-    """Fit the model to all rows of a folder; returns what `_fit_table` returns, without scores."""
+    """Fit the model to all rows of a folder of tables, block by block, without test scores.
+
+    model, request, monotonic, and the returned lines and seconds: as in `_fit_table`. Raise
+    ValueError if the estimator cannot be fitted to a folder, or `request.test_size` is neither None
+    nor 0.
+    """
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
         raise ValueError(
@@ -400,9 +489,21 @@ def _fit_folder(
 
 @contextmanager
 def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> Iterator[None]:
-    """Make fits in the body of this context run on a Dask cluster, or within a memory limit.
+    """Make fits in the body of a with statement run on a Dask cluster, or within a memory limit.
 
-    Both None: fits run on this machine without a limit.
+    Parameters
+    ----------
+    scheduler : str or None
+        Address of a Dask scheduler; None: fits run on this machine.
+    limit : str or None
+        Most memory that the process may use, such as "2GB"; None: no limit.
+    file : Path
+        Where the rows are. It must be a folder if one of the others is not None.
+
+    Raises
+    ------
+    ValueError
+        If both are set, or one is set and `file` is no folder, or the scheduler does not answer.
     """
     options = [("--scheduler", scheduler), ("--memory-limit", limit)]
     used_options = [option for option, value in options if value is not None]
@@ -422,7 +523,10 @@ def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> It
 
 
 def _connect_to_dask(scheduler: str) -> Any:
-    """Return a client of the Dask scheduler at an address."""
+    """Return a `distributed.Client` of the Dask scheduler at an address, such as "tcp://host:8786".
+
+    Raise ValueError if the scheduler does not answer within 10 seconds.
+    """
     try:
         return import_extra("distributed", "dask").Client(scheduler, timeout=_SCHEDULER_TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
@@ -434,9 +538,25 @@ def _connect_to_dask(scheduler: str) -> Any:
 def _read_table(
     file: Path, types: tables.Types, target: str, *extra_columns: str | None
 ) -> tuple[tables.Table, *tuple[NDArray[Any] | None, ...]]:
-    """Read features and target of a table, then each extra column (n,), or None for a name of None.
+    """Read a table, and separate features, target and extra columns such as weights.
 
-    Extra columns, such as weights, are not among the features.
+    Parameters
+    ----------
+    file : Path
+        The table.
+    types : callable
+        Types of columns; see `certree.files.tables.read`.
+    target : str
+        Column of the target.
+    extra_columns : str or None
+        Columns that are neither feature nor target; None for one that is not used.
+
+    Returns
+    -------
+    table : Table
+        Features and target.
+    *values : ndarray of shape (n,), or None
+        For each of `extra_columns` its values; None for None.
     """
     table = tables.read(file, types)
     extra_values = [
@@ -447,14 +567,20 @@ def _read_table(
 
 
 def _summarize_fit(model: Any, table: tables.Table) -> str:
-    """Return a line on the size of the table, the classes, and the size of the fitted model."""
+    """Return a line with the numbers of rows and features, the classes, and the size of the model.
+
+    model: the fitted model; table: the rows that it was fitted to.
+    """
     features = format_quantity(table.X.shape[1], "feature")
     classes = _describe_classes(model, np.asarray(table.y))
     return f"{len(table.X):,} rows, {features}{classes}; {_describe_size(model)}"
 
 
 def _default_model_path(file: Path) -> Path:
-    """Return the path of the model file if --output is not given."""
+    """Return the path of the model file if --output is not given: the name of the table, ".certree".
+
+    The file is in the current directory. Raise ValueError if the table comes from standard input.
+    """
     if file.is_dir():
         return Path(f"{file.resolve().name}.certree")
     if str(file) == tables.STANDARD_STREAM:
@@ -463,9 +589,11 @@ def _default_model_path(file: Path) -> Path:
 
 
 def _read_dates_as_text(target: str | None, schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Return the type "string" for a target of dates or times, as `tables.read` takes types.
+    """Return {target: string} if the target has dates or times, else {}; for `tables.read`.
 
-    Classes then are the texts of a CSV file, which later tables can repeat.
+    Classes then are the texts of the CSV file, which later tables can repeat. target: column of the
+    target, or None if it is to be numeric; schema: columns of the table, with the types that the
+    reader would choose.
     """
     if target is None or target not in schema.names:
         return {}
@@ -481,10 +609,25 @@ def _score_first_fit(
     seed: int,
     fit_arguments: dict[str, NDArray[Any]],
 ) -> Iterator[str]:
-    """Fit a copy of the model to a random training set and yield lines with its test scores.
+    """Fit a copy of the model to a random training set, and yield lines with its test scores.
 
-    The last line has the score of a model without features. Nothing is yielded if `test_size` is 0, the
-    table is small, or one of the two sets is empty.
+    The last line has the score of predicting the most frequent class, or the mean. Nothing is
+    yielded if `test_size` is 0, there are fewer than 20 rows, or one of the two sets would be
+    empty.
+
+    Parameters
+    ----------
+    model : estimator
+        It is cloned, and not changed.
+    table : Table
+        All rows.
+    test_size : float
+        Fraction of the rows, or groups, in the test set.
+    seed : int
+        Seed of the split.
+    fit_arguments : dict of ndarray of shape (n,)
+        Further arguments of `fit`: "sample_weight" and "groups", as far as they are used. Groups
+        are not split between the two sets.
     """
     n = len(table.X)
     if test_size == 0 or n < _MIN_ROWS_FOR_TEST:
@@ -505,7 +648,11 @@ def _score_first_fit(
 
 
 def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
-    """Return the test score of always predicting the most frequent class, or the mean."""
+    """Return a line with the test score of always predicting the most frequent class, or the mean.
+
+    y_train: targets of the training set, (n,), from which class or mean are taken; evaluated:
+    predictions and targets of the test set.
+    """
     if evaluated.probabilities is None:
         error = float(np.sqrt(np.mean((evaluated.y - y_train.mean()) ** 2)))
         return f"always the mean: Root mean squared error {format_four_digits(error)}"
@@ -518,9 +665,10 @@ def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
 def _expect_target(y: Any, target_name: str, regression: bool) -> None:
     """Raise ValueError if a target is not numeric as --regression needs, or is ambiguous without it.
 
-    A target of more than 20 distinct numbers is ambiguous.
+    A target of more than 20 distinct numbers is ambiguous. Call it only without --classification.
 
-    Call it only without --classification.
+    y: targets, (n,); target_name: name of the target in the message; regression: whether
+    --regression was given.
     """
     if regression and y.dtype.kind not in "biuf":
         kind = {"M": "dates", "m": "time spans"}.get(y.dtype.kind, "strings")
@@ -538,7 +686,11 @@ def _expect_target(y: Any, target_name: str, regression: bool) -> None:
 
 
 def _expect_target_of_folder(rows: FileRows, target_name: str, regression: bool) -> None:
-    """Check the target of a folder as `_expect_target` does; reading stops once it is certain."""
+    """Check the target of a folder of files as `_expect_target` does.
+
+    rows: the files, of which only the target is read, until the outcome is certain; target_name:
+    name of the target in the message; regression: whether --regression was given.
+    """
     values: NDArray[Any] | None = None
     for chunk in rows.chunks(targets_only=True):
         distinct = np.unique(chunk.y)
@@ -550,7 +702,22 @@ def _expect_target_of_folder(rows: FileRows, target_name: str, regression: bool)
 
 
 def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]) -> Any:
-    """Return an unfitted estimator with the parameters that options other than None set."""
+    """Return an unfitted estimator with the parameters that were set by options of the command.
+
+    Parameters
+    ----------
+    name : ModelName
+        Name of the estimator.
+    regression : bool
+        Whether to return the regressor of this name.
+    options : dict
+        Values of options by the name of the parameter, such as "train_size"; None if not used.
+
+    Raises
+    ------
+    ValueError
+        If there is no such regressor, or the estimator lacks a parameter whose option was used.
+    """
     if regression and name not in _REGRESSORS:
         raise ValueError(f"--regression is not for --model {name}, which predicts classes")
     estimator = (_REGRESSORS if regression else _CLASSIFIERS)[name]
@@ -563,7 +730,11 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
 
 
 def _describe_classes(model: Any, y: NDArray[Any]) -> str:
-    """Return the number of classes and the largest frequencies; "" for a regressor."""
+    """Return text on the classes, such as ", 2 classes (yes 60.0 %, no 40.0 %)".
+
+    At most four classes are named, by largest frequency among the targets y, (n,). "" if the model
+    is a regressor.
+    """
     if not is_classifier(model):
         return ""
     classes, counts = np.unique(y, return_counts=True)
@@ -579,7 +750,7 @@ def _describe_classes(model: Any, y: NDArray[Any]) -> str:
 
 
 def _describe_size(model: Any) -> str:
-    """Return the size of a fitted model: its densities, leaves, or trees and leaves."""
+    """Return text on the size of a fitted model, such as "100 trees of 3,000 leaves"."""
     if isinstance(model, NaiveBayesClassifier):
         return format_quantity(len(model.densities_), "density", "densities")
     if isinstance(model, TreeVoteEstimator):
@@ -589,7 +760,7 @@ def _describe_size(model: Any) -> str:
 
 
 def _describe_chosen_settings(model: Any) -> str:
-    """Return the settings that the fit has chosen, such as the number of rounds."""
+    """Return text on the settings that the fit of a model has chosen, such as "n_iter 120"."""
     if isinstance(model, NaiveBayesClassifier):
         kinds = Counter(density.kind for density in model.densities_)
         densities = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
@@ -602,7 +773,11 @@ def _describe_chosen_settings(model: Any) -> str:
 
 
 def _describe_posteriors(model: TreeVoteEstimator) -> Iterator[str]:
-    """Yield the inverse temperatures of each posterior and, if there are several, its weight."""
+    """Yield text for each posterior of a fitted tree model: its inverse temperatures and its weight.
+
+    At most three posteriors, by largest weight; a last text counts the others. A single posterior
+    has no weight.
+    """
     columns = np.broadcast_arrays(model.mixture_weights_, *model.best_params_.values())
     posteriors = [*zip(model.posteriors_, *columns, strict=True)]
     for family, weight, *values in sorted(posteriors, key=lambda posterior: -posterior[1])[

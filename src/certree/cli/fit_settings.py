@@ -22,9 +22,23 @@ _SET_ELSEWHERE = {
 
 
 def parse_settings(assignments: Sequence[str]) -> dict[str, Any]:
-    """Parse the values of --set, such as ``learning_rate=.05``, into parameters by name.
+    """Parse the values of the option --set into parameters of an estimator.
 
-    Values are parsed as Python literals: numbers, lists, True, None. All others are strings.
+    Parameters
+    ----------
+    assignments : sequence of str
+        Texts such as "learning_rate=.05", one for each use of the option.
+
+    Returns
+    -------
+    dict
+        Values by parameter name. A value is a Python literal (number, list, True, None), or else
+        the text.
+
+    Raises
+    ------
+    ValueError
+        If a text is not NAME=VALUE, or a name occurs twice.
     """
     settings: dict[str, Any] = {}
     for assignment in assignments:
@@ -39,7 +53,7 @@ def parse_settings(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _parse_value(text: str) -> Any:
-    """Return the Python literal that a text is, or the text itself."""
+    """Parse a text as a Python literal, such as a number or a list; return the text if it is none."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -119,7 +133,19 @@ def set_monotonic_constraints(
 
 
 def collect_fit_arguments(model: Any, weights: Any, groups: Any) -> dict[str, Any]:
-    """Return the keyword arguments of ``model.fit`` for weights and groups that are not None.
+    """Return weights and groups that are not None as keyword arguments of ``model.fit``.
+
+    Parameters
+    ----------
+    model : estimator
+        The model to be fitted.
+    weights, groups : ndarray of shape (n,), str or None
+        Weight and group of each row, or columns of a folder of tables; None if not used.
+
+    Returns
+    -------
+    dict
+        `weights` under "sample_weight" and `groups` under "groups", unless None.
 
     Raises
     ------
@@ -131,7 +157,7 @@ def collect_fit_arguments(model: Any, weights: Any, groups: Any) -> dict[str, An
     arguments = {name: values for name, values in arguments.items() if values is not None}
     for name in arguments:
         if not has_fit_parameter(model, name):
-            raise ValueError(f"{options[name]} is not for {type(model).__name__}")
+            raise ValueError(f"{options[name]} is not for {type(model).__name__}: leave it out")
     return arguments
 
 
@@ -154,7 +180,8 @@ def split_rows(
     Returns
     -------
     train, test : ndarray of int
-        Indices of the rows.
+        Indices of the rows of each set; together all n rows. One may be empty if there are few
+        groups.
     """
     random = np.random.default_rng(seed)
     if groups is None:

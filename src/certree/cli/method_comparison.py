@@ -26,9 +26,16 @@ _N_ALPHAS = 20
 
 
 class _TunedTree:
-    """scikit-learn's DecisionTreeClassifier with ccp_alpha chosen by 5-fold cross-validation."""
+    """scikit-learn's DecisionTreeClassifier with ccp_alpha chosen by 5-fold cross-validation.
+
+    Only `fit` is defined; it returns the fitted search, which predicts.
+    """
 
     def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Any:
+        """Try at most 20 values of ccp_alpha, and return the fitted `GridSearchCV`.
+
+        X: rows, (n, p); y: classes, (n,).
+        """
         tree = DecisionTreeClassifier(random_state=0)
         alphas = np.unique(np.abs(tree.cost_complexity_pruning_path(X, y).ccp_alphas))
         grid = alphas[np.linspace(0, len(alphas) - 1, _N_ALPHAS).astype(int)]
@@ -59,7 +66,8 @@ class MethodScores:
         Mean log loss (nats).
     calibration : float
         Calibration error: the mean distance between the probability of the predicted class and its
-        frequency, over ten groups of rows of similar probability. The rows of all splits are pooled.
+        frequency, over ten groups of rows of similar probability. The rows of all splits are
+        pooled.
     seconds : float
         Mean time of a fit.
     """
@@ -77,7 +85,7 @@ def compare_methods(
     repeats: int,
     advance: Callable[[], None] = lambda: None,
 ) -> list[MethodScores]:
-    """Fit every method to 70 % of the rows and score it on the other 30 %.
+    """Fit every method of `METHODS` to random 70 % of the rows and score it on the other 30 %.
 
     Parameters
     ----------
@@ -88,12 +96,12 @@ def compare_methods(
     repeats : int
         Number of random splits, at least 1.
     advance : callable
-        Called after every split.
+        Called without arguments after every split, to move a progress bar.
 
     Returns
     -------
     list of MethodScores
-        In the order of `METHODS`.
+        For each method in `METHODS` its scores, averaged over the splits.
     """
     # By method, for each split: probabilities, classes of the columns, true classes, seconds.
     results: dict[str, list[tuple[Float64, NDArray[Any], NDArray[Any], float]]] = {}
@@ -114,7 +122,20 @@ def compare_methods(
 def _average_scores(
     name: str, splits: list[tuple[Float64, NDArray[Any], NDArray[Any], float]]
 ) -> MethodScores:
-    """Compute the scores of a method from its results on all splits; see `compare_methods`."""
+    """Compute the scores of a method from its results on all train/test splits.
+
+    Parameters
+    ----------
+    name : str
+        The method, a key of `METHODS`.
+    splits : list of tuple
+        For each split: probabilities of the test rows, (n, K); classes of their columns, (K,); true
+        classes of the rows, (n,); seconds of the fit.
+
+    Returns
+    -------
+    MethodScores
+    """
     confidence = np.concatenate([probabilities.max(axis=1) for probabilities, *_ in splits])
     is_right = np.concatenate(
         [

@@ -54,17 +54,35 @@ Plot = Annotated[
 
 
 def _split_at_commas(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
-    """Return the names in comma-separated values, or the default if there are no values."""
+    """Split the values of an option at commas into stripped names; return the default without values.
+
+    values: one text for each use of the option; None or empty if it was not used.
+    """
     if not values:
         return list(default)
     return [name.strip() for value in values for name in value.split(",") if name.strip()]
 
 
 def _parse_integers(option: str, values: list[str] | None, default: tuple[int, ...]) -> list[int]:
-    """Parse the values of an option into integers; see `_split_at_commas`."""
+    """Parse the values of an option into non-negative integers; separate them at commas.
+
+    Parameters
+    ----------
+    option : str
+        Name of the option, for the message.
+    values : list of str or None
+        One text for each use of the option, such as "10,20"; None if it was not used.
+    default : tuple of int
+        Returned if there are no values.
+
+    Raises
+    ------
+    ValueError
+        If a text is not a non-negative integer.
+    """
     texts = _split_at_commas(values, tuple(map(str, default)))
     if not all(text.isdecimal() for text in texts):
-        raise ValueError(f"{option} must be integers, got {', '.join(texts)}")
+        raise ValueError(f"{option} must be non-negative integers, got {', '.join(texts)}")
     return list(map(int, texts))
 
 
@@ -75,7 +93,21 @@ def _show_results(
     draw: Callable[[], Any] | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Print results, and write `content` and the figure to the files that are not None."""
+    """Print results, and write them to a JSON file and a figure if paths are given.
+
+    Parameters
+    ----------
+    printouts : iterable of rich renderables
+        Printed on standard output, one below the other.
+    content : dict
+        Written to `json_file`; NaN and infinities as null.
+    json_file : Path or None
+        JSON file to write; None: none.
+    draw : callable or None
+        Takes nothing and returns a matplotlib figure.
+    plot : Path or None
+        File to which the figure is saved; None: nothing is drawn.
+    """
     for printout in printouts:
         Console().print(printout, highlight=False)
     if json_file:
@@ -86,7 +118,10 @@ def _show_results(
 
 
 def _without_nan(value: Any) -> Any:
-    """Replace NaN and infinities by None, which JSON writes as null."""
+    """Return a value with NaN and infinities replaced by None, also in nested dicts and lists.
+
+    Tuples become lists.
+    """
     if isinstance(value, dict):
         return {key: _without_nan(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -96,7 +131,19 @@ def _without_nan(value: Any) -> Any:
 
 @command(PAPER)
 def table1(data: Data = None, datasets: Datasets = None, json_file: Json = None) -> None:
-    """Print the sizes of the data sets, and those in the paper's Table 1."""
+    """Print the sizes of the data sets, and those in the paper's Table 1.
+
+    By default all data sets of the paper are measured.\f
+
+    Parameters
+    ----------
+    data : str or None
+        Folder of NAME.parquet files; None: data sets of scikit-learn and OpenML alone.
+    datasets : list of str or None
+        Names of data sets; None: those of the paper.
+    json_file : Path or None
+        JSON file to write; None: none.
+    """
     expect_writable(json_file)
     names = _split_at_commas(datasets, PAPER_SETS)
     sizes = table1_experiment.measure_datasets({name: tables.load(name, data) for name in names})
@@ -114,7 +161,27 @@ def table2(
     plot: Plot = None,
     quiet: Quiet = False,
 ) -> None:
-    """Rerun the paper's comparison of methods and print it as in the paper's Table 2."""
+    """Rerun the paper's comparison of methods and print it as in the paper's Table 2.
+
+    By default on all data sets and with all growers of the paper.\f
+
+    Parameters
+    ----------
+    data : str or None
+        Folder of NAME.parquet files; None: data sets of scikit-learn and OpenML alone.
+    datasets : list of str or None
+        Names of data sets; None: those of the paper.
+    growers : list of str or None
+        Names of growers, keys of `GROWERS`; None: those of the paper's experiment.
+    repeats : int
+        Number of repetitions, each with another random draw.
+    jobs : int
+        Number of threads; -1: all cores.
+    json_file, plot : Path or None
+        JSON file and figure to write; None: none.
+    quiet : bool
+        Whether to show no progress bar.
+    """
     expect_writable(json_file)
     expect_figure_path(plot)
     outcomes = run(
@@ -147,7 +214,27 @@ def figure2(
     plot: Plot = None,
     quiet: Quiet = False,
 ) -> None:
-    """Rerun the paper's comparison for five training sizes and print the test errors (Figure 2)."""
+    """Rerun the paper's comparison for five training sizes and print the test errors (Figure 2).
+
+    By default on the data sets of more than two classes, with dyadic and k-d trees.\f
+
+    Parameters
+    ----------
+    data : str or None
+        Folder of NAME.parquet files; None: data sets of scikit-learn and OpenML alone.
+    datasets : list of str or None
+        Names of data sets; None: those of the paper.
+    growers : list of str or None
+        Names of growers, keys of `GROWERS`; None: those of the paper's experiment.
+    repeats : int
+        Number of repetitions, each with another random draw.
+    jobs : int
+        Number of threads; -1: all cores.
+    json_file, plot : Path or None
+        JSON file and figure to write; None: none.
+    quiet : bool
+        Whether to show no progress bar.
+    """
     expect_writable(json_file)
     expect_figure_path(plot)
     outcomes = run(
@@ -191,7 +278,25 @@ def rates(
     plot: Plot = None,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate how fast the error of a pruned tree falls to the Bayes error as rows are added."""
+    """Simulate how fast the error of a pruned tree falls to the Bayes error as rows are added.
+
+    The labels are drawn with noise, so that the Bayes error is known.\f
+
+    Parameters
+    ----------
+    dimensions, sizes : list of str or None
+        Numbers of features and of training rows, as texts; None: those of the experiment.
+    repeats : int
+        Number of repetitions, each with another random draw.
+    noise : float
+        Fraction of wrong labels.
+    jobs : int
+        Number of threads; -1: all cores.
+    json_file, plot : Path or None
+        JSON file and figure to write; None: none.
+    quiet : bool
+        Whether to show no progress bar.
+    """
     expect_writable(json_file)
     expect_figure_path(plot)
     trials = rates_experiment.simulate(

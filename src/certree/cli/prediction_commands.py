@@ -95,11 +95,29 @@ def predict(
 ) -> None:
     """Predict every row of a table, with class probabilities.
 
-    Rows are read and written batch by batch; files of a folder in the order of their names.
+    The output is a table with the columns of --keep, a column "prediction", and a column of
+    probabilities for each class. Rows are read and written batch by batch; files of a folder in the
+    order of their names.
 
     Regressors add columns: single trees the variance between the prunings and within their leaves,
-    certified models an interval that contains 90 % of new targets. Boosted trees that were fitted with
-    standard_errors add standard errors of numbers and probabilities.
+    certified models an interval that contains 90 % of new targets. Boosted trees that were fitted
+    with standard_errors add standard errors of numbers and probabilities.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model.
+    file : Path
+        Table, or folder of tables; "-" is CSV from standard input.
+    output : Path or None
+        Table of predictions to write; None: CSV is printed.
+    threshold : float or None
+        Probability from which the second of two classes is predicted; None: the more probable
+        class.
+    keep : list of str or None
+        Columns of the input to copy to the output.
+    quiet : bool
+        Whether to show no progress bar.
     """
     tables.expect_table_place(output)
     destination = tables.STANDARD_STREAM if output is None else output
@@ -120,7 +138,28 @@ def evaluate(
     threshold: Threshold = None,
     quiet: Quiet = False,
 ) -> None:
-    """Score a model on the rows of a table or folder, with 95 % intervals."""
+    """Score a model on the rows of a table or folder, and print each score with its 95 % interval.
+
+    With --threshold, errors are those of the classes that the threshold predicts. Rows that also
+    occur among the rows of the fit are counted in a last line. The JSON file has the number of
+    rows, and for each score a list: value, lower and upper end of the interval.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model.
+    file : Path
+        Table, or folder of tables; "-" is CSV from standard input.
+    target : str
+        Column of the target.
+    json_file : Path or None
+        JSON file to write; None: none.
+    threshold : float or None
+        Probability from which the second of two classes is predicted; None: the more probable
+        class.
+    quiet : bool
+        Whether to show no progress bar.
+    """
     expect_writable(json_file)
     model = models.load(model_file)
     errors = _compute_row_errors(model, file, target, threshold, quiet)
@@ -140,13 +179,34 @@ def evaluate(
 def _compute_row_errors(
     model: Any, file: Path, target: str, threshold: float | None, quiet: bool
 ) -> RowErrors:
-    """Predict the rows of a table or folder batch by batch and return the errors of all rows."""
+    """Predict the rows of a table or folder batch by batch, and return errors and losses of all rows.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model.
+    file : Path
+        Table or folder.
+    target : str
+        Column of the target.
+    threshold : float or None
+        Probability from which the second of two classes is predicted; None: the most probable
+        class.
+    quiet : bool
+        Whether to show no progress bar.
+
+    Raises
+    ------
+    ValueError
+        If targets are no classes of the model, or not numeric for a regressor.
+    """
     errors: list[RowErrors] = []
     labels: NDArray[Any] | None = None
     target_name = f"the target {target!r}"
     for X, y in _read_labelled_batches(model, file, target, "evaluating", quiet):
         labels = np.unique(y if labels is None else np.concatenate([labels, np.unique(y)]))
-        # One class of the model is added, as a later batch may have the classes that this one lacks.
+        # One class of the model is added, as a later batch may have the classes that this one
+        # lacks.
         extra = model.classes_[:1] if is_classifier(model) else labels[:0]
         expect_valid_target(model, np.concatenate([labels, extra]), target_name)
         evaluated = EvaluatedModel.from_rows(model, X, y)
@@ -174,24 +234,27 @@ def _read_labelled_batches(
     Parameters
     ----------
     model : fitted estimator
-        Says which columns are features.
+        The model, whose features are read.
     file : Path
         Table or folder.
     target : str
         Column of the target.
     description : str
-        What the progress bar says is being done.
+        Text in front of the progress bar, such as "evaluating".
     quiet : bool
-        Whether no progress bar is shown.
+        Whether to show no progress bar.
     groups : str or None
-        Column of each row's group.
+        Column of each row's group; None if there are no groups.
     group_labels : list or None
-        The groups of each batch are appended to this list, if `groups` is given.
+        For each batch the groups of its rows, (b,), are appended to this list, unless it or
+        `groups` is None.
 
     Yields
     ------
     X : ndarray of shape (b, p)
+        Features of the b rows of a batch, in the order of the fit.
     y : ndarray of shape (b,)
+        Their targets.
     """
     has_batch, extra_columns = False, [] if groups is None else [groups]
     reader = read_model_batches(
@@ -213,7 +276,29 @@ def _read_labelled_batches(
 def _compute_folder_guarantees(
     model: Any, folder: Path, target: str, groups: str | None, delta: float, duplicates: Any
 ) -> tuple[Guarantees, NDArray[Any] | None]:
-    """Compute guarantees batch by batch; return them with the group of each row, or None."""
+    """Compute the guarantees of a classifier on the rows of a folder, batch by batch.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        The model, which was not fitted to these rows.
+    folder : Path
+        Folder of tables.
+    target : str
+        Column of the target.
+    groups : str or None
+        Column of each row's group.
+    delta : float
+        Probability with which a guarantee may fail.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        Treatment of equal rows; see `certree.certify`.
+
+    Returns
+    -------
+    guarantees : Guarantees
+    group_labels : ndarray of shape (n,), or None
+        Group of each row; None if `groups` is None.
+    """
     group_labels: list[NDArray[Any]] = []
     batches = _read_labelled_batches(
         model, folder, target, "certifying", True, groups, group_labels
@@ -223,7 +308,10 @@ def _compute_folder_guarantees(
 
 
 def _expect_classifier(model: Any, model_file: Path) -> None:
-    """Raise ValueError for a regressor, whose error on new rows cannot be certified here."""
+    """Raise ValueError for a regressor, whose error on new rows this command cannot certify.
+
+    model_file: path of the model, for the message.
+    """
     if not is_classifier(model):
         raise ValueError(
             f"MODEL must be a classifier, but {model_file} predicts numbers: fit a certified regressor"
@@ -261,7 +349,35 @@ def certify(
         ),
     ] = None,
 ) -> None:
-    """Certify the error of a classifier on rows that were never used for it."""
+    """Certify the error of a classifier on rows that were never used for it, and print the certificate.
+
+    The certificate is an upper bound on the error on new rows; it may fail with probability delta.
+    With --groups, guarantees for each group and for differences between groups are printed instead.
+    With --threshold-cost, guarantees for every threshold of the second class's probability are
+    printed, and the threshold of lowest cost, also for each group.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model.
+    file : Path
+        Table, or folder of tables; "-" is CSV from standard input.
+    target : str
+        Column of the target.
+    delta : float
+        Probability with which the certificate, or any of the guarantees, may fail.
+    look : int or None
+        Number of this inspection of growing data, from 1; it uses a part of delta. None: the only
+        one.
+    duplicates : DuplicateRows
+        Treatment of equal rows.
+    threshold_cost : str or None
+        "A:B", the cost of a missed row of the second class and of a false alarm; None: no costs.
+    groups : str or None
+        Column of each row's group; None if there are no groups.
+    plot : Path or None
+        Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
+    """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
     if plot is not None and costs is None:
@@ -305,7 +421,15 @@ def certify(
 
 @command(MODELS)
 def info(model_file: ModelFile) -> None:
-    """Print what a model file holds: parameters, features, classes, certificate and tree."""
+    """Print what a model file holds: parameters, features, classes, certificate and tree.
+
+    At most 12 features are named, and at most 8 leaves of a single tree are printed.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model.
+    """
     model = models.load(model_file)
     names = list(model._feature_names())
     n_more = len(names) - _N_FEATURES_SHOWN

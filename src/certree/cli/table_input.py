@@ -51,7 +51,17 @@ ThresholdCost = Annotated[
 
 
 class DuplicateRows(StrEnum):
-    """Values of the option --duplicates; see the parameter `duplicates` of `certree.certify`."""
+    """Values of the option --duplicates: how equal rows are understood in a certificate.
+
+    See the parameter `duplicates` of `certree.certify`.
+
+    Attributes
+    ----------
+    auto : decide by the rows
+    genuine : equal rows are independent draws
+    copies : equal rows are copies of one draw
+    refuse : equal rows are an error
+    """
 
     auto = "auto"
     genuine = "genuine"
@@ -60,7 +70,25 @@ class DuplicateRows(StrEnum):
 
 
 def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
-    """Load a model, and read the features (n, p) that it needs from a table without a target."""
+    """Load a model, and read the features that it needs from a table.
+
+    Parameters
+    ----------
+    model_file, file : Path
+        Files of the model and of the table, which has no target, or one that is ignored if the
+        model was fitted with feature names.
+
+    Returns
+    -------
+    model : fitted estimator
+    X : ndarray of shape (n, p)
+        Features, in the order of the fit.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be read, or a feature is missing or has another type than in the fit.
+    """
     model = models.load(model_file)
     table = tables.read(file, partial(column_types, model, None))
     return model, select_features(model, table, str(file))
@@ -78,15 +106,23 @@ def read_labelled_rows(
     target : str
         Column of the classes or numbers.
     groups : str or None
-        Column of each row's group.
+        Column of each row's group; None if there are no groups.
 
     Returns
     -------
     model : fitted estimator
     X : ndarray of shape (n, p)
+        Features, in the order of the fit.
     y : ndarray of shape (n,)
+        Targets: classes of the model, or numbers.
     groups : ndarray of shape (n,), or None
-        None if `groups` is None.
+        Group of each row; None if `groups` is None.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or has another type than in the fit, or a target is no class of the
+        model.
     """
     model = models.load(model_file)
     table = tables.read(file, partial(column_types, model, target))
@@ -99,7 +135,13 @@ def read_labelled_rows(
 
 
 def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
-    """Return a column (n,) other than the target, such as groups or weights; strings as str arrays."""
+    """Return a column of a table other than the target, such as weights or groups, as an array, (n,).
+
+    name: the column; target: column of the target.
+
+    Strings have a NumPy str dtype. Raise ValueError if there is no such column, it is the target,
+    or it has missing values.
+    """
     if name not in table.column_names or name == target:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
@@ -110,7 +152,11 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
 
 
 def parse_costs(text: str | None) -> tuple[float, float] | None:
-    """Parse "A:B" into the costs of a missed row and of a false alarm; None stays None."""
+    """Parse the value of --threshold-cost, "A:B", into two costs.
+
+    Return the cost of a missed row of the second class and that of a false alarm; None if the
+    option was not used (text is None). Raise ValueError if the text is not two numbers.
+    """
     if text is None:
         return None
     try:

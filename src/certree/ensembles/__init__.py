@@ -1,4 +1,4 @@
-"""Ensembles: many trees, whose prunings vote, together."""
+"""Forests, boosted trees and AdaBoost; and forests and boosted trees with certificates."""
 
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor

@@ -1,4 +1,4 @@
-"""AdaBoost as its theorem states it, behind scikit-learn's interface."""
+"""AdaBoost with its bound on the training error, as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -40,105 +40,113 @@ from certree.rows.training import (
 )
 from certree.tree import Trees
 
-# Columns of one number for each round, and those that speak of predictions: one at least.
-_OF_ROUNDS = ("estimator_weights", "estimator_errors", "normalizers")
-_OF_PREDICTIONS = ("error_bounds", "training_errors")
-# Sums of shares, which may be above 1 by so much.
+# Stored arrays with one number for each learner, and those with one for each round, of which there
+# is at least one even if no learner is kept.
+_LEARNER_ARRAYS = ("estimator_weights", "estimator_errors", "normalizers")
+_ROUND_ARRAYS = ("error_bounds", "training_errors")
+# Fractions are sums, which may exceed 1 by rounding.
 _ROUNDING = 1e-9
-# What is added to a score is not 0, however small all weights are.
-_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
-    """AdaBoost with its bound on the training error, round by round.
+    """AdaBoost with a bound on its training error after each round.
 
-    Two classes y = -1, 1, rows with weights D_1 of sum 1. In round t a learner h is fitted to the
-    weights D_t, and misses a share eps of them. With ``alpha = 1/2 ln((1 - eps) / eps)``::
+    For two classes y = -1, 1 the rows have weights D_1 of sum 1. In round t a learner h is fitted
+    to the weights D_t. Its error eps is the sum of the weights of the rows that it misses. With
+    ``alpha = 1/2 ln((1 - eps) / eps)``::
 
-        D_{t+1}(i) = D_t(i) exp(-alpha y_i h(x_i)) / Z_t,    Z_t = sum_i D_t(i) exp(-alpha y_i h(x_i))
+        D_{t+1}(i) = D_t(i) exp(-alpha y_i h(x_i)) / Z_t,    Z_t = sum_i D_t(i) exp(-alpha y_i
+        h(x_i))
 
-    The sign of ``f = sum_t alpha_t h_t`` is predicted. The share of D_1 whose rows have ``y f(x) <= 0``
-    is at most the product of all Z_t, and ``Z_t = 2 sqrt(eps (1 - eps)) <= exp(-2 (1/2 - eps)^2)``.
-    That speaks of the rows of the fit, not of new ones.
+    The prediction is the sign of ``f = sum_t alpha_t h_t``. The fraction of D_1 that belongs to
+    rows with ``y f(x) <= 0`` is at most the product of all Z_t, and ``Z_t = 2 sqrt(eps (1 - eps))
+    <= exp(-2 (1/2 - eps)^2)``. The bound is on the error on the training rows, not on new rows.
 
-    A learner without an error decides alone, and ends the rounds: the bound is 0 from there. One with
-    eps of 1/2 or more ends them too, and is dropped. If it is the first, no learner is kept, the class
-    of largest weight is predicted, and the bound is 1. Elsewhere this is scikit-learn's
-    `AdaBoostClassifier`, whose `estimator_weights_` are twice those here.
+    A learner without an error ends the rounds and alone makes the predictions; the bound is 0 from
+    there. A learner with eps of 1/2 or more ends the rounds, too, and is dropped. If the first
+    learner is dropped, the class of largest weight is always predicted, and the bound is 1.
+    Otherwise the model is that of scikit-learn's `AdaBoostClassifier`, whose `estimator_weights_`
+    are twice those here.
 
-    K > 2 classes are SAMME: ``alpha = 1/2 (ln((1 - eps) / eps) + ln(K - 1))``, and the class with the
-    largest sum of alphas is predicted. What is proven of it (Zhu, Zou, Rosset and Hastie, section 2):
-    each round is the best forward step for the loss ``exp(-f_y / (K - 1))`` with scores f of sum 0, and
-    the scores that minimise its expectation belong to the Bayes classifier. That is no bound on
-    the training error, and eps below 1 - 1/K does not bring it to 0. The product of all ``Z_t = (1 -
-    eps) exp(-alpha) + eps exp(alpha)`` does bound it, for every K (a row is missed only if half of the
-    alphas are not for its class), but falls only in rounds with eps below 1/K.
+    K > 2 classes use SAMME: ``alpha = 1/2 (ln((1 - eps) / eps) + ln(K - 1))``, and the class with
+    the largest sum of alphas is predicted. Zhu, Zou, Rosset and Hastie (section 2) show that each
+    round is the best forward step for the loss ``exp(-f_y / (K - 1))`` with scores f of sum 0, and
+    that the scores that minimise its expectation belong to the Bayes classifier. This does not
+    bound the training error, and eps below 1 - 1/K does not bring the error to 0. The product of
+    all ``Z_t = (1 - eps) exp(-alpha) + eps exp(alpha)`` bounds it for every K, as a row is missed
+    only if at least half of the sum of alphas is for other classes. It falls only in rounds with
+    eps below 1/K.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Fitted in each round: any classifier of scikit-learn whose `fit` takes weights. Categories come
-        to it as codes; if it has a parameter `categorical_features`, it is told which. None: a tree of
-        certree, grown by Gini index from sums over at most 255 bins a feature. The weights that grow
-        it are rounded to multiples of a power of two; its classes, and eps, are those of the weights
-        themselves.
+        The learner of each round: any classifier of scikit-learn whose `fit` takes `sample_weight`.
+        It gets categories as integer codes; if it has a parameter `categorical_features`, this is
+        set to the mask of these features. None: a tree of certree, grown by the Gini index from
+        histograms of at most 255 bins per feature. Row weights are rounded to multiples of a power
+        of two while a tree grows; its labels and eps are computed from the weights themselves.
     n_estimators : int, default=50
-        So many rounds at most.
+        Largest number of rounds.
     learning_rate : float, default=1
-        Factor of each alpha, at most 1. Z_t is the sum above whatever the alphas are, so the bound
-        holds as well; with a factor below 1 it falls more slowly.
+        Factor of each alpha, at most 1. Z_t is the sum above for any alpha, so the bound holds as
+        well; with a factor below 1 it falls more slowly.
     max_depth : int or None, default=None
-        Depth of the trees if `estimator` is None. None: 1, or any if `max_leaf_nodes` is given.
+        Largest depth of the trees if `estimator` is None. None: 1, or no limit if `max_leaf_nodes`
+        is set.
     max_leaf_nodes : int or None, default=None
-        So many leaves a tree at most: the cell whose cut lowers the impurity most is divided first.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Largest number of leaves of a tree. The node whose split lowers the impurity most is split
+        first.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None,
+    default="from_dtype"
+        Which features are categorical; see `PACBayesTreeClassifier`.
     random_state : int, RandomState or None, default=None
-        Gives each copy of `estimator` a seed; trees of certree take none.
+        Draws the seed of each clone of `estimator`; trees of certree need none.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        The classes.
+        The classes, ascending.
     estimators_ : list of T classifiers
-        The learners, `WeakTree` if `estimator` is None.
+        The fitted learners; `WeakTree` if `estimator` is None.
     estimator_weights_ : ndarray of shape (T,)
-        Alpha of each learner; infinite for one that decides alone.
+        Alpha of each learner; infinite for a learner without an error.
     estimator_errors_ : ndarray of shape (T,)
-        Share eps of the weights of its round that each learner misses.
+        Error eps of each learner by the row weights of its round.
     normalizers_ : ndarray of shape (T,)
         Z of each round.
     error_bounds_ : ndarray of shape (max(T, 1),)
         Bound on the training error after each round: the product of Z so far, or 1 if that is less.
     training_errors_ : ndarray of shape (max(T, 1),)
-        Training error after each round: share of D_1.
+        Training error after each round: the weight D_1 of the rows that the learners so far miss.
     start_ : ndarray of shape (1,) or (K,)
-        Scores before the first round: 0, or those of the class of largest weight if no learner is
-        kept.
+        Scores before the first round: 0; if no learner is kept, half the log odds of the second of
+        two classes, or half the log frequency of each class.
     trees_ : Trees or None
-        The trees as one set of columns; None with other learners.
+        The trees of all rounds, whose values are the weighted votes of nodes; None if `estimator`
+        is set.
     feature_importances_ : ndarray of shape (p,)
-        Mean of the learners' importances, weighed by alpha.
+        Mean of the learners' importances, weighted by alpha.
     sample_hashes_ : ndarray of uint64
-        Hashes of the rows of the fit.
+        Hashes of the training rows.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        The categories of the features; None if all are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if none are.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features, if X had names.
 
     References
     ----------
-    Freund and Schapire, "A decision-theoretic generalization of on-line learning and an application to
-    boosting", 1997, Theorem 6, for two classes; Schapire, Freund, Bartlett and Lee, "Boosting the
-    margin", 1998, for margins; Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its
-    Interface 2, 2009, for more classes. Rounds without an error, the bound for more classes and the
-    probabilities of a learner that decides alone are ours.
+    Freund and Schapire, "A decision-theoretic generalization of on-line learning and an application
+    to boosting", 1997, Theorem 6, for two classes; Schapire, Freund, Bartlett and Lee, "Boosting
+    the margin", 1998, for margins; Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics
+    and Its Interface 2, 2009, for more classes. The treatment of learners without an error, the
+    bound for more classes, and the probabilities of a single learner without an error are certree's
+    own.
 
     Examples
     --------
@@ -160,7 +168,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         "n_jobs": N_JOBS,
     }
 
-    # Rounds make the classes weigh alike again, whatever weights they begin with: no parameter.
+    # There is no such parameter, as rounds soon undo any weights of classes.
     class_weight: ClassVar[None] = None
 
     estimators_: list[Any]
@@ -191,16 +199,17 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
     @meta_fit_method
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit learners, each to weights that have grown where those before it were wrong.
+        """Fit the learners round by round.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value.
+            Rows; NaN is a missing value.
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row: D_1 before its sum is made 1. A row of weight zero is as if absent.
+            Weight of each row, which is divided by the sum to give D_1; None: equal weights. Rows
+            of weight zero are ignored.
 
         Returns
         -------
@@ -209,54 +218,68 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         """
         training = self._prepare_training(X, y, sample_weight)
         weight = np.ones(len(training.y)) if training.weight is None else training.weight
-        first = weight / weight.sum()
-        made = run_adaboost(
-            self._teacher(training),
+        distribution = weight / weight.sum()
+        rounds = run_adaboost(
+            self._create_fitter(training),
             training.y,
-            first,
+            distribution,
             self.n_classes_,
             self.n_estimators,
             float(self.learning_rate),
         )
-        self.estimators_, self.estimator_weights_ = made.learners, made.weights
-        self.estimator_errors_, self.normalizers_ = made.errors, made.normalizers
-        self.error_bounds_ = np.minimum(np.cumprod(made.normalizers), 1.0)
-        self.training_errors_ = made.training_errors
+        self.estimators_, self.estimator_weights_ = rounds.learners, rounds.weights
+        self.estimator_errors_, self.normalizers_ = rounds.errors, rounds.normalizers
+        self.error_bounds_ = np.minimum(np.cumprod(rounds.normalizers), 1.0)
+        self.training_errors_ = rounds.training_errors
         self.start_ = np.zeros(self._n_outputs)
-        if not made.learners:
-            self._predict_the_prior(training.y, first)
-        # A learner without an error in n rows: the rule of succession is this score.
-        sure = np.log1p(len(training.y)) / 2
-        self._set_votes(np.where(np.isinf(made.weights), sure, made.weights))
+        if not rounds.learners:
+            self._set_constant_prediction(training.y, distribution)
+        # The rule of succession gives a learner without an error in n rows this score.
+        certain = np.log1p(len(training.y)) / 2
+        self._set_votes(np.where(np.isinf(rounds.weights), certain, rounds.weights))
         return self
 
     def _set_votes(self, votes: Float64) -> None:
-        """Set what each learner adds to the score of the class that it says, and put trees together."""
+        """Set `_votes`, and `trees_` from the learners in `estimators_`.
+
+        votes: what each of the T learners adds to the score of the class that it predicts, (T,),
+        finite numbers. `trees_` becomes None if the learners are no trees of certree.
+        """
         self._votes = votes
-        self.trees_ = self._packed() if self.estimator is None else None
+        self.trees_ = self._combine_trees() if self.estimator is None else None
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit, if the learners are trees of certree."""
+        """Return what a model file holds of the fit: arrays and numbers, by their names in the file.
+
+        Raise TypeError if the learners are not trees of certree.
+        """
         if self.trees_ is None:
             raise TypeError(
-                f"{type(self).__name__} of other learners than certree's trees holds fitted "
-                "estimators, and reading them back means executing code, which no model file of "
-                "certree asks for: write it with joblib or skops"
+                f"a model file cannot hold {type(self).__name__} with estimator={self.estimator!r}, as "
+                "reading a fitted estimator back would execute code: save it with joblib or skops, or "
+                "fit with estimator=None"
             )
-        importances = [one.importances for one in self.estimators_]
+        importances = [learner.importances for learner in self.estimators_]
         return {
             **super().__stored__(),
             "trees": self.trees_,
             "trees.value": self.trees_.value,
-            **{name: getattr(self, f"{name}_") for name in (*_OF_ROUNDS, *_OF_PREDICTIONS)},
+            **{name: getattr(self, f"{name}_") for name in (*_LEARNER_ARRAYS, *_ROUND_ARRAYS)},
             "importances": np.reshape(importances, (-1, self.n_features_in_)),
             "start": self.start_,
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the entries of a model file.
+
+        stored: the entries, as `__stored__` returned them when the file was written.
+        Raise ValueError if an entry is missing, has another shape or dtype, or contradicts another.
+        """
         if self.estimator is not None:
-            raise ValueError("estimator must be null: files hold certree's own trees")
+            raise ValueError(
+                "parameter 'estimator' in the file must be null, as model files hold only trees of "
+                "certree"
+            )
         super().__restore__(stored)
         value = stored.get_numbers("trees.value", (None, self._n_outputs))
         trees = self._restore_trees(Trees, stored.get_section("trees"), value=value)
@@ -264,12 +287,14 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         self.estimator_weights_ = weights = check_column(
             "estimator_weights", stored["estimator_weights"], "float64", (n,)
         )
-        # Infinite is the weight of a learner that decides alone, which is the last one.
+        # Only the last learner can be without an error, and have an infinite weight.
         if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
-            raise ValueError("estimator_weights must be positive, and finite but for the last")
+            raise ValueError(
+                "estimator_weights must be positive, and finite except for the last one"
+            )
         self.estimator_errors_ = stored.get_numbers("estimator_errors", (n,), 0, 1 + _ROUNDING)
         self.normalizers_ = stored.get_numbers("normalizers", (n,), 0)
-        for name in _OF_PREDICTIONS:
+        for name in _ROUND_ARRAYS:
             setattr(self, f"{name}_", stored.get_numbers(name, (max(n, 1),), 0, 1 + _ROUNDING))
         self.start_ = stored.get_numbers("start", (self._n_outputs,))
         self.estimators_ = [
@@ -280,9 +305,17 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         ]
         self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
         if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):
-            raise ValueError("every node of a tree must vote by its tree's weight for one class")
+            raise ValueError(
+                "in the file, every node of a tree must have its tree's weight as the score of one "
+                "class"
+            )
 
-    def _teacher(self, training: Training) -> FitLearner:
+    def _create_fitter(self, training: Training) -> FitLearner:
+        """Return a function that fits a learner to the training rows with given weights.
+
+        training: the n encoded rows. The function takes weights, (n,), and returns the fitted
+        learner and the class code, (n,), that it predicts for each row.
+        """
         mask = self._category_mask()
         if self.estimator is not None:
             labels = self.classes_[training.y]
@@ -290,27 +323,35 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             return WeakClassifierFitter(
                 self.estimator, training.X, labels, self.classes_, seeds, mask
             )
-        leaves = self.max_leaf_nodes
-        depth = 1 if self.max_depth is None and leaves is None else self.max_depth
+        max_leaves = self.max_leaf_nodes
+        max_depth = 1 if self.max_depth is None and max_leaves is None else self.max_depth
         rows = training.X, training.y, self.n_classes_
         order = training.draw_order
         return WeakTreeFitter.from_rows(
-            *rows, depth, leaves, mask, self.n_jobs, feature_order=order
+            *rows, max_depth, max_leaves, mask, self.n_jobs, feature_order=order
         )
 
-    def _predict_the_prior(self, y: NDArray[Any], weight: Float64) -> None:
-        """Let the shares of the classes answer, as no learner is better than chance."""
-        shares = np.bincount(y, weight, self.n_classes_)
-        scores = np.log(shares) / 2
-        self.start_ = scores[1:] - scores[:1] if self._n_outputs == 1 else scores
-        wrong = 1 - shares[select_best_classes(self.start_[:, None])[0]]
-        self.error_bounds_, self.training_errors_ = np.ones(1), np.array([wrong])
+    def _set_constant_prediction(self, y: NDArray[Any], weight: Float64) -> None:
+        """Make the model predict the most frequent class, as no learner is better than chance.
 
-    def _packed(self, first: int = 0) -> Trees:
-        """The trees from a number on, with what their nodes say."""
+        Set `start_`, `error_bounds_` and `training_errors_`. y: class codes, (n,); weight: row
+        weights of sum 1, (n,).
+        """
+        frequencies = np.bincount(y, weight, self.n_classes_)
+        scores = np.log(frequencies) / 2
+        self.start_ = scores[1:] - scores[:1] if self._n_outputs == 1 else scores
+        error = 1 - frequencies[select_best_classes(self.start_[:, None])[0]]
+        self.error_bounds_, self.training_errors_ = np.ones(1), np.array([error])
+
+    def _combine_trees(self, first: int = 0) -> Trees:
+        """Return the trees of learners first, first + 1, ... as one `Trees`; they must be `WeakTree`.
+
+        The value of a node is what its tree adds to the scores of a row in it, (n_outputs,): one
+        score for two classes, else one for each class.
+        """
         trees = [
-            one.tree.with_value(compute_vote_scores(one.says, vote, self.n_classes_).T)
-            for one, vote in zip(self.estimators_[first:], self._votes[first:], strict=True)
+            learner.tree.with_value(compute_vote_scores(learner.labels, vote, self.n_classes_).T)
+            for learner, vote in zip(self.estimators_[first:], self._votes[first:], strict=True)
         ]
         return Trees.joined(trees, self.n_features_in_, self._n_outputs)
 
@@ -318,24 +359,32 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
     @property
     def _first(self) -> int:
-        """The first learner that has a say."""
+        """Index of the first learner that has a part in the prediction.
+
+        The last learner if it is without an error, else 0.
+        """
         weights = self.estimator_weights_
         return len(weights) - 1 if np.isinf(weights[-1:]).any() else 0
 
-    def _added(self, scores: Float64, rows: NDArray[Any], first: int, last: int) -> Float64:
-        """Scores with what learners first .. last - 1 say added in turn."""
+    def _add_votes(self, scores: Float64, rows: NDArray[Any], first: int, last: int) -> Float64:
+        """Return scores plus the votes of learners first, ..., last - 1, (n_outputs, n).
+
+        scores: scores so far, (n_outputs, n), not changed; n_outputs is 1 for two classes, else the
+        number of classes; rows: encoded rows, (n, p).
+        """
         if self.trees_ is not None:
             return self.trees_.add(scores, rows, get_n_threads(self.n_jobs), first, last)
-        for one, vote in zip(self.estimators_[first:last], self._votes[first:last], strict=True):
-            scores = scores + compute_vote_scores(
-                predict_class_codes(one, rows, self.classes_), vote, self.n_classes_
-            )
+        for learner, vote in zip(
+            self.estimators_[first:last], self._votes[first:last], strict=True
+        ):
+            codes = predict_class_codes(learner, rows, self.classes_)
+            scores = scores + compute_vote_scores(codes, vote, self.n_classes_)
         return scores
 
     def _compute_scores(self, X: Any) -> Float64:
         rows = self._encode_new_rows(X)
         start = make_constant_scores(self.start_, len(rows))
-        return self._added(start, rows, self._first, len(self.estimators_))
+        return self._add_votes(start, rows, self._first, len(self.estimators_))
 
     def _iterate_scores(self, rows: NDArray[Any]) -> Iterator[Float64]:
         start = make_constant_scores(self.start_, len(rows))
@@ -349,7 +398,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
                 continue
             scores = start
             for number in learners:
-                scores = self._added(scores, rows, number, number + 1)
+                scores = self._add_votes(scores, rows, number, number + 1)
                 yield scores
 
     def _has_numeric_leaves(self) -> bool:
@@ -358,22 +407,22 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """The trees that have a say, which keep no rows of their nodes."""
+        """Return the trees that have a part in the prediction; numbers of rows per node are None."""
         check_is_fitted(self)
         return AdditiveTrees(
-            self._packed(self._first), self.start_, None, self._build_explanation_fields
+            self._combine_trees(self._first), self.start_, None, self._build_explanation_fields
         )
 
     def _compute_probabilities(self, scores: Float64) -> Float64:
         if self.n_classes_ == 1:
             return np.ones((scores.shape[1], 1))
         both = np.concatenate([-scores, scores]) if len(scores) == 1 else 2 * scores
-        shares: Float64 = softmax(to_row_order(both), axis=1)
-        return shares
+        probabilities: Float64 = softmax(to_row_order(both), axis=1)
+        return probabilities
 
     @snapshot_method
     def margins(self, X: ArrayLike, y: ArrayLike) -> Float64:
-        """Say by how far the vote about each row goes for its class.
+        """Compute the margin of each row: by how much the vote is for its class.
 
         Parameters
         ----------
@@ -385,34 +434,38 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         Returns
         -------
         ndarray of shape (n,)
-            ``y f(x) / sum(alpha)`` in [-1, 1]; of more classes, what learners for the class weigh
-            more than those for the strongest other, as a share of all. Above 0 only where `predict`
-            is right; 0 everywhere if no learner is kept.
+            Margins in [-1, 1]. For two classes ``y f(x) / sum(alpha)`` with y = -1, 1; for more,
+            the sum of the alphas of learners that predict the row's class, minus the largest such
+            sum of any other class, divided by the sum of all alphas. If a margin is above 0,
+            `predict` is right. All are 0 if no learner is kept.
 
         Raises
         ------
         ValueError
-            If y holds a class that the fit had not.
+            If y has a class that was not in the fit.
         """
         scores = self._compute_scores(X)
         check_consistent_length(scores.T, y)
-        place = self._find_class_codes("y", y)
+        code = self._find_class_codes("y", y)
         if not self.estimators_:
-            return np.zeros(len(place))
-        own = scores[0] * np.where(place == 1, 1, -1)
+            return np.zeros(len(code))
+        margin = scores[0] * np.where(code == 1, 1, -1)
         if len(scores) > 1:
-            row = np.arange(len(place))
-            own, others = scores[place, row], scores.copy()
-            others[place, row] = -np.inf
-            own = own - others.max(axis=0)
-        return np.clip(own / self._votes[self._first :].sum(), -1.0, 1.0)
+            row = np.arange(len(code))
+            margin, others = scores[code, row], scores.copy()
+            others[code, row] = -np.inf
+            margin = margin - others.max(axis=0)
+        return np.clip(margin / self._votes[self._first :].sum(), -1.0, 1.0)
 
     def _build_formula(self) -> Formula:
         check_is_fitted(self)
         if self.trees_ is None:
-            raise ValueError(f"exports take trees of certree, got estimator={self.estimator!r}")
-        # Half of the log odds, and half of log probabilities.
-        trees = self._packed(self._first)
+            raise ValueError(
+                "exports need trees of certree: fit with estimator=None, got "
+                f"estimator={self.estimator!r}"
+            )
+        # Scores are half the log odds, or half the log probabilities.
+        trees = self._combine_trees(self._first)
         trees = trees.with_value(2 * trees.value)
         return self._make_formula(trees, "boosted", self._link(), start=2 * self.start_)
 
@@ -421,18 +474,21 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     @property
     @snapshot_method
     def feature_importances_(self) -> Float64:
-        """Mean of the learners' importances, weighed by alpha, (p,)."""
+        """Mean of the learners' feature importances, weighted by alpha, (p,).
+
+        Zeros if no learner is kept.
+        """
         learners, votes = self.estimators_[self._first :], self._votes[self._first :]
-        parts = [
-            one.importances if isinstance(one, WeakTree) else one.feature_importances_
-            for one in learners
+        importances = [
+            learner.importances if isinstance(learner, WeakTree) else learner.feature_importances_
+            for learner in learners
         ]
-        if not parts:
+        if not importances:
             return np.zeros(self.n_features_in_)
-        return np.average(parts, axis=0, weights=votes)
+        return np.average(importances, axis=0, weights=votes)
 
     def _takes_missing_values(self) -> bool:
-        # What is no estimator is refused by the fit, and has no tags to ask.
+        # An object without tags is no estimator; `fit` refuses it.
         if hasattr(self.estimator, "__sklearn_tags__"):
             return bool(get_tags(self.estimator).input_tags.allow_nan)
         return self.estimator is None

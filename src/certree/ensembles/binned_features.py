@@ -1,4 +1,4 @@
-"""Features of a forest's rows of which codes of bins alone are known, row by row in a file."""
+"""Features of a forest's training rows as bin codes in a memory-mapped file, for out-of-core fits."""
 
 from __future__ import annotations
 
@@ -18,132 +18,163 @@ from certree.grow.bins import MISSING, Bins, UInt8
 from certree.interface.arrays import Int32, Int64
 from certree.tree import LEAF, Trees, group_by_feature
 
-# So many codes of rows that are sent down a tree at a time, and leaves of rows that are kept.
+# Codes that are converted to float32 at a time, and entries (trees times rows) of a block of
+# leaves.
 CODES_PER_BLOCK, LEAVES_PER_BLOCK = 2**20, 2**25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinnedFeatures:
-    """See `ForestFeatures`: the rows in their bins.
+    """`ForestFeatures` of rows of which only the bin codes are stored.
 
     Parameters
     ----------
     codes : ndarray of uint8, shape (n, p)
-        Bins of the values, in the order in which rows are drawn.
-    kept : Bins
-        The bins, without codes.
+        Bin code of each value, rows in the order of `ForestSamples`; 255 for a missing value.
+    edges : Bins
+        The bin edges of the features, without codes.
     """
 
     codes: UInt8
-    kept: Bins
+    edges: Bins
 
     @property
     def n_features(self) -> int:
         """Number of features, p."""
-        return self.kept.n_features
+        return self.edges.n_features
 
-    def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:  # noqa: ARG002 -- they are known
-        """See `ForestFeatures`."""
-        return replace(self.kept, codes=self.codes.T)
+    def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:  # noqa: ARG002 -- in edges
+        """Return the bin edges together with the codes of all rows.
 
-    def walk(self, trees: Trees, drawing: RowSampling, n_threads: int) -> BinnedOutOfBagLeaves:
-        """See `ForestFeatures`."""
+        Both arguments, categorical and n_jobs, are ignored: the bins exist already.
+        """
+        return replace(self.edges, codes=self.codes.T)
+
+    def find_out_of_bag_leaves(
+        self, trees: Trees, drawing: RowSampling, n_threads: int
+    ) -> BinnedOutOfBagLeaves:
+        """Determine which rows are out of the bag of each tree; leaves are found on request.
+
+        trees: trees that were grown on these bins; drawing: how their bags were drawn; n_threads:
+        number of threads that find leaves.
+        """
         n = len(self.codes)
         is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
-        for number, own in enumerate(is_out):
-            own[:] = np.packbits(draw_rows(n, drawing, number) == 0)
-        return BinnedOutOfBagLeaves(
-            trees, convert_trees_to_bin_codes(trees, self.kept), self.codes, is_out, n_threads
-        )
+        for number, bits in enumerate(is_out):
+            bits[:] = np.packbits(draw_rows(n, drawing, number) == 0)
+        code_trees = convert_trees_to_bin_codes(trees, self.edges)
+        return BinnedOutOfBagLeaves(trees, code_trees, self.codes, is_out, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedOutOfBagLeaves:
-    """See `OutOfBagLeaves`: leaves are found when they are asked for, as those of all rows take much memory.
+    """`OutOfBagLeaves` that are computed on each request, as those of all rows take much memory.
 
     Parameters
     ----------
     trees : Trees
-        The trees.
-    coded : Trees
-        The same by codes.
+        The T trees, whose splits compare values.
+    code_trees : Trees
+        The same trees, whose splits compare bin codes.
     codes : ndarray of uint8, shape (n, p)
-        The rows.
+        Bin codes of the rows.
     is_out : ndarray of uint8, shape (T, ceil(n / 8))
-        Whether rows are out of the bags, in packed bits.
+        Whether each row is out of the bag of each tree, as packed bits (`numpy.packbits`).
     n_threads : int
         Number of threads.
     """
 
     trees: Trees
-    coded: Trees
+    code_trees: Trees
     codes: UInt8
     is_out: UInt8
     n_threads: int
 
     @cached_property
-    def first(self) -> Int32:
-        """See `OutOfBagLeaves`."""
-        return self.leaf(0, min(len(self.codes), N_COMPARED_ROWS))
+    def first_leaves(self) -> Int32:
+        """Out-of-bag leaves of the first k = min(n, N_COMPARED_ROWS) rows, (T, k).
 
-    def leaf(self, begin: int, end: int) -> Int32:
-        """See `OutOfBagLeaves`."""
-        leaf = self.coded.find_leaves(
-            convert_codes_to_floats(self.codes[begin:end]), self.n_threads
-        )
+        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag.
+        """
+        return self.find_leaves(0, min(len(self.codes), N_COMPARED_ROWS))
+
+    def find_leaves(self, begin: int, end: int) -> Int32:
+        """Find out-of-bag leaves of rows begin .. end - 1, (T, end - begin): ~leaf, or 0 in bag."""
+        floats = convert_codes_to_floats(self.codes[begin:end])
+        leaf = self.code_trees.find_leaves(floats, self.n_threads)
         first = begin // 8
         bits = np.unpackbits(self.is_out[:, first : -(-end // 8)], axis=1)
         return np.where(bits[:, begin - 8 * first :][:, : end - begin] > 0, ~leaf, 0)
 
-    def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
-        """See `OutOfBagLeaves`."""
+    def iterate_blocks(self) -> Iterator[tuple[Int32, Int64, Int32]]:
+        """Yield the out-of-bag leaves of all n rows in blocks of t consecutive trees.
+
+        Each block is a tuple: left child of each of the block's m nodes, (m,), negative at leaves;
+        root of each tree, (t,); out-of-bag leaves, (t, n). All three number the nodes of the block
+        from 0.
+        """
         n_trees = len(self.trees)
         step = max(1, min(n_trees, LEAVES_PER_BLOCK // len(self.codes)))
         with ThreadPoolExecutor(self.n_threads) as pool:
             for begin, end in pairwise([*range(0, n_trees, step), n_trees]):
-                yield self._part(begin, end, pool)  # which nobody holds once the next is asked for
+                # Without a reference here, a block is freed before the next one is computed.
+                yield self._find_block(begin, end, pool)
 
-    def _part(self, begin: int, end: int, pool: ThreadPoolExecutor) -> tuple[Int32, Int64, Int32]:
-        """See `OutOfBagLeaves`: some of the trees."""
+    def _find_block(
+        self, begin: int, end: int, pool: ThreadPoolExecutor
+    ) -> tuple[Int32, Int64, Int32]:
+        """Find the out-of-bag leaves of trees begin .. end - 1, each tree in a thread of the pool.
+
+        Return left children, roots and leaves, as `iterate_blocks` yields them.
+        """
         first, last = np.append(self.trees.root, self.trees.n_nodes)[[begin, end]]
         leaf = np.zeros((end - begin, len(self.codes)), dtype=np.int32)
-        # Nodes are numbered among those of these trees.
+        # The nodes of the block are numbered from 0.
         root = self.trees.root[begin:end] - first
-        [*pool.map(self._send, range(begin, end), leaf, root)]
+        [*pool.map(self._fill_leaves_of_tree, range(begin, end), leaf, root)]
         left = self.trees.left[first:last]
         return np.where(left == LEAF, LEAF, left - first).astype(np.int32), root, leaf
 
-    def _send(self, number: int, leaf: Int32, root: int) -> None:
-        """Find the leaves (n,) of the rows that are out of the bag of a tree."""
+    def _fill_leaves_of_tree(self, number: int, leaf: Int32, root: int) -> None:
+        """Write ``~leaf`` of the rows that are out of the bag of tree `number` into an array.
+
+        leaf: array (n,), which is changed at these rows; root: index of the tree's root, which is
+        added to the indices of leaves.
+        """
         out = np.flatnonzero(np.unpackbits(self.is_out[number], count=len(leaf)))
-        tree, step = self.coded.tree(number), max(1, CODES_PER_BLOCK // self.codes.shape[1])
+        tree, step = self.code_trees.tree(number), max(1, CODES_PER_BLOCK // self.codes.shape[1])
         for start in range(0, len(out), step):
             rows = out[start : start + step]
-            leaf[rows] = ~(tree.find_leaves(convert_codes_to_floats(self.codes[rows]), 1)[0] + root)
+            floats = convert_codes_to_floats(self.codes[rows])
+            leaf[rows] = ~(tree.find_leaves(floats, 1)[0] + root)
 
 
 def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
-    """Codes as trees walk by them."""
-    numbers = codes.astype(np.float32)
-    numbers[codes == MISSING] = np.nan
-    return numbers
+    """Convert bin codes to float32, and the code of missing values (255) to NaN."""
+    floats = codes.astype(np.float32)
+    floats[codes == MISSING] = np.nan
+    return floats
 
 
 def convert_trees_to_bin_codes(trees: Trees, bins: Bins) -> Trees:
-    """Trees that send codes of rows where the trees on these bins send the rows themselves."""
-    n_levels = np.diff(trees.category_start)
+    """Replace thresholds and categories of splits by bin codes.
+
+    trees: trees whose thresholds are edges of these bins; bins: the edges. Return trees that send
+    the codes of a row, as floats, to the same leaf as the given trees send the row's values.
+    """
+    n_categories = np.diff(trees.category_start)
     threshold = np.zeros(trees.n_nodes)
     for j, nodes in group_by_feature(trees.feature, np.flatnonzero(trees.compares_numbers)):
         threshold[nodes] = (
             np.searchsorted(bins.bin_ranges(j)[1], trees.threshold[nodes], "right") - 1.0
         )
-    node = np.repeat(np.arange(trees.n_nodes), n_levels)
+    node = np.repeat(np.arange(trees.n_nodes), n_categories)
     codes = np.zeros(len(node), dtype=np.int64)
-    for j, places in group_by_feature(trees.feature[node], np.arange(len(node))):
-        own = slice(*bins.category_start[j : j + 2])
-        at = np.searchsorted(bins.category_codes[own], trees.categories[places])
-        codes[places] = bins.category_bin[own][at]
-    # Levels of a bin stand together in the set of a node.
+    for j, entries in group_by_feature(trees.feature[node], np.arange(len(node))):
+        of_feature = slice(*bins.category_start[j : j + 2])
+        index = np.searchsorted(bins.category_codes[of_feature], trees.categories[entries])
+        codes[entries] = bins.category_bin[of_feature][index]
+    # Categories of one bin are always in the same category set.
     pairs = np.unique(node * (MISSING + 1) + codes)
     sizes = np.bincount(pairs // (MISSING + 1), minlength=trees.n_nodes)
     return trees.with_splits(

@@ -1,4 +1,4 @@
-"""Boosted trees whose prunings vote, behind scikit-learn's interface."""
+"""Boosted trees whose prunings vote, with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from certree.ensembles.custom_loss import CustomLoss, LossOfFunctions
+from certree.ensembles.custom_loss import CustomLoss, CustomLossAdapter
 from certree.ensembles.evaluation import PARAMETERS as EVALUATION
 from certree.ensembles.evaluation import (
     Callback,
@@ -39,7 +39,7 @@ from certree.ensembles.evaluation import (
 )
 from certree.ensembles.fits_on_parts import expect_what_parts_can, fit_on_parts
 from certree.ensembles.label_columns import LabelColumns
-from certree.ensembles.linear_start import linear_start
+from certree.ensembles.linear_start import grow_linear_start
 from certree.ensembles.losses import (
     GammaLoss,
     HuberLoss,
@@ -50,19 +50,19 @@ from certree.ensembles.losses import (
     SquaredLoss,
     TweedieLoss,
 )
-from certree.ensembles.offsets import checked_offset
+from certree.ensembles.multi_output_loss import MultiOutputLoss
+from certree.ensembles.offsets import convert_offset
 from certree.ensembles.round_schedule import CLASS_SCHEDULE, NUMBER_SCHEDULE, RoundSchedule
+from certree.ensembles.round_selection import choose_rounds, choose_step_factor
 from certree.ensembles.rounds import Rounds, Settings, importances, started
-from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.staged import (
     StagedClassifier,
     StagedTrees,
-    columns_of,
-    constant_scores,
-    likeliest,
+    make_constant_scores,
+    select_top_class,
+    to_prediction_shape,
 )
 from certree.ensembles.standard_errors import StandardErrors, ThirdFits
-from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
 from certree.grow.binned_grower import BinnedGrower, resolve_interaction_groups
 from certree.grow.bins import Bins
@@ -94,13 +94,13 @@ from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_den
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
-# Folds into which rows are divided to choose the number of rounds; `RoundSchedule.n_folds` are used.
+# Folds of the cross-validation that chooses the number of rounds; `RoundSchedule.n_folds` are used.
 _N_FOLDS = 4
 
-# A regression of at most so many rows starts from a line, with so many steps along each feature. With
-# more rows some tables gain as much as others lose.
+# Squared-error regressions of at most so many rows start from a ridge regression, whose trees have so
+# many leaves. With more rows some tables lose as much as others gain.
 _MAX_LINEAR_ROWS, _N_LINEAR_STEPS = 1000, 64
-# The linear regression needs dense columns: tables of more values start from the mean.
+# The ridge regression needs dense columns: tables of more values start from the mean.
 _MAX_LINEAR_VALUES = 2**24
 
 # Seconds between two updates of a progress bar.
@@ -109,7 +109,7 @@ _SECONDS_PER_UPDATE = 0.05
 # The largest standard deviation of a probability.
 _MAX_DEVIATION = 0.5
 
-_SHARE = Interval(Real, 0, 1, closed="right")
+_FRACTION = Interval(Real, 0, 1, closed="right")
 
 Quality = Literal["fast", "default", "best"]
 LossName = Literal[
@@ -117,13 +117,20 @@ LossName = Literal[
 ]
 
 
-def _tells_errors(model: BoostedTrees) -> bool:
-    """Whether the fit, or the next one, tells standard errors."""
+def has_standard_errors(model: BoostedTrees) -> bool:
+    """Return whether a model has `predict_std`: whether its parameter `standard_errors` is True.
+
+    model: a fitted model, of which the parameters of the fit count, or an unfitted one.
+    """
     return get_snapshot(model).standard_errors
 
 
-def _together(members: list[Trees]) -> Trees:
-    """The trees of fits whose scores are averaged, round by round."""
+def _average_members(members: list[Trees]) -> Trees:
+    """Combine the trees of fits whose scores are averaged into one ensemble.
+
+    members: trees of each fit, with equally many rounds. Return the first tree of each fit, then
+    the second of each fit, and so on, with leaf values divided by the number of fits.
+    """
     if len(members) == 1:
         return members[0]
     rounds = zip(*members, strict=True)
@@ -132,7 +139,24 @@ def _together(members: list[Trees]) -> Trees:
 
 
 class BoostedTrees(StagedTrees):
-    """What boosted trees share, whatever the target is."""
+    """Base class of boosted trees for classes, numbers and rankings: fit, predictions and inspection.
+
+    A subclass defines the loss (`_make_loss`), the conversion of targets (`_encode_targets`,
+    `_decode_targets`), of scores to predictions (`_predict_from_scores`), and `_SCHEDULE`.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        All trees: those of the linear start, then those of the rounds.
+    start_ : ndarray of shape (n_outputs,)
+        Constant that is added to the leaf values of all trees.
+    n_iter_ : int
+        Number of rounds.
+    thresholds_ : tuple of (int or None)
+        Numbers of thresholds per feature that rounds draw in turn; None: all thresholds.
+    max_leaf_nodes_ : int or None
+        Largest number of leaves of a tree.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quality": [StrOptions({"fast", "default", "best"})],
@@ -146,9 +170,9 @@ class BoostedTrees(StagedTrees):
         "max_depth": [COUNT, None],
         "min_samples_leaf": [COUNT],
         "l2_regularization": [NONNEGATIVE],
-        "max_features": [COUNT, _SHARE, StrOptions({"auto", "sqrt", "log2"}), None],
+        "max_features": [COUNT, _FRACTION, StrOptions({"auto", "sqrt", "log2"}), None],
         "max_thresholds": [COUNT, StrOptions({"auto"}), None],
-        "subsample": [_SHARE],
+        "subsample": [_FRACTION],
         "prunings": [StrOptions({"vote", "none"})],
         "monotonic_cst": ["array-like", dict, None],
         "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
@@ -167,41 +191,55 @@ class BoostedTrees(StagedTrees):
     max_leaf_nodes_: int | None
     _seed: int
     _n_first_trees: int
-    # What the losses of several numbers count in that of a row.
-    _loss_shares: tuple[float, ...] = ()
-    # Whether scores of the fit started from more than what is the same for all rows.
+    # Factor of the loss of each of several numbers or quantiles; empty for one.
+    _loss_factors: tuple[float, ...] = ()
+    # Whether the fit had offsets.
     _has_offset: bool = False
-    # Whether they may.
+    # Whether `fit` accepts offsets.
     _takes_offset: ClassVar[bool] = True
-    # Whether a fit tells standard errors, and by what.
+    # Whether the fit prepares `predict_std`, and what that reads.
     standard_errors: bool = False
     _errors: StandardErrors
 
     _takes_columns: ClassVar[bool] = True
     _takes_infinities: ClassVar[bool] = True
     _takes_sparse: ClassVar[bool] = True
-    # Numbers of rounds and leaves where parameters are "auto".
+    # Numbers of rounds and leaves if parameters are "auto".
     _SCHEDULE: ClassVar[RoundSchedule]
 
     @abstractmethod
-    def _loss(self) -> Loss:
-        """What is lowered."""
+    def _make_loss(self) -> Loss:
+        """Return the loss that this model minimizes, by its parameters and the targets of the fit."""
 
     @abstractmethod
-    def _targets(self, y: Any) -> NDArray[Any]:
-        """Targets of rows that judge, as the loss takes them."""
+    def _encode_targets(self, y: Any) -> NDArray[Any]:
+        """Check new targets and convert them to those of the loss.
+
+        y: classes or numbers of new rows as the user gives them, (n,) or (n, n_targets). Return
+        class codes or float64 numbers, (n,) or (n_targets, n).
+        """
 
     @abstractmethod
-    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Targets of a fit as they were given."""
+    def _decode_targets(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Convert the targets of a fit back to those of the user.
 
-    def _feature_shares(self) -> tuple[float, ...]:
-        """Shares of the features that rounds look at in turn."""
+        y: class codes or numbers, (n,) or (n, n_targets). Return classes or numbers of the same shape.
+        """
+
+    def _get_automatic_feature_fractions(self) -> tuple[float, ...]:
+        """Return the fractions of the features that rounds use in turn if `max_features` is "auto".
+
+        Here (1.0,): every round uses all features.
+        """
         return (1.0,)
 
-    def _told_errors(self, scores: Float64, errors: Float64) -> Float64:  # noqa: ARG002
-        """Standard errors of what scores predict, here themselves, by theirs, (n_outputs, n) each."""
-        return columns_of(errors)
+    def _convert_errors(self, scores: Float64, errors: Float64) -> Float64:  # noqa: ARG002
+        """Convert standard errors of scores to standard errors of predictions; here they are equal.
+
+        scores, errors: scores of rows and their standard errors, (n_outputs, n) each. Return (n,)
+        for one output, else (n, n_outputs).
+        """
+        return to_prediction_shape(errors)
 
     # -- fit ---------------------------------------------------------------------------------------
 
@@ -220,45 +258,45 @@ class BoostedTrees(StagedTrees):
         offset_val: ArrayLike | None = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> Self:
-        """Grow trees, each of which lowers the loss of what those before it say.
+        """Fit the trees round by round; each round lowers the loss of the sum of all trees so far.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, p), path, list of paths, data set of Arrow, \
-                or collection of Dask
-            Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
-            fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
-            and on clusters are never held together, and have the model of the same rows in memory.
-            They take no groups and offsets, no `CustomLoss`, and are judged by the loss alone.
-        y : array-like of shape (n,), or (n, n_outputs), str, list of str, or collection of Dask
-            Class of each row, or a number; of several targets a column each. Of rows in files the name
-            of their column, or a list of names.
-        sample_weight : array-like of shape (n,), str, collection of Dask, or None
-            Weight of each row in the loss, relative to the mean weight; of rows in files the name of
-            their column. A row is one draw whatever it weighs: it grows the tree of a round or weighs
-            its prunings, and counts once in `min_samples_leaf`. A row of weight zero is as if absent.
+        X : array-like or sparse matrix of shape (n, p), path, list, Arrow data set or Dask collection
+            Training rows; NaN stands for a missing value. Values that a sparse matrix does not
+            store are 0; the fit equals that of the dense table. Rows in files (Parquet, Arrow, CSV,
+            or folders of them) and on Dask clusters are read block by block and never held in
+            memory together; the model is the same as for the rows in memory. Such fits do not
+            support groups, offsets, `CustomLoss` and `scoring`.
+        y : array-like of shape (n,), or (n, n_outputs), str, list of str, or Dask collection
+            Class or number of each row; several targets have one column each. For rows in files,
+            the name of the target column, or a list of names.
+        sample_weight : array-like of shape (n,), str, Dask collection, or None
+            Weight of each row in the loss, relative to the mean weight. For rows in files, the name
+            of the column. Whatever its weight, a row is one draw: it is in-bag or out-of-bag as a
+            whole, and counts once in `min_samples_leaf`. A row of weight zero is ignored.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups grow the tree of a round or weigh its prunings, are in one of the folds that choose
-            `max_iter`, and are held out by early stopping.
+            Group of each row, such as a patient, if rows of one group depend on each other. All
+            rows of a group are in-bag or out-of-bag together, and belong to the same fold or
+            validation set.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
-            Rows that are scored after each round. They grow no tree; with `early_stopping` they say how
-            many rounds there are, and without it nothing. Where `X` lies elsewhere they may, too, as
-            `X` and `y` are given.
-        sample_weight_val : array-like of shape (n_val,), str, collection of Dask, or None
-            Weight of each of those in the scores.
+            Validation set, which is scored after each round and grows no tree. With
+            `early_stopping` it decides the number of rounds. If X is out-of-core or distributed,
+            the validation set may be given in the same ways.
+        sample_weight_val : array-like of shape (n_val,), str, Dask collection, or None
+            Weight of each validation row in the scores.
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
-            What the score of each row starts from, in units of the scores: of the target, of its
-            logarithm for "poisson", "gamma" and "tweedie", of log odds for two classes; of shape
-            (n, K) for K > 2 classes, and (n, n_outputs) for several numbers. Several columns of classes
-            take none. Trees say what is to be added, and `predict` takes the offsets of new rows. For
-            counts that is the logarithm of the exposure. It must be given for both sets of rows or for
-            neither.
+            Known score of each row, to which the trees add, in units of the scores: of the target;
+            of its logarithm for "poisson", "gamma" and "tweedie"; of log odds for two classes.
+            Shape (n, K) for K > 2 classes, (n, n_outputs) for several numbers; not supported for
+            several columns of classes. For counts this is the logarithm of the exposure. Give both
+            for training and validation rows, or neither. `predict` takes the offsets of new rows.
         callbacks : list of callables, or None
-            Each is called after each round with an `Iteration`: `n_iter`, the number of rounds so far,
-            and `train_score` and `validation_score`, the scores so far. The fit stops where one returns
-            True, and goes on after False or None; another result is a TypeError. If one raises an
-            exception, this goes through, and the estimator is as before the fit.
+            Functions that are called after each round with an `Iteration`: `n_iter`, the number of
+            rounds so far, and `train_score` and `validation_score`, the scores so far. The fit
+            stops if one returns True, and continues after False or None; any other result raises
+            TypeError. If a callback raises an exception, `fit` raises it and the estimator stays as
+            before the fit.
 
         Returns
         -------
@@ -268,317 +306,491 @@ class BoostedTrees(StagedTrees):
         Raises
         ------
         ValueError
-            With ``warm_start=True``, if a parameter has changed that made the rounds before, or if
-            only one of both fits has an offset; if rows are too few to hold some out; if there are
-            offsets and one class; if rows in files or on clusters are fitted in a way that takes them
-            in memory, files lack a column, have no common types or change while they are read, or
-            collections are not cut alike.
+            With ``warm_start=True``, if a parameter of the previous rounds has changed, or if only
+            one of both fits has an offset; if there are too few rows for a validation set; if
+            offsets are given for a single class; for out-of-core or distributed rows, if a
+            parameter needs rows in memory, a column is missing, files have no common types or
+            change while they are read, or the partitions of X and y differ.
         OSError
-            If files cannot be found, or there is no room for what is made of them.
+            If a file is not found, or there is no space for temporary files.
         """
         callbacks = checked_callbacks(callbacks)
         if is_out_of_core(X):
-            beside = {
-                "groups": groups,
-                "offset": offset,
-                "offset_val": offset_val,
-            }
+            in_memory_only = {"groups": groups, "offset": offset, "offset_val": offset_val}
             validation = X_val, y_val, sample_weight_val
-            return self._fit_elsewhere(X, y, sample_weight, beside, validation, callbacks)
-        before = self._trees_before()
+            return self._fit_out_of_core(X, y, sample_weight, in_memory_only, validation, callbacks)
+        before = self._get_previous_trees()
         training = self._prepare_training(
             X, y, sample_weight, groups=groups, reuse_encoding=before is not None
         )
-        self._expect_offsets(offset, offset_val, X_val, before is not None)
-        training = self._beside("offset", offset, training)
-        judged = self._judges(X_val, y_val, sample_weight_val, offset_val)
-        return self._fit_judged(training, before, *judged, callbacks)
+        self._check_offsets_together(offset, offset_val, X_val, before is not None)
+        training = self._attach_offset("offset", offset, training)
+        validated = self._make_validation_set(X_val, y_val, sample_weight_val, offset_val)
+        return self._fit_in_memory(training, before, *validated, callbacks)
 
-    def _fit_judged(
+    def _fit_in_memory(
         self,
         training: Training,
         before: Trees | None,
-        judges: Training | None,
-        of_rows: dict[str, Any],
+        validation: Training | None,
+        attributes: dict[str, Any],
         callbacks: Sequence[Callback] = (),
     ) -> Self:
-        """Grow trees; where others decide how many, their rows have a part in the fit."""
-        evaluation = self._fit_rounds(training, before, judges, callbacks)
+        """Fit to rows in memory, and return self.
+
+        Parameters
+        ----------
+        training : Training
+            Training rows.
+        before : Trees or None
+            Trees of the previous fit, to which rounds are added; None for a new fit.
+        validation : Training or None
+            Validation set.
+        attributes : dict
+            Fitted attributes with hashes of training and validation rows. They are set only if the
+            validation set influences the number of rounds.
+        callbacks : sequence of callables
+            Called after each round with an `Iteration`.
+        """
+        evaluation = self._fit_rounds(training, before, validation, callbacks)
         if evaluation.decides:
-            self.__dict__.update(of_rows)
+            self.__dict__.update(attributes)
         return self
 
-    def _fit_elsewhere(
+    def _fit_out_of_core(
         self,
         X: Any,
         y: Any,
         sample_weight: Any,
-        beside: dict[str, Any],
+        in_memory_only: dict[str, Any],
         validation: tuple[Any, ...],
         callbacks: Sequence[Callback],
     ) -> Self:
-        """Fit to rows in files or on a cluster; so few of them that more can be done in memory."""
-        has_judges = any(one is not None for one in validation)
-        expect_what_parts_can(self, beside, judges=has_judges or bool(callbacks))
+        """Fit to rows in files or on a cluster, and return self.
+
+        Few rows are loaded and fitted in memory if the fit needs cross-validation or a linear start.
+
+        Parameters
+        ----------
+        X, y, sample_weight : object
+            Training rows as in `fit`.
+        in_memory_only : dict
+            Arguments of `fit` by name, such as "groups", that require rows in memory; each must be
+            None.
+        validation : tuple of (X_val, y_val, sample_weight_val)
+            Validation set as in `fit`.
+        callbacks : sequence of callables
+            Called after each round with an `Iteration`.
+        """
+        has_validation = any(argument is not None for argument in validation)
+        expect_what_parts_can(self, in_memory_only, judges=has_validation or bool(callbacks))
         X_val, y_val, weight_val = validation
-        lie_apart = is_out_of_core(X_val)
-        if lie_apart and y_val is None:
+        is_distributed = is_out_of_core(X_val)
+        if is_distributed and y_val is None:
             raise ValueError("X_val and y_val must be given together, but y_val is None")
-        judged = partial(self._judges, X_val, y_val, weight_val, None)
-        how = {"judges": validation if lie_apart else None, "shown": self.verbose > 0}
+        make_validation = partial(self._make_validation_set, X_val, y_val, weight_val, None)
+        how = {"judges": validation if is_distributed else None, "shown": self.verbose > 0}
         with rows_elsewhere(X, y, sample_weight, get_n_threads_or_all(self.n_jobs), **how) as parts:
             try:
-                given = judged if has_judges and not lie_apart else None
-                fit_on_parts(self, parts, given, callbacks)
+                in_memory = make_validation if has_validation and not is_distributed else None
+                fit_on_parts(self, parts, in_memory, callbacks)
                 return self
             except InMemory:
                 *rows, _ = parts.gathered()
                 if isinstance(parts, JudgedParts):
                     X_val, y_val, weight_val, _ = parts.judges().gathered()
-                    judged = partial(self._judges, X_val, y_val, weight_val, None)
+                    make_validation = partial(
+                        self._make_validation_set, X_val, y_val, weight_val, None
+                    )
         training = self._prepare_training(*rows)
         self._has_offset = False
-        return self._fit_judged(training, None, *judged(), callbacks)
+        return self._fit_in_memory(training, None, *make_validation(), callbacks)
 
-    def _trees_before(self) -> Trees | None:
-        """The trees of the fit before, if this one adds to them."""
+    def _get_previous_trees(self) -> Trees | None:
+        """Return the trees of the previous fit, to which this fit adds rounds; None if it starts anew.
+
+        There are none unless `warm_start` is True and the model is fitted. Raise ValueError if a
+        parameter has changed that the previous rounds depend on, or if quality is "best".
+        """
         before = getattr(self, "trees_", None) if self.warm_start else None
         if self.warm_start and self.quality == "best":
-            raise ValueError('warm_start=True takes quality="fast" or "default", got "best"')
+            raise ValueError('quality must be "fast" or "default" with warm_start=True, got "best"')
         if before is not None:
             check_parameters_of_fit(
                 self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
             )
         return before
 
-    def _expect_offsets(self, offset: Any, offset_val: Any, X_val: Any, goes_on: bool) -> None:
-        """Refuse offsets of some rows alone; keeps whether there are any."""
+    def _check_offsets_together(
+        self, offset: Any, offset_val: Any, X_val: Any, continues: bool
+    ) -> None:
+        """Raise ValueError unless offsets are given for all rows or for none; set `_has_offset`.
+
+        Parameters
+        ----------
+        offset, offset_val : array-like or None
+            Offsets of training and validation rows.
+        X_val : array-like or None
+            Validation rows.
+        continues : bool
+            Whether rounds are added to a previous fit; then this fit must have an offset if the
+            previous one had one, and none otherwise.
+        """
         if (offset is None) != (offset_val is None) and (
             X_val is not None or offset_val is not None
         ):
             missing = "offset" if offset is None else "offset_val"
             raise ValueError(
-                f"offset and offset_val must be given together, but {missing} is None: 0 says that "
-                "scores start from nothing"
+                f"offset and offset_val must be given together, but {missing} is None: pass zeros for "
+                "rows without an offset"
             )
-        if goes_on and self._has_offset != (offset is not None):
-            fits = ("had", "has") if self._has_offset else ("has", "had")
+        if continues and self._has_offset != (offset is not None):
+            expected = "given" if self._has_offset else "None"
+            previous = "an" if self._has_offset else "no"
             raise ValueError(
-                f"warm_start=True adds to the fit before: one that {fits[0]} an offset does not go "
-                f"with one that {fits[1]} none"
+                f"offset must be {expected} with warm_start=True, as the previous fit had {previous} "
+                "offset: set warm_start=False to fit anew"
             )
         self._has_offset = offset is not None
 
-    def _beside(self, name: str, offset: Any, rows: Training) -> Training:
-        """Rows of a fit beside what their scores start from.
+    def _attach_offset(self, name: str, offset: Any, rows: Training) -> Training:
+        """Return rows with their offsets, sorted by offset.
 
-        Their order tells rows apart that are otherwise alike: that of the offsets does then.
+        name: parameter's name for errors; offset: as the user gave it, or None; rows: rows of this
+        fit. Sorting makes the fit independent of the order of rows that are equal except for their
+        offsets.
         """
         if offset is None:
             return rows
         n = len(rows.y) if rows.split.n_given is None else rows.split.n_given
-        known, indices = self._checked_offset(name, offset, n), rows.split.indices
-        known = known if indices is None else known[:, indices]
-        return replace(rows, offset=known).take(np.lexsort(known))
+        offsets, indices = self._convert_offset(name, offset, n), rows.split.indices
+        offsets = offsets if indices is None else offsets[:, indices]
+        return replace(rows, offset=offsets).take(np.lexsort(offsets))
 
-    def _checked_offset(self, name: str, offset: Any, n: int) -> Float64:
-        """What scores of n rows start from, (n_outputs, n)."""
+    def _convert_offset(self, name: str, offset: Any, n: int) -> Float64:
+        """Check the offsets of n rows and convert them to an array (n_outputs, n).
+
+        name: parameter's name for errors; offset: as the user gave it, (n,) or (n, n_outputs).
+        Raise ValueError if this model supports no offsets, has one class or several columns of
+        classes, or if shape or numbers are wrong, see `convert_offset`.
+        """
         if not self._takes_offset:
-            raise ValueError(f"{name} must be None: what is certified are scores without offsets")
+            raise ValueError(
+                f"{name} must be None for {type(self).__name__}, as certificates do not cover offsets"
+            )
         if is_classifier(self):
             self._expect_one_target(name)
         if is_classifier(self) and len(self.classes_) == 1:
-            raise ValueError(f"{name} takes two classes at least, got one")
-        loss = self._loss()
+            raise ValueError(
+                f"{name} must be None if y has one class only: there is no score to add it to"
+            )
+        loss = self._make_loss()
         is_log = loss.is_log or is_classifier(self)
-        return checked_offset(name, offset, n, loss.n_outputs, is_log=is_log)
+        return convert_offset(name, offset, n, loss.n_outputs, is_log=is_log)
 
-    def _judges(
+    def _make_validation_set(
         self, X_val: Any, y_val: Any, sample_weight_val: Any, offset_val: Any
     ) -> tuple[Training | None, dict[str, Any]]:
-        """The evaluation set, and the attributes that tell the rows of a fit in which it has a part."""
-        given = X_val is not None, y_val is not None
-        if given[0] != given[1]:
-            missing = "y_val" if given[0] else "X_val"
+        """Check the validation rows that the user gave.
+
+        Parameters
+        ----------
+        X_val, y_val, sample_weight_val, offset_val : object
+            As in `fit`.
+
+        Returns
+        -------
+        validation : Training or None
+            The validation set; None if `X_val` is None.
+        attributes : dict
+            Values of `sample_hashes_` and `_sample_counts` with training and validation rows together.
+        """
+        is_given = X_val is not None, y_val is not None
+        if is_given[0] != is_given[1]:
+            missing = "y_val" if is_given[0] else "X_val"
             raise ValueError(f"X_val and y_val must be given together, but {missing} is None")
         if sample_weight_val is not None and X_val is None:
-            raise ValueError("sample_weight_val takes X_val and y_val, which were not provided")
+            raise ValueError("sample_weight_val requires X_val and y_val, got None")
         if X_val is None:
             return None, {}
-        self._targets(y_val)
-        judges, learned = training_rows(self, X_val, y_val, sample_weight_val, reuse_encoding=True)
-        self._loss().expect_domain(judges.y.T)
-        judges = self._beside("offset_val", offset_val, judges)
+        self._encode_targets(y_val)
+        rows, learned = training_rows(self, X_val, y_val, sample_weight_val, reuse_encoding=True)
+        self._make_loss().check_targets(rows.y.T)
+        rows = self._attach_offset("offset_val", offset_val, rows)
         names = ("sample_hashes_", "_sample_counts")
-        return judges, {name: learned[name] for name in names if name in learned}
+        return rows, {name: learned[name] for name in names if name in learned}
 
     def _fit_rounds(
         self,
-        given: Training,
+        rows: Training,
         before: Trees | None = None,
-        judges: Training | None = None,
+        validation: Training | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> Evaluation:
-        """Grow the trees of some rows, after those of the fit before."""
-        goes_on = before is not None
-        if not goes_on:
-            self._loss_shares = ()
-        loss = self._loss()
-        training, judges, stops = self._parted(given, judges, goes_on)
-        if not goes_on:
-            self._choose_parameters(len(training.y))
-        run, start = self._started(training, loss)
-        self._loss_shares = getattr(run.settings.loss, "shares", ())
-        n_rounds, first = self._n_rounds(training, run, not goes_on, stops), 0
+        """Fit all rounds and set the fitted attributes.
+
+        Parameters
+        ----------
+        rows : Training
+            Training rows; early stopping may hold some out as validation set.
+        before : Trees or None
+            Trees of the previous fit, to which rounds are added; None for a new fit.
+        validation : Training or None
+            Validation set of the user.
+        callbacks : sequence of callables
+            Called after each round with an `Iteration`.
+
+        Returns
+        -------
+        Evaluation
+            Scores of the rounds.
+        """
+        continues = before is not None
+        if not continues:
+            self._loss_factors = ()
+        loss = self._make_loss()
+        training, validation, stops = self._split_validation_set(rows, validation, continues)
+        if not continues:
+            self._set_automatic_parameters(len(training.y))
+        run, start = self._start_run(training, loss)
+        self._loss_factors = getattr(run.settings.loss, "factors", ())
+        n_rounds, first = self._choose_n_rounds(training, run, not continues, stops), 0
         run = run.anew(thresholds=self.thresholds_)
         if before is not None and n_rounds < self.n_iter_:
             raise ValueError(
-                f"max_iter={n_rounds} must be at least n_iter_={self.n_iter_} with warm_start=True"
+                f"max_iter must be at least n_iter_={self.n_iter_} with warm_start=True, got {n_rounds}"
             )
-        # Trees do not say what rows saw of their levels: rounds on statistics are made again.
+        # Trees do not hold the values that rows saw of category statistics, so that rounds on these
+        # must be repeated.
         if before is not None and run.many is None:
             first, start = self.n_iter_, self.start_
         else:
-            before, rows = self._first_trees(run)
+            before, n_in_nodes = self._make_initial_trees(run)
             self._n_first_trees = len(before)
-            worth = importances(before, rows, np.zeros(self.n_features_in_))
-            self._importances = np.square(self._factors()).sum() * worth
-        thirds = self._thirds(training, run)
+            gains = importances(before, n_in_nodes, np.zeros(self.n_features_in_))
+            self._importances = np.square(self._get_initial_factors()).sum() * gains
+        thirds = self._make_third_fits(training, run)
         tables = [training.features]
-        if judges is not None:
-            run = run.judged_by(judges, start)
-            tables.append(judges.features)
-        members = self._members(run.with_statistics(), tables, start, before)
-        evaluation = self._evaluation(run, training, judges, stops, callbacks)
-        evaluation.begin(self._stages_before(members, tables, run.offset, first))
-        del given, training, judges, run, tables  # what is coded now takes no more memory
-        made = self._boost(members, first, n_rounds, evaluation)
-        self.start_, self.n_iter_ = start, evaluation.best(first, made)
-        self._keep(before, members, self.n_iter_ - first)
+        if validation is not None:
+            run = run.judged_by(validation, start)
+            tables.append(validation.features)
+        members = self._make_members(run.with_statistics(), tables, start, before)
+        evaluation = self._make_evaluation(run, training, validation, stops, callbacks)
+        evaluation.begin(self._iterate_previous_scores(members, tables, run.offset, first))
+        del rows, training, validation, run, tables  # Free the memory of what has been binned.
+        last = self._run_rounds(members, first, n_rounds, evaluation)
+        self.start_, self.n_iter_ = start, evaluation.best(first, last)
+        self._append_new_trees(before, members, self.n_iter_ - first)
         if thirds is not None:
-            self._keep_errors(thirds, members, first)
+            self._set_standard_errors(thirds, members, first)
         self._record(evaluation.recorded())
         return evaluation
 
     def _record(self, scores: Mapping[str, Any]) -> None:
-        """Set the scores of the rounds, if they have been taken, in place of those of a fit before."""
+        """Set `train_score_` and `validation_score_` from a dict by these names; delete older ones.
+
+        scores: arrays (n_rounds + 1,); a name that is missing leaves the model without this attribute.
+        """
         for name in ("train_score_", "validation_score_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(scores)
 
-    def _parted(
-        self, given: Training, judges: Training | None, goes_on: bool
+    def _split_validation_set(
+        self, rows: Training, validation: Training | None, continues: bool
     ) -> tuple[Training, Training | None, bool]:
-        """Rows that train, those that judge, and whether these stop the fit."""
-        training, loss = given, self._loss()
-        loss.expect_domain(training.y.T)
-        if not goes_on:
+        """Hold out a validation set if early stopping needs one.
+
+        Parameters
+        ----------
+        rows : Training
+            All training rows.
+        validation : Training or None
+            Validation set of the user.
+        continues : bool
+            Whether rounds are added to a previous fit, whose seed is used; otherwise `_seed` is set.
+
+        Returns
+        -------
+        training : Training
+            Rows that grow trees.
+        validation : Training or None
+            Validation set: the user's, or rows that were held out.
+        stops : bool
+            Whether the fit may stop early.
+        """
+        training, loss = rows, self._make_loss()
+        loss.check_targets(training.y.T)
+        if not continues:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         stops = stops_early(self.early_stopping, len(training.y))
-        if stops and judges is None and self.validation_fraction is not None:
+        if stops and validation is None and self.validation_fraction is not None:
             random_state = np.random.RandomState(self._seed)
-            training, judges = training.hold_out_rows(self.validation_fraction, random_state)
-            loss.expect_domain(training.y.T)
-        return training, judges, stops
+            training, validation = training.hold_out_rows(self.validation_fraction, random_state)
+            loss.check_targets(training.y.T)
+        return training, validation, stops
 
-    def _keep(self, before: Trees, members: list[Rounds], n_rounds: int) -> None:
-        """Set the trees of the first new rounds behind those before, and what their cuts are worth."""
-        grown = [one.trees().keep_first(n_rounds) for one in members]
-        for one, trees in zip(members, grown, strict=True):
-            rows = one.rows_of_nodes()[: trees.n_nodes]
-            outputs = one.settings.loss.outputs
-            self._importances = importances(trees, rows, self._importances, outputs)
+    def _append_new_trees(self, before: Trees, members: list[Rounds], n_rounds: int) -> None:
+        """Set `trees_` to the trees before, followed by the new rounds, and add to `_importances`.
+
+        before: trees that precede the new rounds; members: fits that are averaged, after their last
+        round; n_rounds: number of new rounds that are kept.
+        """
+        grown = [run.trees().keep_first(n_rounds) for run in members]
+        for run, trees in zip(members, grown, strict=True):
+            rows = run.rows_of_nodes()[: trees.n_nodes]
+            order = run.settings.loss.output_order
+            self._importances = importances(trees, rows, self._importances, order)
         self._set_trees(grown, before)
 
     def _set_trees(self, grown: list[Trees], *before: Trees) -> None:
-        """Set the trees of fits that are averaged, behind others."""
-        parts = [*before, _together(grown)]
-        self.trees_ = Trees.joined(parts, self.n_features_in_, len(self.start_))
+        """Set `trees_` to the trees of `before`, in order, followed by the average of `grown`.
 
-    def _thirds(self, training: Training, run: Rounds) -> ThirdFits | None:
-        """Fits to thirds of the rows of a run, before their first round, if they are asked for."""
+        grown: new trees of each of the fits that are averaged, with equally many rounds.
+        """
+        ensembles = [*before, _average_members(grown)]
+        self.trees_ = Trees.joined(ensembles, self.n_features_in_, len(self.start_))
+
+    def _make_third_fits(self, training: Training, run: Rounds) -> ThirdFits | None:
+        """Prepare the fits to thirds of the training rows that standard errors need.
+
+        training: training rows; run: the run on them before its first round. Return None if
+        `standard_errors` is False.
+        """
         if not self.standard_errors:
             return None
         folds = training.split_folds(3, np.random.RandomState(self._seed))
-        return ThirdFits.start(training, folds, partial(self._members_of, run, training.features))
+        return ThirdFits.start(
+            training, folds, partial(self._make_fold_members, run, training.features)
+        )
 
-    def _members_of(self, run: Rounds, features: DenseOrSparseFeatures, fold: Fold) -> list[Rounds]:
-        """The fits that are averaged, to some rows of a run, from where those to all of them start."""
-        part = run.fold(fold).with_statistics()
+    def _make_fold_members(
+        self, run: Rounds, features: DenseOrSparseFeatures, fold: Fold
+    ) -> list[Rounds]:
+        """Prepare the fits that are averaged, on one fold, before their first round.
+
+        run: a run on all training rows before its first round; features: their features; fold: rows
+        that train, and rows whose scores are computed. They start as a fit to the fold's training
+        rows alone would.
+        """
+        fold_run = run.fold(fold).with_statistics()
         rows = features.take(np.concatenate([fold.train, fold.validation]))
-        offset = 0.0 if part.offset is None else part.offset[:, 0]
-        before = Trees.joined([], self.n_features_in_, len(part.scores))
+        offset = 0.0 if fold_run.offset is None else fold_run.offset[:, 0]
+        before = Trees.joined([], self.n_features_in_, len(fold_run.scores))
         if self._n_first_trees > 0:
-            before, _ = self._first_trees(run.fold(fold.without_validation()))
-        return self._members(part, [rows], part.scores[:, 0] - offset, before)
+            before, _ = self._make_initial_trees(run.fold(fold.without_validation()))
+        return self._make_members(fold_run, [rows], fold_run.scores[:, 0] - offset, before)
 
-    def _keep_errors(self, thirds: ThirdFits, members: list[Rounds], first: int) -> None:
-        """Set what standard errors are told by, those of the rounds from `first` on being new."""
-        grown = [one.trees().with_value(one.deviations_of_nodes()) for one in members]
-        new = _together([one.keep_first(self.n_iter_ - first) for one in grown]).value
-        none = np.zeros((self.trees_.n_nodes - len(new), len(self.start_)))
-        deviation = np.concatenate([self._errors.deviation if first > 0 else none, new])
-        scores, said = self._scores_and_deviations(deviation, thirds.rows.features.score_in_blocks)
+    def _set_standard_errors(self, thirds: ThirdFits, members: list[Rounds], first: int) -> None:
+        """Set `_errors`, from which `predict_std` computes standard errors.
+
+        thirds: fits to thirds of the rows; members: fits that are averaged, after their last round;
+        first: index of the first new round (above 0 if rounds were added to a previous fit).
+        """
+        grown = [run.trees().with_value(run.deviations_of_nodes()) for run in members]
+        kept = [trees.keep_first(self.n_iter_ - first) for trees in grown]
+        new = _average_members(kept).value
+        zeros = np.zeros((self.trees_.n_nodes - len(new), len(self.start_)))
+        deviation = np.concatenate([self._errors.deviation if first > 0 else zeros, new])
+        scores, deviations = self._compute_scores_and_deviations(
+            deviation, thirds.rows.features.score_in_blocks
+        )
         if thirds.rows.offset is not None:
             scores = scores + thirds.rows.offset
-        self._errors = thirds.compute_standard_errors(deviation, said, scores, self.n_iter_)
+        self._errors = thirds.compute_standard_errors(deviation, deviations, scores, self.n_iter_)
 
-    def _scores_and_deviations(
+    def _compute_scores_and_deviations(
         self, deviation: Float64, by_blocks: Callable[..., Float64]
     ) -> tuple[Float64, Float64]:
-        """What the trees say without offsets, and the sums of deviations, (n_outputs, n) each."""
+        """Compute scores without offsets, and sums of deviations over the leaves of each row.
+
+        Parameters
+        ----------
+        deviation : ndarray of shape (n_nodes, n_outputs)
+            Standard deviation of the votes of the prunings at each node of `trees_`.
+        by_blocks : callable
+            ``by_blocks(f)`` returns ``f(rows)`` of all rows, computed block by block.
+
+        Returns
+        -------
+        scores, deviations : ndarray of shape (n_outputs, n)
+        """
         both = self.trees_.with_value(np.concatenate([self.trees_.value, deviation], axis=1))
         start = np.append(self.start_, np.zeros(len(self.start_)))
-        scores, said = np.split(by_blocks(partial(self._added, both, start)), 2)
-        return scores, said
+        scores, deviations = np.split(by_blocks(partial(self._add_trees, both, start)), 2)
+        return scores, deviations
 
-    def _choose_parameters(self, n: int) -> None:
-        """Set what quality and the number of rows decide."""
-        self.thresholds_ = self._kinds_of_thresholds(n)[0 if self.quality == "fast" else -1]
+    def _set_automatic_parameters(self, n: int) -> None:
+        """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows."""
+        self.thresholds_ = self._list_threshold_schedules(n)[0 if self.quality == "fast" else -1]
         leaves = self.max_leaf_nodes
         self.max_leaf_nodes_ = leaves
         if leaves == "auto":
             self.max_leaf_nodes_ = self._SCHEDULE.max_leaf_nodes[n >= self._SCHEDULE.few_rows]
 
-    def _n_members(self) -> int:
-        """How many fits of different seeds are averaged."""
+    def _count_members(self) -> int:
+        """Return how many fits with different seeds are averaged: 1 unless quality is "best"."""
         return self._SCHEDULE.n_members if self.quality == "best" else 1
 
-    def _factors(self) -> Float64:
-        """How many times each of these fits starts from the first trees: once on average."""
-        n = self._n_members()
+    def _get_initial_factors(self) -> Float64:
+        """Return the factor of the initial trees in each of the averaged fits, (n_members,).
+
+        A single fit has factor 1. Several fits have factors 0 and 2 in turn, so that their mean is 1.
+        """
+        n = self._count_members()
         return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])
 
-    def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        """Trees that stand before the first round, and how many rows are in their nodes."""
+    def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:
+        """Make the trees that precede the first round; here none, see `BoostedTreesRegressor`.
+
+        run: the run before its first round. Return the trees, and the number of training rows in
+        each of their nodes, (n_nodes,).
+        """
         return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
 
-    def _members(
+    def _make_members(
         self, run: Rounds, tables: Sequence[DenseOrSparseFeatures], start: Float64, before: Trees
     ) -> list[Rounds]:
-        """The fits that are averaged, before their first round, on tables below each other."""
+        """Make the runs that are averaged, before their first round; seeds and start scores differ.
+
+        Parameters
+        ----------
+        run : Rounds
+            Run on the rows of all tables.
+        tables : sequence of FeatureColumns or SparseColumns
+            Features of the training rows and, if there is one, of the validation set.
+        start : ndarray of shape (n_outputs,)
+            Constant start score.
+        before : Trees
+            Trees that precede the first new round; each run starts from their scores times its factor.
+        """
         scores = []
-        for factor in self._factors():
+        for factor in self._get_initial_factors():
             trees = before.with_value(factor * before.value)
             scores.append(
-                self._said(trees, start, tables, run.offset) if len(trees) else run.scores
+                self._compute_table_scores(trees, start, tables, run.offset)
+                if len(trees)
+                else run.scores
             )
-        return [run.anew(seed=self._seed + k, scores=one) for k, one in enumerate(scores)]
+        return [run.anew(seed=self._seed + k, scores=array) for k, array in enumerate(scores)]
 
-    def _evaluation(
+    def _make_evaluation(
         self,
         run: Rounds,
         training: Training,
-        judges: Training | None,
+        validation: Training | None,
         stops: bool,
         callbacks: Sequence[Callback],
     ) -> Evaluation:
-        """What rounds are judged by, if somebody wants to know."""
+        """Make the object that scores rounds and decides when to stop.
+
+        run: the run on training rows and validation set; training, validation: these rows; stops:
+        whether the fit may stop early; callbacks: functions that are called after each round.
+        """
         scorer = scorer_of(self)
-        is_wanted = stops or judges is not None or bool(callbacks)
+        is_wanted = stops or validation is not None or bool(callbacks)
         scored: Sequence[Score] = ()
         if is_wanted and scorer is not None:
-            scored = scores_by_scorer(self, scorer, training, judges)
+            scored = scores_by_scorer(self, scorer, training, validation)
         elif is_wanted or self.verbose > 0:
             scored, scorer = scores_by_loss(run), None
         return Evaluation(
@@ -586,45 +798,75 @@ class BoostedTrees(StagedTrees):
             is_wanted=is_wanted,
             of_loss=scorer is None,
             is_custom=run.settings.loss.is_custom,
-            n_runs=self._n_members(),
+            n_runs=self._count_members(),
             n_iter_no_change=self.n_iter_no_change if stops else 0,
             tol=float(self.tol),
             callbacks=callbacks,
         )
 
-    def _said(
+    def _compute_table_scores(
         self,
         trees: Trees,
         start: Float64,
         tables: Sequence[DenseOrSparseFeatures],
         offset: Float64 | None,
     ) -> Float64:
-        """What trees say beyond a start of tables below each other, (n_outputs, n)."""
-        if offset is None:
-            said = [one.score_in_blocks(partial(self._added, trees, start)) for one in tables]
-            return np.concatenate(said, axis=1)
-        rows = stack_tables([one.matrix for one in tables])
-        return self._added(trees, start, rows, offset)
+        """Compute the scores of the rows of several tables, one below the other, (n_outputs, n).
 
-    def _stages_before(
+        Parameters
+        ----------
+        trees : Trees
+            Trees whose leaf values are added.
+        start : ndarray of shape (n_outputs,)
+            Constant that is added.
+        tables : sequence of FeatureColumns or SparseColumns
+            Features of the rows.
+        offset : ndarray of shape (n_outputs, n), or None
+            Offsets that are added.
+        """
+        if offset is None:
+            scores = [table.said(partial(self._add_trees, trees, start)) for table in tables]
+            return np.concatenate(scores, axis=1)
+        rows = stack_tables([table.matrix for table in tables])
+        return self._add_trees(trees, start, rows, offset)
+
+    def _iterate_previous_scores(
         self,
         members: list[Rounds],
         tables: Sequence[DenseOrSparseFeatures],
         offset: Float64 | None,
         first: int,
     ) -> Iterator[Float64]:
-        """What trees say of rows before the first new round, and after each of those before."""
+        """Yield the scores of all rows before the first round and after each previous round.
+
+        Scores have shape (n_outputs, n), training rows first.
+
+        Parameters
+        ----------
+        members : list of Rounds
+            Runs that are averaged, before their next round.
+        tables : sequence of FeatureColumns or SparseColumns
+            Features of the training rows and, if there is one, of the validation set.
+        offset : ndarray of shape (n_outputs, n), or None
+            Their offsets.
+        first : int
+            Number of previous rounds.
+        """
         if first == 0:
             yield scores_together(members)
             return
-        X = stack_tables([one.matrix for one in tables])
-        yield self._added(self.trees_, self.start_, X, offset, self._n_first_trees)
-        yield from self._staged(X, offset)
+        X = stack_tables([table.matrix for table in tables])
+        yield self._add_trees(self.trees_, self.start_, X, offset, self._n_first_trees)
+        yield from self._iterate_scores(X, offset)
 
-    def _boost(self, members: list[Rounds], first: int, last: int, evaluation: Evaluation) -> int:
-        """Make rounds, as many at a time as take about so long as a progress bar may stand still.
+    def _run_rounds(
+        self, members: list[Rounds], first: int, last: int, evaluation: Evaluation
+    ) -> int:
+        """Make rounds first, ..., last - 1 of all members unless `evaluation` ends them earlier.
 
-        Returns where they ended.
+        Shows a progress bar if `verbose` is positive. Rounds that take little time are made several
+        at once between updates of the bar. Return the number of rounds after the last one that was
+        made.
         """
         at_once = 1 if self.verbose > 0 or evaluation.one_by_one else last - first
         with show_progress(self.verbose > 0, last - first, type(self).__name__) as show:
@@ -636,136 +878,184 @@ class BoostedTrees(StagedTrees):
                     at_once *= 2
         return first
 
-    def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
+    def _start_run(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
+        """Bin the training rows, compute the start scores, and return a run before its first round.
+
+        training: training rows; loss: loss to minimize. Return the run and the constant start,
+        (n_outputs,).
+        """
         n_threads = get_n_threads_or_all(self.n_jobs)
         order = training.draw_order
         bins = Bins.from_table(
             training.features, self._category_mask(), n_jobs=n_threads, feature_order=order
         )
-        grower = self._grower_in(bins, order)
-        rows = training.features, training.y, training.weight
-        about: Any = self.thresholds_, self._seed, training.offset, training.split.groups
-        run, start = started(self._settings(loss), grower, *rows, *about)
+        grower = self._make_grower(bins, order)
+        run, start = started(
+            self._make_settings(loss),
+            grower,
+            training.features,
+            training.y,
+            training.weight,
+            self.thresholds_,
+            self._seed,
+            training.offset,
+            training.split.groups,
+        )
         loss.check_gradients(run.y, run.scores)
         return run, start
 
-    def _grower_in(self, bins: Bins, feature_order: Int32) -> BinnedGrower:
-        """What grows the trees of rows in their bins, looking at features in an order."""
+    def _make_grower(self, bins: Bins, feature_order: Int32) -> BinnedGrower:
+        """Make the object that grows trees on binned rows, with the limits of this model's parameters.
+
+        bins: the training rows in bins; feature_order: order in which features are examined for
+        splits, (p,) int32.
+        """
         return BinnedGrower(
             bins,
             max_leaves=self.max_leaf_nodes_,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
-            monotonic_cst=self._slopes(),
-            interaction_cst=self._groups(),
+            monotonic_cst=self._get_monotonic_constraints(),
+            interaction_cst=self._get_interaction_groups(),
             feature_order=feature_order,
             n_jobs=get_n_threads_or_all(self.n_jobs),
         )
 
-    def _settings(self, loss: Loss) -> Settings:
+    def _make_settings(self, loss: Loss) -> Settings:
+        """Make the settings of rounds from the parameters of this model; loss: loss to minimize."""
         return Settings(
             loss=loss,
             learning_rate=float(self.learning_rate),
             l2_regularization=float(self.l2_regularization),
-            feature_shares=self._shares_of_rounds(),
+            feature_shares=self._get_feature_fractions(),
             subsample=float(self.subsample),
             votes=self.prunings == "vote",
         )
 
-    def _shares_of_rounds(self) -> tuple[float, ...]:
-        """Features that rounds look at in turn: shares, or whole numbers of them."""
-        given = self.max_features
-        if isinstance(given, Real) and not isinstance(given, Integral):
-            return (float(given),)
-        if given == "auto":
-            return self._feature_shares()
-        return (resolve_max_features(given, self.n_features_in_) or 1.0,)
+    def _get_feature_fractions(self) -> tuple[float, ...]:
+        """Return how many features rounds use, one entry for each round in turn.
 
-    def _slopes(self) -> MonotonicSigns:
+        A float is a fraction of the features, an int a number of features.
+        """
+        max_features = self.max_features
+        if isinstance(max_features, Real) and not isinstance(max_features, Integral):
+            return (float(max_features),)
+        if max_features == "auto":
+            return self._get_automatic_feature_fractions()
+        return (resolve_max_features(max_features, self.n_features_in_) or 1.0,)
+
+    def _get_monotonic_constraints(self) -> MonotonicSigns:
+        """Return the monotonic constraint of each feature, (p,) int8: -1, 0 or 1; or None."""
         names = getattr(self, "feature_names_in_", None)
         return check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
 
-    def _groups(self) -> Any:
-        """Features that may act together, by their numbers."""
-        given, p = self.interaction_cst, self.n_features_in_
-        if isinstance(given, str):
-            return [*combinations(range(p), min(p, 2 if given == "pairwise" else 1))]
-        return (
-            given
-            if given is None
-            else resolve_interaction_groups(given, self.__dict__.get("feature_names_in_"))
-        )
+    def _get_interaction_groups(self) -> Any:
+        """Return the groups of features that may interact, as collections of feature indices.
 
-    def _kinds_of_thresholds(self, n: int) -> list[tuple[int | None, ...]]:
-        """Numbers of thresholds that rounds may take in turn: the best one first, the safest last."""
+        None: all features may interact.
+        """
+        groups, p = self.interaction_cst, self.n_features_in_
+        if isinstance(groups, str):
+            return [*combinations(range(p), min(p, 2 if groups == "pairwise" else 1))]
+        if groups is None:
+            return None
+        return resolve_interaction_groups(groups, self.__dict__.get("feature_names_in_"))
+
+    def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:
+        """List the numbers of thresholds per feature that rounds may draw in turn.
+
+        n: number of training rows. Each entry is a tuple for `thresholds_`. With
+        max_thresholds="auto" there are three: the first is the fastest and default in
+        cross-validation, the last is used without it.
+        """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
         few = max(self._SCHEDULE.min_thresholds, n // self._SCHEDULE.rows_per_threshold)
         return [(few,), (None,), (few, None)]
 
-    def _slower(self) -> int:
-        """How many times as many rounds steps take that are shorter."""
+    def _get_rate_factor(self) -> int:
+        """Return the factor of the number of rounds that a small `learning_rate` needs, 1 or more."""
         factor = self._SCHEDULE.reference_rate / self.learning_rate
         return round(min(max(factor, 1), self._SCHEDULE.max_rate_factor))
 
-    def _fast_rounds(self) -> int:
-        """How many rounds the fast quality has: more where many scores share the trees."""
+    def _count_fast_rounds(self) -> int:
+        """Return the number of rounds with quality "fast"; more than three outputs have more rounds."""
         schedule = self._SCHEDULE
-        factor = max(self._loss().n_outputs / schedule.fast_outputs, 1)
+        factor = max(self._make_loss().n_outputs / schedule.fast_outputs, 1)
         factor = min(factor, schedule.max_fast_factor)
-        return round(schedule.fast_rounds * factor) * self._slower()
+        return round(schedule.fast_rounds * factor) * self._get_rate_factor()
 
-    def _most_rounds(self) -> int:
-        """So many rounds at most where they are chosen."""
-        return self._SCHEDULE.max_rounds * self._longer() * self._slower()
+    def _get_max_rounds(self) -> int:
+        """Return the largest number of rounds that cross-validation or early stopping may choose."""
+        return self._SCHEDULE.max_rounds * self._get_quality_factor() * self._get_rate_factor()
 
-    def _longer(self) -> int:
-        """How many times as many rounds the quality takes."""
+    def _get_quality_factor(self) -> int:
+        """Return the factor of the number of rounds for the parameter `quality`: above 1 for "best"."""
         return self._SCHEDULE.best_factor if self.quality == "best" else 1
 
-    def _known_rounds(self, n: int, stops: bool) -> int | None:
-        """How many rounds there are of n rows; None: folds choose."""
+    def _get_fixed_rounds(self, n: int, stops: bool) -> int | None:
+        """Return the number of rounds unless cross-validation must choose it; then return None.
+
+        n: number of training rows; stops: whether the fit may stop early, in which case the result
+        is the largest number of rounds.
+        """
         if self.max_iter != "auto":
             return int(self.max_iter)
         if self.quality == "fast":
-            return self._fast_rounds()
+            return self._count_fast_rounds()
         if stops:
-            return self._most_rounds()
+            return self._get_max_rounds()
         if n >= self._SCHEDULE.many_rows or not self._SCHEDULE.chooses_rounds:
-            return self._SCHEDULE.fixed_rounds * self._longer() * self._slower()
+            return (
+                self._SCHEDULE.fixed_rounds * self._get_quality_factor() * self._get_rate_factor()
+            )
         return 1 if n < 2 else None
 
-    def _starts_from_line(self, n: int) -> bool:  # noqa: ARG002
-        """Whether n rows start from trees that stand before the first round."""
+    def _has_linear_start(self, n: int) -> bool:  # noqa: ARG002
+        """Return whether a fit to n rows starts with trees that follow a linear model; here False."""
         return False
 
-    def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
-        """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
+    def _choose_n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
+        """Return the number of rounds: by cross-validation, unless parameters or `stops` decide it.
+
+        Cross-validation of 3000 and more rows also sets `thresholds_` to the best of several schedules.
+
+        Parameters
+        ----------
+        training : Training
+            Training rows.
+        run : Rounds
+            The run on them before its first round.
+        choose : bool
+            Whether `thresholds_` may still be chosen; False if rounds are added to a previous fit.
+        stops : bool
+            Whether the fit may stop early.
+        """
         n, schedule = len(training.y), self._SCHEDULE
-        are_many = n >= schedule.few_rows
-        known = self._known_rounds(n, stops)
-        if known is not None:
-            return known
+        is_large = n >= schedule.few_rows
+        fixed = self._get_fixed_rounds(n, stops)
+        if fixed is not None:
+            return fixed
         folds = training.split_folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
-        folds = folds[: 1 if are_many else schedule.n_folds]
-        longest = schedule.max_step_factor if are_many else schedule.step_factor
-        factor = longer_steps(self.learning_rate, longest)
-        runs = [run.fold(one, factor).with_statistics() for one in folds]
-        kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
-        if not are_many:
-            kinds = kinds[:1]
-        of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
+        folds = folds[: 1 if is_large else schedule.n_folds]
+        max_factor = schedule.max_step_factor if is_large else schedule.step_factor
+        factor = choose_step_factor(self.learning_rate, max_factor)
+        runs = [run.fold(fold, factor).with_statistics() for fold in folds]
+        schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
+        if not is_large:
+            schedules = schedules[:1]
+        candidates = [[run.anew(thresholds=numbers) for run in runs] for numbers in schedules]
         divisor = 1
-        if are_many and self.quality == "default":
+        if is_large and self.quality == "default":
             divisor = schedule.max_rounds_divisor
-        best, n_rounds = best_rounds(of_kinds, self._most_rounds() // divisor // factor)
-        self.thresholds_ = kinds[best]
+        best, n_rounds = choose_rounds(candidates, self._get_max_rounds() // divisor // factor)
+        self.thresholds_ = schedules[best]
         return n_rounds * factor
 
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit."""
+        """Return what a model file holds of this fit, by stored name: trees, start, settings."""
         return {
             **super().__stored__(),
             "trees": self.trees_,
@@ -779,68 +1069,89 @@ class BoostedTrees(StagedTrees):
             "max_leaf_nodes": self.max_leaf_nodes_,
             **({"has_offset": True} if self._has_offset else {}),
             **(self._errors.to_stored() if self.standard_errors else {}),
-            **({"shares": np.array(self._loss_shares)} if self._loss_shares else {}),
+            **({"shares": np.array(self._loss_factors)} if self._loss_factors else {}),
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from a model file.
+
+        stored: content of the file by stored name. Raise ValueError if the content is damaged.
+        """
         super().__restore__(stored)
         self._seed, self.n_iter_ = stored.get_integer("seed"), stored.get_integer("n_rounds")
-        self.thresholds_ = _stored_thresholds(stored["thresholds"])
+        self.thresholds_ = _check_stored_thresholds(stored["thresholds"])
         leaves = stored["max_leaf_nodes"]
         self.max_leaf_nodes_ = None if leaves is None else stored.get_integer("max_leaf_nodes", 2)
-        n_outputs = self._loss().n_outputs
+        n_outputs = self._make_loss().n_outputs
         if n_outputs > 1 and "shares" in stored:
-            self._loss_shares = tuple(stored.get_numbers("shares", (n_outputs,), 0).tolist())
+            self._loss_factors = tuple(stored.get_numbers("shares", (n_outputs,), 0).tolist())
         value = stored.get_numbers("trees.value", (None, n_outputs))
         self.trees_ = self._restore_trees(Trees, stored.get_section("trees"), value=value)
         self._n_first_trees = stored.get_integer("n_first_trees")
-        if len(self.trees_) != self._n_first_trees + self.n_iter_ * self._n_members():
-            expected = (
-                f"{self._n_first_trees}, and {self._n_members()} for each of {self.n_iter_} rounds"
+        if len(self.trees_) != self._n_first_trees + self.n_iter_ * self._count_members():
+            expected = self._n_first_trees + self.n_iter_ * self._count_members()
+            raise ValueError(
+                f"the model file is damaged: {self.n_iter_} rounds must have {expected} trees, got "
+                f"{len(self.trees_)}"
             )
-            raise ValueError(f"expected {expected} trees, got {len(self.trees_)}")
         self.start_ = stored.get_numbers("start", (n_outputs,))
         self._has_offset = "has_offset" in stored
         if self.standard_errors:
             self._errors = StandardErrors.from_stored(stored.get_section("errors"), value.shape)
         self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
-        self._settings(self._loss())
-        self._slopes()
+        self._make_settings(self._make_loss())
+        self._get_monotonic_constraints()
 
     # -- prediction --------------------------------------------------------------------------------
 
-    def _scores(self, X: Any) -> Float64:
-        """What all trees say, (n_outputs, n)."""
-        return self._score_in_blocks(X, self._scores_of)
+    def _compute_scores(self, X: Any) -> Float64:
+        """Return the scores of new rows by all trees, without offsets, (n_outputs, n).
 
-    def _scores_of(self, rows: NDArray[Any]) -> Float64:
-        return self._added(self.trees_, self.start_, rows)
+        X: rows as the user gives them.
+        """
+        return self._score_in_blocks(X, self._compute_row_scores)
 
-    def _scores_after(self, X: Any, n_iter: int | None, offset: Any) -> Float64:
-        """What the first rounds say beyond offsets, (n_outputs, n); None: all, and none."""
+    def _compute_row_scores(self, rows: NDArray[Any]) -> Float64:
+        """Return the scores of encoded rows, (n, p), by all trees, without offsets, (n_outputs, n)."""
+        return self._add_trees(self.trees_, self.start_, rows)
+
+    def _compute_scores_after(self, X: Any, n_iter: int | None, offset: Any) -> Float64:
+        """Return the scores of new rows after the first `n_iter` rounds, plus offsets, (n_outputs, n).
+
+        X, offset: rows and offsets as the user gives them, None for no offsets; n_iter: number of
+        rounds, None for all.
+        """
         if n_iter is None and offset is None:
-            return self._scores(X)
+            return self._compute_scores(X)
         check_is_fitted(self)
-        last = None if n_iter is None else self._n_trees_of(n_iter)
+        last = None if n_iter is None else self._count_trees(n_iter)
         if offset is None:
-            added = partial(self._added, self.trees_, self.start_, last=last)
+            added = partial(self._add_trees, self.trees_, self.start_, last=last)
             return self._score_in_blocks(X, added)
         rows = self._encode_new_rows_or_csr(X)
-        return self._added(self.trees_, self.start_, rows, self._new_offset(offset, rows), last)
+        return self._add_trees(
+            self.trees_, self.start_, rows, self._convert_new_offset(offset, rows), last
+        )
 
-    def _new_offset(self, offset: Any, rows: NDArray[Any]) -> Float64 | None:
-        return None if offset is None else self._checked_offset("offset", offset, rows.shape[0])
+    def _convert_new_offset(self, offset: Any, rows: NDArray[Any]) -> Float64 | None:
+        """Check the offsets of new rows, and return them as an array (n_outputs, n).
 
-    def _n_trees_of(self, n_iter: Any) -> int:
-        """How many trees the first rounds have, those before them included."""
+        offset: as the user gives it, or None, for which None is returned; rows: encoded rows, (n, p).
+        """
+        return None if offset is None else self._convert_offset("offset", offset, rows.shape[0])
+
+    def _count_trees(self, n_iter: Any) -> int:
+        """Return the number of trees in `trees_` up to round `n_iter`, initial trees included.
+
+        Raise TypeError or ValueError unless `n_iter` is an integer in 0 .. `n_iter_`.
+        """
         if type(n_iter) is bool or not isinstance(n_iter, int | np.integer):
-            raise TypeError(f"n_iter must be a whole number or None, got {n_iter!r}")
+            raise TypeError(f"n_iter must be an integer or None, got {n_iter!r}")
         if not 0 <= n_iter <= self.n_iter_:
             raise ValueError(f"n_iter must be in 0 .. n_iter_={self.n_iter_}, got {n_iter}")
-        return self._n_first_trees + int(n_iter) * self._n_members()
+        return self._n_first_trees + int(n_iter) * self._count_members()
 
-    def _added(
+    def _add_trees(
         self,
         trees: Trees,
         start: Float64,
@@ -848,94 +1159,120 @@ class BoostedTrees(StagedTrees):
         offset: Float64 | None = None,
         last: int | None = None,
     ) -> Float64:
-        """What trees, the first of them, say beyond a start (n_outputs,) and offsets."""
+        """Return start + offset + sum of leaf values for each row, (n_outputs, n).
+
+        Parameters
+        ----------
+        trees : Trees
+            Trees whose leaf values are added.
+        start : ndarray of shape (n_outputs,)
+            Constant that is added.
+        rows : ndarray or csr_array of shape (n, p)
+            Encoded rows.
+        offset : ndarray of shape (n_outputs, n), or None
+            Offsets that are added.
+        last : int or None
+            Only the first `last` trees are added; None: all.
+        """
         n = rows.shape[0]
         n_threads = get_n_threads_or_all(self.n_jobs, n)
-        return trees.add(constant_scores(start, n, offset), rows, n_threads, 0, last)
+        return trees.add(make_constant_scores(start, n, offset), rows, n_threads, 0, last)
 
-    def _staged(self, rows: NDArray[Any], offset: Float64 | None = None) -> Iterator[Float64]:
-        """The scores after each round."""
+    def _iterate_scores(
+        self, rows: NDArray[Any], offset: Float64 | None = None
+    ) -> Iterator[Float64]:
+        """Yield the scores, (n_outputs, n), after each round.
+
+        rows: encoded rows, (n, p); offset: (n_outputs, n), or None for no offsets.
+        """
         begin, end = self._n_first_trees, len(self.trees_)
         n_threads = get_n_threads_or_all(self.n_jobs, rows.shape[0])
-        start = self._added(self.trees_, self.start_, rows, offset, begin)
+        start = self._add_trees(self.trees_, self.start_, rows, offset, begin)
         rounds = range(begin, end, (end - begin) // self.n_iter_)
         return self.trees_.iterate_stages(start, rows, n_threads, rounds)
 
-    def _stages(self, X: Any, offset: Any) -> Iterator[Float64]:
-        """The scores of rows to predict after each round."""
+    def _iterate_new_scores(self, X: Any, offset: Any) -> Iterator[Float64]:
+        """Yield the scores of new rows, (n_outputs, n), after each round.
+
+        X, offset: rows and offsets as the user gives them; None: no offsets.
+        """
         rows = self._encode_new_rows_or_csr(X)
-        return self._staged(rows, self._new_offset(offset, rows))
+        return self._iterate_scores(rows, self._convert_new_offset(offset, rows))
 
     @snapshot_method
     @support_dask_collections
     def predict(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> NDArray[Any]:
-        """Predict the class of each row, ties to the first in `classes_`, or its number.
+        """Predict the class of each row, or its number.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows.
         n_iter : int or None
-            The first so many rounds predict, 0 .. `n_iter_`; None: all.
+            Number of rounds that are used, the first ones, 0 .. `n_iter_`; None: all.
         offset : array-like of shape (n,) or (n, K), or None
-            What the scores of the rows start from, as in `fit`; None: 0.
+            Offsets of the rows, as in `fit`; None: 0.
 
         Returns
         -------
         ndarray of shape (n,), or (n, n_outputs)
-            Classes, or numbers in units of the target; of several targets a column each, and of several
-            quantiles, which ascend.
+            The most probable class, in a tie the first in `classes_`; or the predicted number in
+            units of the target. Several targets have one column each, several quantiles one
+            ascending column each.
         """
-        return self._answers(self._scores_after(X, n_iter, offset))
+        return self._predict_from_scores(self._compute_scores_after(X, n_iter, offset))
 
     @snapshot_method
     def staged_predict(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[NDArray[Any]]:
-        """Predict after each round.
+        """Predict the class of each row, or its number, after each round.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows.
         offset : array-like of shape (n,) or (n, K), or None
-            What the scores of the rows start from; None: 0.
+            Offsets of the rows, as in `fit`; None: 0.
 
         Yields
         ------
-        ndarray of shape (n,)
-            What `predict` says of the rounds so far.
+        ndarray of shape (n,), or (n, n_outputs)
+            What `predict` returns for the rounds so far.
         """
-        return map(self._answers, self._stages(X, offset))
+        return map(self._predict_from_scores, self._iterate_new_scores(X, offset))
 
-    @available_if(_tells_errors)
+    @available_if(has_standard_errors)
     @snapshot_method
     def predict_std(self, X: ArrayLike, *, offset: ArrayLike | None = None) -> Float64:
-        """Say how far predictions may lie from the true means or probabilities.
+        """Estimate the standard errors of predictions: distances to the true means or probabilities.
 
-        It is there after a fit with ``standard_errors=True``. Within 1.645 standard errors of the
-        prediction lie about nine tenths of the true means on drawn tables; nothing is promised. How far
-        targets lie from their mean is no part of it: `ConformalBandRegressor` tells that.
+        Available after a fit with ``standard_errors=True``. In simulations about nine tenths of the
+        true means are within 1.645 standard errors of the prediction; this is not a guarantee. The
+        noise of the targets around their means is not included; `ConformalBandRegressor` covers it.
 
         Parameters
         ----------
-        X, offset
-            See `predict`.
+        X : array-like of shape (n, p)
+            Rows.
+        offset : array-like of shape (n,) or (n, K), or None
+            Offsets of the rows, as in `fit`; None: 0.
 
         Returns
         -------
-        ndarray of shape (n,), or of classes (n, K)
-            Standard errors, in units of the target, or of the probabilities in the order of `classes_`;
-            of several targets (n, n_outputs), or a list.
+        ndarray of shape (n,), or (n, K) for classes
+            Standard errors, in units of the target, or of the probabilities in the order of
+            `classes_`. For several numbers (n, n_outputs); for several columns of classes a list of
+            arrays (n, K).
         """
         check_is_fitted(self)
         by_blocks = partial(self._score_in_blocks, X)
-        scores, said = self._scores_and_deviations(self._errors.deviation, by_blocks)
+        scores, deviations = self._compute_scores_and_deviations(self._errors.deviation, by_blocks)
         if offset is not None:
-            scores = scores + self._checked_offset("offset", offset, scores.shape[1])
-        return self._told_errors(scores, self._errors.compute(said))
+            scores = scores + self._convert_offset("offset", offset, scores.shape[1])
+        return self._convert_errors(scores, self._errors.compute(deviations))
 
     @snapshot_method
     def apply(self, X: ArrayLike) -> Int64:
@@ -949,15 +1286,16 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         ndarray of int64, shape (n, T)
-            Leaves, numbered among the nodes of their tree, for each tree of `trees_`; one tree serves
-            all classes, and all targets. The first columns are those of the linear start of small
-            regressions, if there is one; columns of the rounds follow.
+            Index of the leaf among the nodes of its tree, for each of the T trees of `trees_`. A
+            round has one tree for all classes or targets, or one for each averaged fit. Columns of
+            the linear start of small regressions, if there is one, come first.
         """
         rows = self._encode_new_rows_or_csr(X)
         leaf = self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     def _build_formula(self) -> Formula:
+        """Return a description of the fitted model for exports: its trees, start, link and classes."""
         check_is_fitted(self)
         return self._make_formula(self.trees_, "boosted", self._link(), start=self.start_)
 
@@ -975,283 +1313,323 @@ class BoostedTrees(StagedTrees):
         n_repeats: int = 5,
         random_state: Any = None,
     ) -> Float64:
-        """Say how much each feature matters.
+        """Compute the importance of each feature.
 
         Parameters
         ----------
         kind : {"gain", "split", "permutation"}
-            "gain": how far steps at cuts by the feature move the rows that grew the trees, squared and
-            summed; `feature_importances_` are shares of it. "split": number of cuts. "permutation": by
-            how much the mean loss of some rows rises if their values of the feature are shuffled
-            (Breiman 2001); 0 or less where the model would be as good without it, of two features that
-            say the same both may be low.
-        X, y, offset
-            Rows, their targets and what their scores start from, for "permutation" only; best rows
-            that the fit has not seen.
+            "gain": sum over splits by the feature of the squared changes of the scores of the
+            in-bag rows; `feature_importances_` is the same divided by its sum. "split": number of
+            splits by the feature. "permutation": increase of the mean loss of the given rows if the
+            values of the feature are shuffled (Breiman 2001); 0 or less if the model does not need
+            the feature. Both may be low for two features with the same information.
+        X, y : array-like of shape (n, p) and (n,), or None
+            Rows and their targets, for "permutation" only; preferably rows that are not in the
+            training set.
+        offset : array-like of shape (n,) or (n, K), or None
+            Offsets of these rows; None: 0.
         n_repeats : int
-            So many times each feature is shuffled; the mean is returned.
+            How often each feature is shuffled; the mean increase is returned.
         random_state : int, RandomState or None
-            Decides how; None: the seed of the fit.
+            Seed of the shuffling; None: the seed of the fit.
 
         Returns
         -------
         ndarray of shape (p,)
-            Squared scores, numbers of cuts, or losses (of classes nats).
+            Squared scores, numbers of splits, or increases of the loss (in nats for classes).
 
         Raises
         ------
         ValueError
-            If `kind` is another one, or does not go with what is given.
+            If `kind` has another value, rows are missing for "permutation", or rows are given for
+            another kind.
         """
         check_is_fitted(self)
         if kind == "permutation":
             if X is None or y is None:
-                raise ValueError('kind="permutation" takes X and y, got None')
+                raise ValueError('X and y must be given with kind="permutation", got None')
             if n_repeats < 1:
                 raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
-            drawn = check_random_state(self._seed if random_state is None else random_state)
-            return self._permutation(X, y, offset, n_repeats, drawn)
+            random = check_random_state(self._seed if random_state is None else random_state)
+            return self._compute_permutation_importance(X, y, offset, n_repeats, random)
         if X is not None or y is not None or offset is not None:
-            raise ValueError(f'X, y and offset take kind="permutation", got {kind!r}')
+            raise ValueError(
+                f'X, y and offset must be None unless kind="permutation", got kind={kind!r}'
+            )
         if kind == "gain":
             return self._importances.copy()
-        cuts = self.trees_.feature[~self.trees_.is_leaf]
-        return np.bincount(cuts, minlength=self.n_features_in_).astype(np.float64)
+        split_features = self.trees_.feature[~self.trees_.is_leaf]
+        return np.bincount(split_features, minlength=self.n_features_in_).astype(np.float64)
 
-    def _permutation(
+    def _compute_permutation_importance(
         self, X: Any, y: Any, offset: Any, n_repeats: int, random_state: np.random.RandomState
     ) -> Float64:
-        """By how much the mean loss rises where a feature is shuffled, on average, (p,)."""
-        loss, given, known = self._loss(), self._encode_new_rows_or_csr(X), self._targets(y)
-        check_consistent_length(given, known.T)
-        loss.expect_domain(known)
-        start = self._new_offset(offset, given)
+        """Compute by how much the mean loss rises if a feature is shuffled, (p,).
+
+        X, y, offset: rows, targets and offsets as the user gives them; random_state: source of the
+        permutations. The increase is the mean over `n_repeats` permutations; features without a
+        split have 0.
+        """
+        loss, encoded, targets = (
+            self._make_loss(),
+            self._encode_new_rows_or_csr(X),
+            self._encode_targets(y),
+        )
+        check_consistent_length(encoded, targets.T)
+        loss.check_targets(targets)
+        start = self._convert_new_offset(offset, encoded)
         used = np.unique(self.trees_.feature[~self.trees_.is_leaf])
         if not len(used):
             return np.zeros(self.n_features_in_)
-        # A copy of what trees look at: all of a sparse table might not fit into memory.
-        rows, trees = given[:, used], self.trees_.select_features(used)
+        # Copy only the columns that trees use: all columns of a sparse table may not fit into memory.
+        rows, trees = encoded[:, used], self.trees_.select_features(used)
         rows = np.ascontiguousarray(to_dense(rows))
 
         def mean_loss() -> float:
-            said = self._added(trees, self.start_, rows, start)
-            return float(loss.of_rows(known, said).mean())
+            """Return the mean loss of `rows` of the enclosing function, with the present columns."""
+            scores = self._add_trees(trees, self.start_, rows, start)
+            return float(loss.compute_row_losses(targets, scores).mean())
 
-        before, risen = mean_loss(), np.zeros(self.n_features_in_)
-        for place, j in enumerate(used):
-            values = rows[:, place].copy()
+        before, increase = mean_loss(), np.zeros(self.n_features_in_)
+        for column, j in enumerate(used):
+            values = rows[:, column].copy()
             for _ in range(n_repeats):
-                rows[:, place] = random_state.permutation(values)
-                risen[j] += (mean_loss() - before) / n_repeats
-            rows[:, place] = values
-        return risen
+                rows[:, column] = random_state.permutation(values)
+                increase[j] += (mean_loss() - before) / n_repeats
+            rows[:, column] = values
+        return increase
 
     @snapshot_method
     def staged_loss(
         self, X: ArrayLike, y: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Float64:
-        """Mean loss of some rows after each round.
+        """Compute the mean loss of rows after each round.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows.
         y : array-like of shape (n,), or (n, n_outputs)
-            Their classes, among those of the fit, or numbers.
+            Their targets: classes, which must be in `classes_`, or numbers.
         offset : array-like of shape (n,) or (n, K), or None
-            What the scores of the rows start from; None: 0.
+            Offsets of the rows, as in `fit`; None: 0.
 
         Returns
         -------
-        ndarray of shape (T,)
-            The loss that the rounds lower, of classes the log loss in nats, of several columns of
-            classes the sum of theirs. Of several numbers, or quantiles, the mean of their losses, each
-            divided by what it was of the rows of the fit before the first round.
+        ndarray of shape (n_iter_,)
+            For numbers the parameter `loss`. For classes the log loss in nats, summed over columns
+            of classes. For several numbers or quantiles the mean of their losses, each divided by
+            the loss of the training rows before the first round.
         """
-        loss, rows, known = self._loss(), self._encode_new_rows_or_csr(X), self._targets(y)
-        check_consistent_length(rows, known.T)
-        loss.expect_domain(known)
-        stages = self._staged(rows, self._new_offset(offset, rows))
-        return np.array([loss.of_rows(known, scores).mean() for scores in stages])
+        loss, rows, targets = (
+            self._make_loss(),
+            self._encode_new_rows_or_csr(X),
+            self._encode_targets(y),
+        )
+        check_consistent_length(rows, targets.T)
+        loss.check_targets(targets)
+        stages = self._iterate_scores(rows, self._convert_new_offset(offset, rows))
+        return np.array([loss.compute_row_losses(targets, scores).mean() for scores in stages])
 
 
-def _takes_one(what: str, given: str) -> str:
-    """What is said where there are several outputs."""
+def _describe_single_output(what: str, given: str) -> str:
+    """Return an error message for a parameter that supports one output only.
+
+    what: the parameter, such as "monotonic_cst"; given: what there is instead, such as "3 outputs".
+    """
     return (
-        f"{what} takes one number for each row, got {given}: sklearn.multioutput.MultiOutputRegressor "
+        f"{what} requires one output, got {given}: use sklearn.multioutput.MultiOutputRegressor, which "
         "fits one model for each column"
     )
 
 
-def _stored_thresholds(given: Any) -> tuple[int | None, ...]:
-    """Numbers of thresholds as a file holds them."""
-    known = isinstance(given, list) and all(
-        one is None or (type(one) is int and one >= 1) for one in given
+def _check_stored_thresholds(stored: Any) -> tuple[int | None, ...]:
+    """Convert the field "thresholds" of a model file to a tuple for the attribute `thresholds_`.
+
+    stored: the field. Raise ValueError unless it is a non-empty list of integers >= 1 and None.
+    """
+    is_list = isinstance(stored, list) and all(
+        number is None or (type(number) is int and number >= 1) for number in stored
     )
-    if not (known and given):
-        raise ValueError(f"thresholds must hold whole numbers >= 1 or null, got {given!r}")
-    return tuple(given)
+    if not (is_list and stored):
+        raise ValueError(
+            "the model file is damaged: thresholds must be a list of integers >= 1 or null, got "
+            f"{stored!r}"
+        )
+    return tuple(stored)
 
 
-def _shares_of(classes: NDArray[Any], scores: Float64) -> Float64:
-    """Probabilities of classes by their scores, (n, K)."""
+def _convert_to_probabilities(classes: NDArray[Any], scores: Float64) -> Float64:
+    """Convert scores, (n_outputs, n), to the probabilities of `classes`, (n, K).
+
+    A single class has probability 1; two classes have one score, the log odds of the second; more
+    classes have K scores, of which the softmax is taken.
+    """
     if len(classes) == 1:
         return np.ones((scores.shape[1], 1))
     if len(classes) == 2:
         return np.column_stack([expit(-scores[0]), expit(scores[0])])
-    shares: Float64 = softmax(to_row_order(scores), axis=1)
-    return shares
+    probabilities: Float64 = softmax(to_row_order(scores), axis=1)
+    return probabilities
 
 
-def _errors_of_shares(classes: NDArray[Any], scores: Float64, errors: Float64) -> Float64:
-    """Standard errors of probabilities of classes by those of their scores, (n, K)."""
-    shares, errors, n = _shares_of(classes, scores), to_row_order(errors), len(classes)
+def _compute_probability_errors(classes: NDArray[Any], scores: Float64, errors: Float64) -> Float64:
+    """Compute the standard errors of probabilities from those of the scores, at most 0.5, (n, K).
+
+    classes: the classes, (K,); scores, errors: scores and their standard errors, (n_outputs, n)
+    each. Derivatives of the probabilities are linearized (delta method); errors of the K > 2 scores
+    of a row are taken to have correlation -1 / (K - 1), as they sum to about 0.
+    """
+    p, errors, n = _convert_to_probabilities(classes, scores), to_row_order(errors), len(classes)
     if n == 1:
-        return np.zeros_like(shares)
+        return np.zeros_like(p)
     if n == 2:
-        moves = shares[:, :1] * shares[:, 1:] * errors
-        return np.minimum(np.repeat(moves, 2, axis=1), _MAX_DEVIATION)
-    # A share p moves by p (1 - p) as its own score does, and by -p q as that of a share q does.
-    # Errors of scores sum to about 0, so that any two have a correlation of -1 / (n - 1).
-    squares = np.square(shares * errors).sum(axis=1, keepdims=True)
-    squares = (1 - 2 * shares) * np.square(errors) + squares
-    sums = errors - (shares * errors).sum(axis=1, keepdims=True)
+        deviation = p[:, :1] * p[:, 1:] * errors
+        return np.minimum(np.repeat(deviation, 2, axis=1), _MAX_DEVIATION)
+    # The derivative of a probability p by its own score is p (1 - p), and by the score of a class with
+    # probability q it is -p q.
+    squares = np.square(p * errors).sum(axis=1, keepdims=True)
+    squares = (1 - 2 * p) * np.square(errors) + squares
+    sums = errors - (p * errors).sum(axis=1, keepdims=True)
     variance = np.maximum(n * squares - np.square(sums), 0.0) / (n - 1)
-    return np.minimum(shares * np.sqrt(variance), _MAX_DEVIATION)
+    return np.minimum(p * np.sqrt(variance), _MAX_DEVIATION)
 
 
 class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
-    """Boosted trees for classes, in which every pruning of every tree votes.
+    """Boosted trees for classes, in which all prunings of each tree vote.
 
-    Each round draws rows, grows a tree on the gradients of their log loss, and lets the other rows
-    weigh all prunings of the tree: its step is the average of what the prunings say. So a tree that
-    tells noise apart hardly moves: there is nothing to tune, and early stopping is there for who wants
-    it.
+    Each round draws in-bag rows and grows a tree on the gradients of their log loss. The out-of-bag
+    rows weight all prunings of the tree, and the step of the round is the weighted mean of the
+    prunings. A tree that fits noise therefore gets a step near 0. The defaults need no tuning;
+    early stopping is available.
 
-    Rows may have classes in several columns, y of shape (n, q). One tree a round serves all of them, as
-    it serves the scores of more than two classes: it grows on a random mixture of the gradients of all
-    scores, and each column has its own vote over the prunings, in which the losses of the other columns
-    count a tenth. The loss is the sum of the log losses of the columns.
+    Rows may have several columns of classes, y of shape (n, q). One tree in each round serves all
+    columns and classes: it grows on a random mixture of the gradients of all scores. Each column
+    has its own vote over the prunings, in which the losses of the other columns count one tenth.
+    The loss is the sum of the log losses of the columns.
 
     Parameters
     ----------
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds without cross-validation, 67 for each class if there are more than three, and
-        800 at most. "best": up to three times as many rounds as else, and the average of two fits of
-        different seeds, stored as one model; not with `warm_start`. Early stopping judges what they say
-        together. Parameters that are given win.
+        "fast": 200 rounds without cross-validation; 67 for each class if there are more than three,
+        and at most 800. "best": up to three times as many rounds as "default", and the mean of two
+        fits with different seeds, stored as one model; not with `warm_start`. Early stopping scores
+        their mean. Parameters that are given have priority.
     learning_rate : float, default=0.1
-        Factor of each tree's steps.
+        Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
-        Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
-        of the folds below 30,000, else 400; 1600 at most, also with early stopping; more at a smaller
-        `learning_rate` than .1, up to twenty times as many.
+        Number of rounds, of one tree each. "auto": chosen by four-fold cross-validation below 3000
+        rows, by one of the four folds below 30,000 rows, and 400 from then on; at most 1600, also
+        with early stopping. A `learning_rate` below 0.1 gets up to twenty times as many rounds.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        So many leaves a tree at most; those whose cut gains most are divided first. "auto": 31
+        Largest number of leaves of a tree; leaves with the largest gain are split first. "auto": 31
         below 3000 rows, else 63.
     max_depth : int or None, default=None
-        Depth at which cells are leaves.
+        Largest depth of a leaf.
     min_samples_leaf : int, default=5
-        Training samples in each leaf.
+        Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
-        Sum of Hessians by which the step of a cell is drawn to that of its parent.
+        Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk
+        towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round looks at: a number, a share of them, the root or the logarithm of how many
-        there are, or all. "auto": 30 % and all of them in turn.
+        Features that a round may split on: a number, a fraction, the square root or the logarithm
+        of their number, or all (None). "auto": 30 % and all of them in turn.
     max_thresholds : int, "auto" or None, default="auto"
-        So many thresholds of each feature that has more than 32 values are drawn for each tree, which
-        makes no other cuts; None: all. "auto": few where `max_iter` is chosen by cross-validation, and
-        from 3000 rows on all, or few and all in turn, if these are better there; otherwise in turn, but
-        few for "fast".
+        Number of thresholds that are drawn for each tree and each feature with more than 32 values;
+        the tree splits at no other thresholds. None: all thresholds. "auto": one for each 500 rows,
+        at least 6, while cross-validation chooses `max_iter`; from 3000 rows on cross-validation
+        also compares this with all thresholds, and with both in turn. Without cross-validation:
+        both in turn, but few for "fast".
     subsample : float, default=0.7
-        Share of the rows that grow the trees of a round; the others weigh their prunings.
+        Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
     prunings : {"vote", "none"}, default="vote"
-        "none": the whole trees step, for comparison.
+        "none": each step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        For every feature, or by its name, 1 if the probability of the second of two classes must not
-        fall where it rises, -1 if it must not rise, 0 otherwise; of one column of classes only.
+        For each feature, or by its name: 1 if the probability of the second of two classes must not
+        fall if the feature rises, -1 if it must not rise, 0 otherwise. Only for one column of two
+        classes.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
-        Groups of features, by numbers or names, that may act together in a tree. Features of no group
-        are one more. "pairwise": any two of them; "no_interactions": each by itself.
+        Groups of features, by index or name, that may be used together on a path of a tree.
+        Features without a group form one more group. "pairwise": any two features;
+        "no_interactions": each feature by itself.
     class_weight : dict, list of dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn; of several columns a dict for each, and a row weighs
-        the product.
+        Weights of the classes, as in scikit-learn; for several columns one dict each, and the
+        weight of a row is multiplied by all of them.
     standard_errors : bool, default=False
-        Whether a fit learns what `predict_std` tells: how far predictions may lie from the true mean.
-        Three more fits to a third of the rows each take about as long as the fit. With
-        ``prunings="none"`` all rows have the same.
+        Whether the fit prepares `predict_std`, which estimates the standard errors of predictions. This
+        needs three more fits to a third of the rows each, which take about as long as the fit. With
+        ``prunings="none"`` all rows have the same standard error.
     warm_start : bool, default=False
-        Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
+        Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
         `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
-        change between them.
+        change between fits.
     early_stopping : bool or "auto", default=False
-        Whether a fit stops once new rounds gain nothing on rows that have no part in them, and keeps
-        those up to the best one. It takes the place of the cross-validation that chooses `max_iter`;
-        "auto": from 10,001 rows on.
+        Whether a fit stops if new rounds do not improve the score of a validation set; rounds after
+        the best one are dropped. This replaces the cross-validation of `max_iter`. "auto": True for
+        more than 10,000 rows.
     scoring : str, callable or None, default="loss"
-        What rounds are judged by, the higher the better: "loss", the loss negated; a name or a scorer
-        as scikit-learn has them; None: `score`. A scorer takes rows as numbers, categories as codes, of
-        those that train at most 10,000.
+        Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
+        scikit-learn; None: the method `score`. A scorer gets encoded rows, with category codes, and
+        at most 10,000 training rows.
     validation_fraction : float, int or None, default=0.1
-        Share or number of the rows that early stopping holds out if `fit` is given no `X_val`. None:
-        the rows that train judge, too.
+        Fraction or number of the rows that early stopping holds out as validation set if `fit` gets no
+        `X_val`. None: training rows are scored instead.
     n_iter_no_change : int, default=10
-        So many rounds without a gain on the best score before are the last ones.
+        The fit stops after so many rounds without an improvement on the best score.
     tol : float, default=1e-7
-        What a gain must exceed, in units of the score.
+        Smallest improvement that counts, in units of the score.
     random_state : int, RandomState or None, default=None
-        Decides rows and features of the rounds. The model depends neither on the order of the rows
-        nor on the number of threads.
+        Seed of the rows, features and thresholds that rounds draw. The model depends neither on the
+        order of the rows nor on the number of threads.
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        A positive number shows a progress bar.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,), or list of them
-        The classes; of several columns those of each.
+    classes_ : ndarray of shape (K,), or list of ndarray
+        The classes; for several columns a list with those of each column.
     n_classes_ : int, or list of int
-        How many they are.
+        Number of classes, of each column if there are several.
     n_outputs_ : int
-        Number of columns of y; 1 where it is a column itself.
+        Number of columns of y; 1 if y is one-dimensional.
     n_iter_ : int
-        Number of rounds, of each of the fits that are averaged; with early stopping of those that are
-        kept, which end with the best one and are at least one.
+        Number of rounds of each of the fits that are averaged. With early stopping it is the number
+        up to the best round, at least 1.
     max_leaf_nodes_ : int or None
-        Most leaves of a tree.
-    thresholds_ : tuple of int or None
-        Numbers of thresholds of a feature that rounds have drawn in turn; None: all.
+        Largest number of leaves of a tree.
+    thresholds_ : tuple of (int or None)
+        Numbers of thresholds per feature that rounds have drawn in turn; None: all thresholds.
     trees_ : Trees
-        The trees, one for each round, or one of each fit that is averaged. Those of the line that few
-        rows of numbers start from come before.
+        The trees: one for each round, or one for each round and averaged fit.
     start_ : ndarray of shape (1,) or (K,)
-        The scores before the first tree, one of two classes; of several columns one behind the other.
+        Scores before the first tree: one for two classes, else one for each class; those of several
+        columns follow each other.
     feature_importances_ : ndarray of shape (p,)
-        Share of each feature in how far the steps move rows.
+        Fraction of each feature in the sum of squared changes of the scores of rows.
     train_score_, validation_score_ : ndarray of shape (n_rounds + 1,)
-        Scores by `scoring` of the rows that train, and of those that judge, if there were some: before
-        the first round and after each that was made, those behind the best one included. They are
-        there after a fit with early stopping, with an evaluation set or with callbacks, but not in
-        files.
+        Scores, see `scoring`, of the training rows and the validation set: before the first round
+        and after each round, dropped rounds included. They exist after a fit with early stopping, a
+        validation set or callbacks; model files do not hold them.
     sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        The categories of the features; None if all features are numbers.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features hold categories; None if all features are numbers.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features, if X had names.
 
     References
     ----------
     Friedman, "Greedy function approximation: a gradient boosting machine", 2001, for boosting; Nguyen
     and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018, for the vote of
-    prunings; the vote in every round is ours.
+    prunings. The vote in every round is new here.
 
     Examples
     --------
@@ -1299,63 +1677,67 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     ) -> None:
         self._set_parameters(locals())
 
-    def _loss(self) -> Loss:
+    def _make_loss(self) -> Loss:
         losses = [LogLoss(n_outputs=n) for n in self._output_groups.sizes]
-        return SeveralLosses.each(losses) if self._has_several_targets() else losses[0]
+        return MultiOutputLoss.combine(losses) if self._has_several_targets() else losses[0]
 
     _SCHEDULE: ClassVar[RoundSchedule] = CLASS_SCHEDULE
     _takes_outputs: ClassVar[bool] = True
 
-    def _feature_shares(self) -> tuple[float, ...]:
-        # Few columns tell more trees apart; all are needed where few matter or act together.
+    def _get_automatic_feature_fractions(self) -> tuple[float, ...]:
+        # Few features make trees more different; all are needed if few matter or if they interact.
         return (0.3, 1.0)
 
-    def _slopes(self) -> MonotonicSigns:
-        slopes = super()._slopes()
-        if slopes is not None:
+    def _get_monotonic_constraints(self) -> MonotonicSigns:
+        signs = super()._get_monotonic_constraints()
+        if signs is not None:
             self._expect_one_target("monotonic_cst")
-        if slopes is not None and self.n_classes_ > 2:
+        if signs is not None and self.n_classes_ > 2:
             raise ValueError(
-                f"monotonic_cst takes numbers or two classes, got {self.n_classes_} classes"
+                f"monotonic_cst must be None for more than two classes, got {self.n_classes_} classes"
             )
-        return slopes
+        return signs
 
-    def _targets(self, y: Any) -> NDArray[Any]:
+    def _encode_targets(self, y: Any) -> NDArray[Any]:
         return self._find_class_codes("y_val", y)
 
     @property
     def _n_outputs(self) -> int:
         return self._output_groups.n_outputs
 
-    def _answers(self, scores: Float64) -> NDArray[Any]:
-        return self._in_columns(self._of_each(likeliest, scores))
+    def _predict_from_scores(self, scores: Float64) -> NDArray[Any]:
+        return self._stack_targets(self._map_targets(select_top_class, scores))
 
-    def _shares(self, scores: Float64) -> Any:
-        return self._of_each(_shares_of, scores)
+    def _compute_probabilities(self, scores: Float64) -> Any:
+        return self._map_targets(_convert_to_probabilities, scores)
 
-    def _told_errors(self, scores: Float64, errors: Float64) -> Any:
-        return self._of_each(_errors_of_shares, scores, errors)
+    def _convert_errors(self, scores: Float64, errors: Float64) -> Any:
+        return self._map_targets(_compute_probability_errors, scores, errors)
 
     @snapshot_method
     @support_dask_collections
     def decision_function(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Float64:
-        """Give the scores of rows.
+        """Compute the scores of rows.
 
         Parameters
         ----------
-        X, n_iter, offset
-            See `predict`.
+        X : array-like of shape (n, p)
+            Rows.
+        n_iter : int or None
+            Number of rounds that are used, the first ones; None: all.
+        offset : array-like of shape (n,) or (n, K), or None
+            Offsets of the rows, as in `fit`; None: 0.
 
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            The log odds of the second of two classes, or scores whose softmax are the probabilities. Of
-            several columns of classes those of each, one column behind the other: of q columns of two
-            classes (n, q).
+            The log odds of the second of two classes, or K scores whose softmax are the
+            probabilities of more classes. Scores of several columns of classes follow each other: q
+            columns of two classes give (n, q).
         """
-        return columns_of(self._scores_after(X, n_iter, offset))
+        return to_prediction_shape(self._compute_scores_after(X, n_iter, offset))
 
     @snapshot_method
     @support_dask_collections
@@ -1366,15 +1748,20 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
         Parameters
         ----------
-        X, n_iter, offset
-            See `predict`.
+        X : array-like of shape (n, p)
+            Rows.
+        n_iter : int or None
+            Number of rounds that are used, the first ones; None: all.
+        offset : array-like of shape (n,) or (n, K), or None
+            Offsets of the rows, as in `fit`; None: 0.
 
         Returns
         -------
-        ndarray of shape (n, K), or list of them
-            Probabilities in the order of `classes_`; of several columns of classes those of each.
+        ndarray of shape (n, K), or list of ndarray
+            Probabilities in the order of `classes_`; for several columns of classes a list with one
+            array each.
         """
-        return self._shares(self._scores_after(X, n_iter, offset))
+        return self._compute_probabilities(self._compute_scores_after(X, n_iter, offset))
 
     @snapshot_method
     def staged_predict_proba(
@@ -1384,136 +1771,147 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
         Parameters
         ----------
-        X, offset
-            See `predict`.
+        X : array-like of shape (n, p)
+            Rows.
+        offset : array-like of shape (n,) or (n, K), or None
+            Offsets of the rows, as in `fit`; None: 0.
 
         Yields
         ------
-        ndarray of shape (n, K), or list of them
-            What `predict_proba` says of the rounds so far.
+        ndarray of shape (n, K), or list of ndarray
+            What `predict_proba` returns for the rounds so far.
         """
-        return map(self._shares, self._stages(X, offset))
+        return map(self._compute_probabilities, self._iterate_new_scores(X, offset))
 
     @snapshot_method
     def staged_decision_function(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[Float64]:
-        """Give the scores of rows after each round.
+        """Compute the scores of rows after each round.
 
         Parameters
         ----------
-        X, offset
-            See `predict`.
+        X : array-like of shape (n, p)
+            Rows.
+        offset : array-like of shape (n,) or (n, K), or None
+            Offsets of the rows, as in `fit`; None: 0.
 
         Yields
         ------
         ndarray of shape (n,) or (n, K)
-            What `decision_function` says of the rounds so far.
+            What `decision_function` returns for the rounds so far.
         """
-        return map(columns_of, self._stages(X, offset))
+        return map(to_prediction_shape, self._iterate_new_scores(X, offset))
 
 
 class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
-    """Boosted trees for numbers, in which every pruning of every tree votes.
+    """Boosted trees for numbers, in which all prunings of each tree vote.
 
-    See `BoostedTreesClassifier`, whose attributes it has but for those that speak of classes.
+    See `BoostedTreesClassifier` for the method and for attributes that are not listed here.
 
-    Rows may have several numbers. One tree serves all of them: each number in turn is the one that a
-    round's tree grows for, and its leaves step for all. A number's vote over the prunings counts the
-    loss of that number and a tenth of those of the others, in units of their dispersions, so that
-    neither units nor the order of the columns matter. Numbers that share much are told better than by a
-    model for each; those that share nothing are told better by `MultiOutputRegressor`.
+    Rows may have several numeric targets. One tree in each round serves all of them: it grows for
+    one target, in turn, and its leaves have values for all. Each target has its own vote over the
+    prunings, in which the loss of this target counts fully and those of the others one tenth, in
+    units of their dispersions; neither units nor the order of the columns matter. Targets that
+    depend on similar features are predicted better than by one model each; for unrelated targets
+    `MultiOutputRegressor` is better.
 
-    Of at most 1000 rows, rounds on "squared_error" start halfway to a ridge regression on standardised
-    numbers, on whether they are missing, and on categories: a tree of at most 64 leaves, or
-    `max_leaf_nodes`, follows it along each feature. These trees are the first of `trees_`, and no
-    rounds; importances and the first stage count them. Of the fits that "best" averages every second
-    one starts from the whole line, the others from the mean.
+    With at most 1000 rows and loss "squared_error", boosting starts halfway to a ridge regression
+    on standardised numbers, indicators of missing values, and categories. One tree for each
+    feature, of at most 64 leaves or `max_leaf_nodes`, follows the regression. These trees are the
+    first of `trees_` and are not rounds; importances and the first stage include them. Of the fits
+    that quality "best" averages, every second starts from the whole regression, the others from the
+    mean.
 
     Parameters
     ----------
     loss : str or CustomLoss, default="squared_error"
         "squared_error"; "absolute_error", whose best prediction is the median; "quantile"; "huber",
-        which is squared for the nine tenths of the rows that lie nearest; "poisson", "gamma" and
-        "tweedie", half of the deviances, for counts, for positive targets, and for amounts many of
-        which are 0: trees then add up to the log of the prediction. Or a `CustomLoss`.
+        squared for the nine tenths of the rows with the smallest errors and linear beyond;
+        "poisson", "gamma" and "tweedie", half of the deviances, for counts, positive targets, and
+        nonnegative amounts many of which are 0: with these the logarithm of the prediction is a sum
+        of trees. Or a `CustomLoss`.
     quantile : float, array-like of float or None, default=None
-        Of the loss "quantile", between 0 and 1; None: the median. Several ones, which ascend, are
-        outputs of one fit; predictions are sorted, so that they never cross.
+        For loss "quantile": the quantile, between 0 and 1; None: the median. Several ascending
+        quantiles are outputs of one fit; predictions are sorted, so that they never cross.
     power : float or None, default=None
-        Of the loss "tweedie", between 1 (Poisson) and 2 (gamma): the variance is this power of the
-        mean; None: 1.5.
+        For loss "tweedie": the variance is the mean to this power, between 1 (Poisson) and 2
+        (gamma); None: 1.5.
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 300 rounds without cross-validation, 100 for each output if there are more than three,
-        and 1200 at most. "best": up to three times as many rounds as else, and the average of four fits
-        of different seeds, stored as one model; not with `warm_start`. Early stopping judges what they
-        say together. Parameters that are given win.
+        "fast": 300 rounds without cross-validation; 100 for each output if there are more than
+        three, and at most 1200. "best": up to three times as many rounds as "default", and the mean
+        of four fits with different seeds, stored as one model; not with `warm_start`. Early
+        stopping scores their mean. Parameters that are given have priority.
     learning_rate : float, default=0.1
-        Factor of each tree's steps.
+        Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
-        Number of rounds; see `BoostedTreesClassifier`. "auto": by two of the four folds below 3000
-        rows; by one of them it chooses 800 at most with ``quality="default"``, as more gain little for
-        numbers.
+        Number of rounds; see `BoostedTreesClassifier`. "auto": by two of four folds below 3000
+        rows; by one of them below 30,000, where ``quality="default"`` chooses at most 800, as more
+        gain little.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        So many leaves a tree at most. "auto": 16 below 3000 rows, else 31.
+        Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31.
     max_depth : int or None, default=None
-        Depth at which cells are leaves.
+        Largest depth of a leaf.
     min_samples_leaf : int, default=1
-        Training samples in each leaf.
+        Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
-        Sum of Hessians by which the step of a cell is drawn to that of its parent; a row of
-        "squared_error" has 1.
+        Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk
+        towards the value of its parent; a row of "squared_error" has Hessian 1.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round looks at: a number, a share of them, the root or the logarithm of how many
-        there are, or all. "auto": all of them.
+        Features that a round may split on: a number, a fraction, the square root or the logarithm
+        of their number, or all (None). "auto": all.
     max_thresholds : int, "auto" or None, default="auto"
-        So many thresholds of each feature that has more than 32 values are drawn for each tree, which
-        makes no other cuts; None: all. "auto": see `BoostedTreesClassifier`.
+        Number of thresholds that are drawn for each tree and each feature with more than 32 values;
+        the tree splits at no other thresholds. None: all thresholds. "auto": see
+        `BoostedTreesClassifier`.
     subsample : float, default=0.7
-        Share of the rows that grow the tree of a round; the others weigh its prunings.
+        Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
     prunings : {"vote", "none"}, default="vote"
-        "none": the whole trees step, for comparison.
+        "none": each step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
-        must not rise, 0 otherwise; of one output only.
+        For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if
+        they must not rise, 0 otherwise. Only for one output.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
-        Groups of features that may act together in a tree; see `BoostedTreesClassifier`.
+        Groups of features that may be used together on a path of a tree; see `BoostedTreesClassifier`.
     standard_errors : bool, default=False
-        Whether a fit learns what `predict_std` tells: how far predictions may lie from the true mean.
-        Three more fits to a third of the rows each take about as long as the fit. With
-        ``prunings="none"`` all rows have the same.
+        Whether the fit prepares `predict_std`, which estimates the standard errors of predictions. This
+        needs three more fits to a third of the rows each, which take about as long as the fit. With
+        ``prunings="none"`` all rows have the same standard error.
     warm_start : bool, default=False
-        Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
+        Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
         `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
-        change between them.
+        change between fits.
     early_stopping : bool or "auto", default=False
-        Whether a fit stops once new rounds gain nothing on rows that have no part in them, and keeps
-        those up to the best one. It takes the place of the cross-validation that chooses `max_iter`;
-        "auto": from 10,001 rows on.
+        Whether a fit stops if new rounds do not improve the score of a validation set; rounds after
+        the best one are dropped. This replaces the cross-validation of `max_iter`. "auto": True for
+        more than 10,000 rows.
     scoring : str, callable or None, default="loss"
-        What rounds are judged by, the higher the better: "loss", the loss negated; a name or a scorer
-        as scikit-learn has them; None: `score`. A scorer takes rows as numbers, categories as codes, of
-        those that train at most 10,000.
+        Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
+        scikit-learn; None: the method `score`. A scorer gets encoded rows, with category codes, and
+        at most 10,000 training rows.
     validation_fraction : float, int or None, default=0.1
-        Share or number of the rows that early stopping holds out if `fit` is given no `X_val`. None:
-        the rows that train judge, too.
+        Fraction or number of the rows that early stopping holds out as validation set if `fit` gets no
+        `X_val`. None: training rows are scored instead.
     n_iter_no_change : int, default=10
-        So many rounds without a gain on the best score before are the last ones.
+        The fit stops after so many rounds without an improvement on the best score.
     tol : float, default=1e-7
-        What a gain must exceed, in units of the score.
+        Smallest improvement that counts, in units of the score.
     random_state : int, RandomState or None, default=None
-        Decides rows and features of the rounds.
+        Seed of the rows, features and thresholds that rounds draw.
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        A positive number shows a progress bar.
 
     Attributes
     ----------
     n_outputs_ : int
-        Number of columns of y; 1 where it is a column itself.
+        Number of columns of y; 1 if y is one-dimensional.
+    trees_ : Trees
+        The trees: those of the ridge regression, if there are some, then one for each round, or one
+        for each round and averaged fit.
 
     Examples
     --------
@@ -1574,64 +1972,68 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     _SCHEDULE: ClassVar[RoundSchedule] = NUMBER_SCHEDULE
     _takes_outputs: ClassVar[bool] = True
 
-    def _starts_from_line(self, n: int) -> bool:
+    def _has_linear_start(self, n: int) -> bool:
         is_small = n <= _MAX_LINEAR_ROWS and n * self.n_features_in_ <= _MAX_LINEAR_VALUES
         return self.loss == "squared_error" and is_small
 
-    def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        if not self._starts_from_line(run.y.shape[-1]):
-            return super()._first_trees(run)
+    def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:
+        if not self._has_linear_start(run.y.shape[-1]):
+            return super()._make_initial_trees(run)
         if run.offset is not None:
             run = run.anew(y=run.y - run.offset.reshape(run.y.shape))
         n_steps = _N_LINEAR_STEPS if self.max_leaf_nodes == "auto" else self.max_leaf_nodes
-        return linear_start(run, n_steps)
+        return grow_linear_start(run, n_steps)
 
-    def _loss(self) -> Any:
-        for name, of in (("quantile", "quantile"), ("power", "tweedie")):
-            if getattr(self, name) is not None and self.loss != of:
+    def _make_loss(self) -> Any:
+        for name, loss in (("quantile", "quantile"), ("power", "tweedie")):
+            if getattr(self, name) is not None and self.loss != loss:
                 raise ValueError(
-                    f'{name}={getattr(self, name)!r} takes loss="{of}", got {self.loss!r}'
+                    f'{name} must be None unless loss="{loss}", got {name}={getattr(self, name)!r} '
+                    f"with loss={self.loss!r}"
                 )
-        n, quantiles = self._n_targets, self._quantiles()
-        for what, is_given in (
+        n, quantiles = self._n_targets, self._get_quantiles()
+        for argument, is_given in (
             ("loss=CustomLoss(...)", isinstance(self.loss, CustomLoss)),
             ("quantile=[...]", len(quantiles) > 1),
         ):
             if n > 1 and is_given:
-                raise ValueError(_takes_one(what, f"y of {n} columns"))
+                raise ValueError(_describe_single_output(argument, f"y of {n} columns"))
         if len(quantiles) > 1:
-            losses = [QuantileLoss(quantile=one) for one in quantiles]
-            return SeveralLosses.each(losses, self._loss_shares)
-        one = self._loss_of_one(*quantiles)
-        return one if n == 1 else SeveralLosses.each([one] * n, self._loss_shares)
+            losses = [QuantileLoss(quantile=quantile) for quantile in quantiles]
+            return MultiOutputLoss.combine(losses, self._loss_factors)
+        single = self._make_single_loss(*quantiles)
+        return single if n == 1 else MultiOutputLoss.combine([single] * n, self._loss_factors)
 
     @property
     def _n_targets(self) -> int:
         return int(self.__dict__.get("n_outputs_", 1))
 
-    def _slopes(self) -> MonotonicSigns:
-        slopes = super()._slopes()
-        if slopes is not None and self._loss().n_outputs > 1:
-            outputs = f"{self._loss().n_outputs} outputs"
-            raise ValueError(_takes_one("monotonic_cst", outputs))
-        return slopes
+    def _get_monotonic_constraints(self) -> MonotonicSigns:
+        signs = super()._get_monotonic_constraints()
+        if signs is not None and self._make_loss().n_outputs > 1:
+            outputs = f"{self._make_loss().n_outputs} outputs"
+            raise ValueError(_describe_single_output("monotonic_cst", outputs))
+        return signs
 
-    def _quantiles(self) -> list[float]:
-        """The quantiles that are predicted; one for other losses."""
-        given = 0.5 if self.quantile is None else self.quantile
-        if isinstance(given, Real):
-            return [float(given)]
-        quantiles = to_array("quantile", given)
-        known = quantiles.ndim == 1 and quantiles.dtype.kind in "fiu" and len(quantiles) > 0
-        if not known or not ((quantiles > 0) & (quantiles < 1)).all():
-            raise ValueError(f"quantile must hold numbers between 0 and 1, got {given!r}")
+    def _get_quantiles(self) -> list[float]:
+        """Return the quantiles that the model predicts, ascending; [0.5] unless `quantile` is set.
+
+        Raise ValueError if the parameter `quantile` is not between 0 and 1, or is not ascending.
+        """
+        quantile = 0.5 if self.quantile is None else self.quantile
+        if isinstance(quantile, Real):
+            return [float(quantile)]
+        quantiles = to_array("quantile", quantile)
+        is_list = quantiles.ndim == 1 and quantiles.dtype.kind in "fiu" and len(quantiles) > 0
+        if not is_list or not ((quantiles > 0) & (quantiles < 1)).all():
+            raise ValueError(f"quantile must hold numbers between 0 and 1, got {quantile!r}")
         if not (np.diff(quantiles) > 0).all():
-            raise ValueError(f"quantile must hold ascending numbers, got {given!r}")
-        return [float(one) for one in quantiles]
+            raise ValueError(f"quantile must hold ascending numbers, got {quantile!r}")
+        return [float(number) for number in quantiles]
 
-    def _loss_of_one(self, quantile: float) -> Loss:
+    def _make_single_loss(self, quantile: float) -> Loss:
         if isinstance(self.loss, CustomLoss):
-            return LossOfFunctions(given=self.loss)
+            return CustomLossAdapter(functions=self.loss)
         if self.loss == "tweedie":
             return TweedieLoss(power=1.5 if self.power is None else float(self.power))
         if self.loss == "quantile":
@@ -1644,71 +2046,72 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             "gamma": GammaLoss,
         }[self.loss]()
 
-    def _targets(self, y: Any) -> NDArray[Any]:
+    def _encode_targets(self, y: Any) -> NDArray[Any]:
         if self._n_targets == 1:
             return np.asarray(column_or_1d(y), dtype=np.float64)
-        known = np.asarray(check_array(y, input_name="y", ensure_2d=False), dtype=np.float64)
-        if known.shape[1:] != (self._n_targets,):
+        targets = np.asarray(check_array(y, input_name="y", ensure_2d=False), dtype=np.float64)
+        if targets.shape[1:] != (self._n_targets,):
             raise ValueError(
-                f"y must have shape (n, {self._n_targets}), as in the fit, got {known.shape}"
+                f"y must have shape (n, {self._n_targets}), as in the fit, got {targets.shape}"
             )
-        return known.T
+        return targets.T
 
-    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
+    def _decode_targets(self, y: NDArray[Any]) -> NDArray[Any]:
         return y
 
     def _link(self) -> Link:
-        if self._loss().is_log:
+        if self._make_loss().is_log:
             return "exp"
         return "sorted" if self._n_quantiles > 1 else "identity"
 
     @property
     def _n_quantiles(self) -> int:
-        return len(self._quantiles())
+        return len(self._get_quantiles())
 
-    def _build_explanation_fields(self, base: Float64, added: Float64) -> dict[str, Any]:
-        parts = super()._build_explanation_fields(base, added)
+    def _build_explanation_fields(self, base: Float64, contributions: Float64) -> dict[str, Any]:
+        fields = super()._build_explanation_fields(base, contributions)
         if self._n_quantiles > 1:
-            parts["output_names"] = [f"quantile {one:g}" for one in self._quantiles()]
-        return parts
+            fields["output_names"] = [f"quantile {q:g}" for q in self._get_quantiles()]
+        return fields
 
     @snapshot_method
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Give R2, of several outputs on average.
+        """Compute R2, the coefficient of determination, averaged over outputs.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows.
         y : array-like of shape (n,), or (n, n_outputs)
-            Their numbers.
+            Their targets.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row.
+            Weight of each row; None: all are equal.
 
         Returns
         -------
         float
-            1 for numbers that are predicted exactly, 0 for their mean.
+            1 if all predictions are exact, 0 if they are as good as the mean of y, less if they are
+            worse.
 
         Raises
         ------
         ValueError
-            If several quantiles are predicted, none of which is the prediction.
+            If the model predicts several quantiles.
         """
         if self._n_quantiles > 1:
             raise ValueError(
-                "score is that of one prediction, and several quantiles are predicted: use "
+                "score is not defined for a model of several quantiles: use "
                 "sklearn.metrics.mean_pinball_loss for each column of predict(X)"
             )
         return float(super().score(X, y, sample_weight))
 
-    def _answers(self, scores: Float64) -> NDArray[Any]:
-        said = columns_of(np.exp(scores) if self._loss().is_log else scores)
-        return np.sort(said, axis=1) if self._n_quantiles > 1 else said
+    def _predict_from_scores(self, scores: Float64) -> NDArray[Any]:
+        predicted = to_prediction_shape(np.exp(scores) if self._make_loss().is_log else scores)
+        return np.sort(predicted, axis=1) if self._n_quantiles > 1 else predicted
 
-    def _told_errors(self, scores: Float64, errors: Float64) -> Float64:
-        errors = np.exp(scores) * errors if self._loss().is_log else errors
-        told = super()._told_errors(scores, errors)
+    def _convert_errors(self, scores: Float64, errors: Float64) -> Float64:
+        errors = np.exp(scores) * errors if self._make_loss().is_log else errors
+        converted = super()._convert_errors(scores, errors)
         if self._n_quantiles == 1:
-            return told
-        return np.take_along_axis(told, np.argsort(scores.T, axis=1, kind="stable"), axis=1)
+            return converted
+        return np.take_along_axis(converted, np.argsort(scores.T, axis=1, kind="stable"), axis=1)

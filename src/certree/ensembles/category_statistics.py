@@ -1,12 +1,13 @@
-"""Mean targets and frequencies of levels, by which trees cut features of many while they grow.
+"""CategoryTarget statistics of categories, by which trees split features of many categories.
 
-A cell holds few rows of each of hundreds of levels, so their order by the cell's own gradients is
-mostly noise, and few cells divide them. Their mean targets order them by all rows, and so does how many
-rows they have. A row must not find its own target there, so those that train see the means of rows in
-other folds, drawn to the mean of all (Micci-Barreca, "A preprocessing scheme for high-cardinality
-categorical attributes", 2001; Prokhorenkova et al., "CatBoost", NeurIPS 2018). New rows see the means
-of all rows: their level alone tells on which side of a threshold they lie. So such a cut is one by a
-set of levels, and trees that are grown hold nothing else.
+A node has few training rows of each of hundreds of categories, so an order of the categories by the
+node's own gradients is mostly noise. Instead the categories are ordered by their mean target over
+all training rows, and by their weight. A training row must not see its own target, so it sees means
+over the rows of other folds. Means are shrunk towards the mean of all rows (Micci-Barreca, "A
+preprocessing scheme for high-cardinality categorical attributes", 2001; Prokhorenkova et al.,
+"CatBoost", NeurIPS 2018). A new row sees the mean over all training rows, which depends on its
+category alone. A split by a threshold on such a mean is therefore a split by a set of categories,
+and finished trees hold only these.
 """
 
 from __future__ import annotations
@@ -29,86 +30,101 @@ from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
 from certree.stats.exact_leaf_sums import Reduce
 from certree.tree import Trees
 
-# Sets tell so many levels apart well enough.
-FEW_LEVELS = 30
-# A mean is drawn to that of all rows as if by so many rows that have it.
-_DRAWN = 10.0
-# By so many standard deviations means differ more than by chance: those of noise would cost.
+# Features with more categories than this get target statistics.
+MAX_SET_CATEGORIES = 30
+# A mean is shrunk as if this weight of rows with the mean of all rows were added to its category.
+_SHRINKAGE = 10.0
+# Means must differ by this many standard deviations of chance: statistics of noise would cost loss.
 _DEVIATIONS = 2.0
-# Rows see the means of the rows in other folds.
+# A training row sees the means over the rows of the other folds.
 _FOLDS = 5
-# Of more classes means are more columns than they are worth.
-MOST_CLASSES = 5
-# Folds have nothing to do with how rounds draw rows by the same keys.
+# With more classes than this, categories get no means, only weights: the columns are not worth it.
+MAX_TARGET_CLASSES = 5
+# Makes folds independent of the random draws of rounds, which use the same row keys.
 _SALT = np.uint64(0x6C6576656C730000)
 
 Rows = NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
-    """What means of levels are taken of.
+class CategoryTarget:
+    """Targets and weights of rows, from which the means of categories are computed.
 
-    Parameters
+    Attributes
     ----------
     y : ndarray of float64, shape (n,) or (n_outputs, n)
-        Numbers, or codes of classes; of several numbers those of each output.
+        Numbers or class codes, (n,); or one number for each output of a row, (n_outputs, n).
     n_outputs : int
-        How many scores rows have: one for numbers and for two classes.
+        Number of scores of a row: 1 for a number and for two classes.
     weight : ndarray of float64, shape (n,), or None
-        Weights of the rows; None: 1 each.
+        Weights of the rows; None: 1.
     """
 
     y: Float64
     n_outputs: int
     weight: Float64 | None
 
-    def at(self, rows: slice) -> Self:
-        """That of some rows."""
-        return replace(
-            self, y=self.y[..., rows], weight=None if self.weight is None else self.weight[rows]
-        )
+    def select_rows(self, rows: slice) -> Self:
+        """Return a copy with the rows of a slice."""
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, y=self.y[..., rows], weight=weight)
 
-    def columns(self) -> Float64:
-        """The targets (n_targets, n): numbers, the second of two classes, or all of a few."""
+    def make_columns(self) -> Float64:
+        """Make the numeric targets whose means are taken, (n_targets, n).
+
+        These are y for one output. For K outputs of class codes they are K indicators of the
+        classes, 0 or 1; for y of shape (n_outputs, n) its rows. There are none, (0, n), if
+        `n_outputs` is more than `MAX_TARGET_CLASSES`.
+        """
         if self.n_outputs == 1:
             return self.y[None]
-        n_classes = self.n_outputs if self.n_outputs <= MOST_CLASSES else 0
+        n_classes = self.n_outputs if self.n_outputs <= MAX_TARGET_CLASSES else 0
         if self.y.ndim == 2:
             return self.y[:n_classes]
-        of_classes: Any = self.y == np.arange(n_classes)[:, None]
-        return of_classes.astype(np.float64)
+        indicators: Any = self.y == np.arange(n_classes)[:, None]
+        return indicators.astype(np.float64)
 
-    def weights(self) -> Float64:
-        """The weight of each row, (n,)."""
+    def get_weights(self) -> Float64:
+        """Return the weight of each row, (n,); ones if `weight` is None."""
         return np.ones(self.y.shape[-1]) if self.weight is None else self.weight
 
 
-# -- sums over rows, wherever these lie --------------------------------------------------------------
+# -- sums over rows, which may be in several blocks --------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowsWithLevels:
-    """Rows that train, and the levels that they have.
+class CategoryRows:
+    """A block of training rows with their categories in q features.
 
-    Parameters
+    Attributes
     ----------
-    target : Target
-        What means are taken of.
-    place : ndarray of int32, shape (q, n)
-        Place of each row's level of q features among all, the number of levels where it is missing.
+    target : CategoryTarget
+        Targets and weights of the rows.
+    indices : ndarray of int32, shape (q, n)
+        Index of each row's category among the categories of each feature; the number of categories if
+        the value is missing.
     keys : ndarray of uint64, shape (n,)
-        What deals rows to folds, wherever they lie.
+        Random keys of the rows, which assign them to folds.
     """
 
-    target: Target
-    place: Int32
+    target: CategoryTarget
+    indices: Int32
     keys: UInt64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TargetEnds:
-    """Smallest and largest targets (n_targets,), the largest weight, and the number of rows."""
+class TargetRange:
+    """Range of the targets of a block of rows.
+
+    Attributes
+    ----------
+    least, most : ndarray of float64, shape (n_targets,)
+        Smallest and largest value of each target.
+    heaviest : float
+        Largest weight of a row.
+    n : int
+        Number of rows.
+    """
 
     least: Float64
     most: Float64
@@ -116,7 +132,7 @@ class TargetEnds:
     n: int
 
     def __add__(self, other: Self) -> Self:
-        """Those of both."""
+        """Return the range of the rows of this block and of the block `other` together."""
         return replace(
             self,
             least=np.minimum(self.least, other.least),
@@ -127,48 +143,54 @@ class TargetEnds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scale:
-    """What targets are measured from, in units in which nothing overflows.
+class TargetScale:
+    """Center and unit of the targets, with which no sum of them overflows.
 
-    Parameters
+    Attributes
     ----------
-    ends : TargetEnds
-        Those of all rows.
+    range : TargetRange
+        Range of the targets of all training rows.
     mean : ndarray of float64, shape (n_targets,)
-        Means of all rows in units of the largest target.
+        Weighted mean of each target over all training rows, divided by its largest absolute value.
     """
 
-    ends: TargetEnds
+    range: TargetRange
     mean: Float64
 
     @property
     def weight_unit(self) -> int:
-        """The power of two of which weights are whole multiples."""
-        return int(fixed_unit(self.ends.heaviest, self.ends.n))
+        """Exponent e of the unit 2**e to whose multiples weights are rounded."""
+        return int(fixed_unit(self.range.heaviest, self.range.n))
 
     @property
-    def moved_unit(self) -> int:
-        """The same of weights times targets above the mean, which are at most 2."""
-        return int(fixed_unit(2.0 * self.ends.heaviest, self.ends.n))
+    def product_unit(self) -> int:
+        """Exponent e of the unit 2**e to whose multiples weight times centered target is rounded."""
+        return int(fixed_unit(2.0 * self.range.heaviest, self.range.n))
 
-    def above(self, target: Target) -> Float64:
-        """How far targets (n_targets, n) are above the mean; 0 if all are equal."""
-        differ = (self.ends.least < self.ends.most)[:, None]
-        return np.where(differ, scaled(target, self.ends) - self.mean[:, None], 0.0)
+    def center(self, target: CategoryTarget) -> Float64:
+        """Return scaled targets minus their mean, (n_targets, n); 0 for a target that is constant.
+
+        Scaled targets are divided by the largest absolute value, so results are in -2 .. 2.
+        """
+        varies = (self.range.least < self.range.most)[:, None]
+        return np.where(varies, scale_targets(target, self.range) - self.mean[:, None], 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelSums:
-    """What rows add up to by level and fold, of each feature; the last level is a missing one.
+class CategorySums:
+    """Sums over rows by category and fold, for each of q features.
 
-    Parameters
+    The last entry along the axis of categories is that of missing values.
+
+    Attributes
     ----------
-    n_rows : tuple of ndarray of int64, shape (n_levels + 1, n_folds)
-        How many rows there are.
-    sums : tuple of ndarray of int64, shape (n_targets + 1, n_levels + 1, n_folds)
-        Their weights, and weights times targets above the mean, as whole numbers.
-    squares : tuple of int
-        Exact sums of squared weights, and of weights times squares above the mean.
+    n_rows : tuple of q ndarray of int64, shape (n_categories + 1, n_folds)
+        Number of rows.
+    sums : tuple of q ndarray of int64, shape (n_targets + 1, n_categories + 1, n_folds)
+        Sum of the weights, then sums of weight times each centered target, in units of `TargetScale`.
+    squares : tuple of two int
+        Exact sums over all rows: of squared weights, and of weight times squared centered targets; both
+        as integers that `rounded` turns into float64.
     """
 
     n_rows: tuple[Int64, ...]
@@ -176,7 +198,7 @@ class LevelSums:
     squares: tuple[int, int]
 
     def __add__(self, other: Self) -> Self:
-        """Those of both."""
+        """Return the sums over the rows of this block and of the block `other` together."""
         return replace(
             self,
             n_rows=tuple(map(np.add, self.n_rows, other.n_rows)),
@@ -185,310 +207,411 @@ class LevelSums:
         )
 
 
-def scaled(target: Target, ends: TargetEnds) -> Float64:
-    """Targets (n_targets, n) in units of the largest one."""
-    unit = np.maximum(np.abs(ends.least), np.abs(ends.most))
-    return target.columns() / np.where(unit > 0, unit, 1.0)[:, None]
+def scale_targets(target: CategoryTarget, target_range: TargetRange) -> Float64:
+    """Divide each target by its largest absolute value, (n_targets, n).
+
+    target: targets of a block of rows; target_range: range of the targets of all rows.
+    """
+    unit = np.maximum(np.abs(target_range.least), np.abs(target_range.most))
+    return target.make_columns() / np.where(unit > 0, unit, 1.0)[:, None]
 
 
-def ends_of_targets(rows: RowsWithLevels) -> TargetEnds:
-    """What some rows tell first."""
-    targets, weight = rows.target.columns(), rows.target.weights()
+def compute_target_range(rows: CategoryRows) -> TargetRange:
+    """Compute the range of the targets and the largest weight of a block of rows."""
+    targets, weight = rows.target.make_columns(), rows.target.get_weights()
     least, most = targets.min(axis=1, initial=np.inf), targets.max(axis=1, initial=-np.inf)
-    return TargetEnds(least, most, float(weight.max(initial=0.0)), len(weight))
+    return TargetRange(least, most, float(weight.max(initial=0.0)), len(weight))
 
 
-def exact_totals(rows: RowsWithLevels, ends: TargetEnds) -> NDArray[np.object_]:
-    """Exact sums of weights, and of weights times each target, in units of the largest."""
-    weight = rows.target.weights()
-    terms = [weight, *(scaled(rows.target, ends) * weight)]
-    return np.array([exact_sum(one) for one in terms], dtype=object)
+def compute_exact_totals(rows: CategoryRows, target_range: TargetRange) -> NDArray[np.object_]:
+    """Sum up weights, and weight times each scaled target, over a block of rows without rounding.
+
+    Targets are divided by their largest absolute value in `target_range`. Return (n_targets + 1,)
+    Python integers, which `rounded` turns into float64.
+    """
+    weight = rows.target.get_weights()
+    terms = [weight, *(scale_targets(rows.target, target_range) * weight)]
+    return np.array([exact_sum(values) for values in terms], dtype=object)
 
 
-def sums_by_level(rows: RowsWithLevels, scale: Scale, n_levels: tuple[int, ...]) -> LevelSums:
-    """What some rows add up to by level and fold."""
-    weight, above = rows.target.weights(), scale.above(rows.target)
+def sum_by_category(
+    rows: CategoryRows, scale: TargetScale, n_categories: tuple[int, ...]
+) -> CategorySums:
+    """Sum up weights and weighted centered targets of a block of rows by category and fold.
+
+    scale: center and unit of the targets; n_categories: number of categories of each of the q
+    features, (q,).
+    """
+    weight, centered = rows.target.get_weights(), scale.center(rows.target)
     whole = [
         whole_numbers(weight, scale.weight_unit),
-        *(whole_numbers(one * weight, scale.moved_unit) for one in above),
+        *(whole_numbers(values * weight, scale.product_unit) for values in centered),
     ]
-    fold, n_rows, sums = folds_of(rows.keys), [], []
-    for place, n in zip(rows.place, n_levels, strict=True):
-        cell, shape = place * _FOLDS + fold, (n + 1, _FOLDS)
-        n_rows.append(np.bincount(cell, minlength=shape[0] * _FOLDS).reshape(shape))
+    fold, n_rows, sums = assign_folds(rows.keys), [], []
+    for index, n in zip(rows.indices, n_categories, strict=True):
+        entry, shape = index * _FOLDS + fold, (n + 1, _FOLDS)
+        n_rows.append(np.bincount(entry, minlength=shape[0] * _FOLDS).reshape(shape))
         total = np.zeros((len(whole), shape[0] * _FOLDS), dtype=np.int64)
-        for own, one in zip(total, whole, strict=True):
-            np.add.at(own, cell, one)
+        for into, values in zip(total, whole, strict=True):
+            np.add.at(into, entry, values)
         sums.append(total.reshape(-1, *shape))
-    squares = exact_sum(weight**2), sum(exact_sum(weight * one**2) for one in above)
-    return LevelSums(tuple(n_rows), tuple(sums), squares)
+    squares = exact_sum(weight**2), sum(exact_sum(weight * values**2) for values in centered)
+    return CategorySums(tuple(n_rows), tuple(sums), squares)
 
 
-def folds_of(keys: UInt64) -> Int32:
-    """The fold of each row."""
+def assign_folds(keys: UInt64) -> Int32:
+    """Return the fold of each row, 0 .. 4, (n,), by a hash of its random key.
+
+    keys: random keys of the rows, (n,).
+    """
     return (mix(keys ^ _SALT) % np.uint64(_FOLDS)).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownLevels:
-    """What all rows that train add up to by the levels of features.
+class CategoryTotals:
+    """Sums of targets and weights by category, over all training rows.
 
-    Parameters
+    Attributes
     ----------
-    scale : Scale
-        What targets are measured from.
-    by_level : LevelSums
-        Of each feature.
+    scale : TargetScale
+        Center and unit of the targets.
+    by_category : CategorySums
+        Sums by category and fold, for each of q features.
     """
 
-    scale: Scale
-    by_level: LevelSums
+    scale: TargetScale
+    by_category: CategorySums
 
     @classmethod
-    def of(cls, ask: Reduce, n_levels: tuple[int, ...]) -> Self:
-        """Ask rows, wherever they lie; n_levels: of each feature that is asked for."""
-        ends: TargetEnds = ask(ends_of_targets)
-        weight, *totals = map(rounded, ask(exact_totals, ends))
-        scale = Scale(ends, np.array(totals) / weight)
-        return cls(scale, ask(sums_by_level, scale, n_levels))
+    def compute(cls, reduce: Reduce, n_categories: tuple[int, ...]) -> Self:
+        """Compute the sums in three passes over the rows.
 
-    def differ(self, q: int) -> bool:
-        """Whether means of levels differ by more than if targets were dealt to rows at random.
-
-        As the core tells it of the categories of a cell, in grow/chance.hpp.
+        reduce: ``reduce(f, *arguments)`` returns the sum of ``f(rows, *arguments)`` over all blocks of
+        training rows, each a `CategoryRows`. n_categories: number of categories of each feature, (q,).
         """
-        rows, *of_targets = self._numbers(self.by_level.sums[q].sum(axis=2))
-        known, total = rows > 0, float(rows.sum())
-        between = sum(float((one[known] ** 2 / rows[known]).sum()) for one in of_targets)
-        squares, spread = map(rounded, self.by_level.squares)
-        row, degrees = squares / total, int(known.sum()) - 1
+        target_range: TargetRange = reduce(compute_target_range)
+        weight, *totals = map(rounded, reduce(compute_exact_totals, target_range))
+        scale = TargetScale(target_range, np.array(totals) / weight)
+        return cls(scale, reduce(sum_by_category, scale, n_categories))
+
+    def has_signal(self, q: int) -> bool:
+        """Return whether the mean targets of the categories of feature q differ by more than chance.
+
+        The weighted sum of squares between categories must exceed its mean by two standard deviations,
+        if targets were assigned to rows at random. The core uses the same test for the categories in a
+        node (grow/chance.hpp).
+        """
+        rows, *targets = self._to_numbers(self.by_category.sums[q].sum(axis=2))
+        has_rows, total = rows > 0, float(rows.sum())
+        between = sum(float((sums[has_rows] ** 2 / rows[has_rows]).sum()) for sums in targets)
+        squares, spread = map(rounded, self.by_category.squares)
+        row, degrees = squares / total, int(has_rows.sum()) - 1
         chance = (degrees + _DEVIATIONS * (2 * degrees) ** 0.5) * row * spread
         return between * (total - row) > chance
 
-    def _numbers(self, whole: Int64) -> list[Float64]:
-        """Sums of weights, and of weights times each target, as numbers of float64."""
+    def _to_numbers(self, sums: Int64) -> list[Float64]:
+        """Convert sums in units of `scale`, (n_targets + 1, ...), to a list of float64 arrays.
+
+        The first array holds sums of weights, the others sums of weight times a centered target.
+        """
         scale = self.scale
-        units = [scale.weight_unit, *[scale.moved_unit] * (len(whole) - 1)]
+        units = [scale.weight_unit, *[scale.product_unit] * (len(sums) - 1)]
         return [
-            np.ldexp(one.astype(np.float64), unit) for one, unit in zip(whole, units, strict=True)
+            np.ldexp(values.astype(np.float64), unit)
+            for values, unit in zip(sums, units, strict=True)
         ]
 
-    def means(self, q: int) -> list[tuple[Float64, Float64]]:
-        """What is known of the levels of a feature, and what their rows see by fold.
+    def compute_means(self, q: int) -> list[tuple[Float64, Float64]]:
+        """Compute the statistics of the categories of feature q, one pair of arrays for each statistic.
 
-        These are the weight of the rows, then for each target its mean above that of all.
+        The first statistic is the weight of the rows, the others are the shrunken means of the centered
+        targets. The last category stands for missing values.
+
+        Returns
+        -------
+        list of (values, seen)
+            values: statistic over all training rows, (n_categories + 1,). seen: what a training row of
+            each fold sees, (n_categories + 1, n_folds): means over the rows of the other folds; weights
+            over all rows.
         """
-        by_fold = self.by_level.sums[q]
-        rows, *of_targets = self._numbers(by_fold.sum(axis=2))
-        others, *of_others = self._numbers(by_fold.sum(axis=2, keepdims=True) - by_fold)
-        told = [(rows, np.repeat(rows[:, None], _FOLDS, axis=1))]
-        for one, seen in zip(of_targets, of_others, strict=True):
-            told.append((one / (rows + _DRAWN), seen / (others + _DRAWN)))
-        return told
+        by_fold = self.by_category.sums[q]
+        rows, *targets = self._to_numbers(by_fold.sum(axis=2))
+        other_rows, *other_targets = self._to_numbers(by_fold.sum(axis=2, keepdims=True) - by_fold)
+        statistics = [(rows, np.repeat(rows[:, None], _FOLDS, axis=1))]
+        for total, others in zip(targets, other_targets, strict=True):
+            means = total / (rows + _SHRINKAGE)
+            statistics.append((means, others / (other_rows + _SHRINKAGE)))
+        return statistics
 
 
-# -- what trees cut by -------------------------------------------------------------------------------
+# -- features with many categories -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ManyLevels:
-    """The levels that rows have of features with many, if these tell something of the target.
+class HighCardinalityFeatures:
+    """The categories of rows in q features of many categories whose mean targets differ.
 
-    Parameters
+    Attributes
     ----------
-    feature : tuple of int
-        The features.
-    levels : tuple of ndarray of int32
-        The levels of each feature that rows have, ascending.
-    place : ndarray of int32, shape (q, n)
-        Place of each row's level among these, the number of levels where it is missing.
+    features : tuple of int
+        Indices of the features, (q,).
+    categories : tuple of ndarray of int32
+        Category codes of each feature that occur, ascending.
+    indices : ndarray of int32, shape (q, n)
+        Index of each row's category among these; their number if the value is missing.
     """
 
-    feature: tuple[int, ...]
-    levels: tuple[Int32, ...]
-    place: Int32
+    features: tuple[int, ...]
+    categories: tuple[Int32, ...]
+    indices: Int32
 
     @classmethod
-    def of(
-        cls, features: DenseOrSparseFeatures, bins: Bins, target: Target, keys: UInt64
+    def find(
+        cls, columns: DenseOrSparseFeatures, bins: Bins, target: CategoryTarget, keys: UInt64
     ) -> Self | None:
-        """The levels of rows in bins whose mean targets differ; None if those of no feature do."""
-        feature = features_of_many_levels(bins)
-        if isinstance(features, SparseFeatures) or not feature:
+        """Find the features with more than 30 categories whose mean targets differ by more than chance.
+
+        Parameters
+        ----------
+        columns : FeatureColumns or SparseColumns
+            Features of the rows, (n, p).
+        bins : Bins
+            The same rows in bins.
+        target : CategoryTarget
+            Targets of the training rows, which are the first rows.
+        keys : ndarray of uint64, shape (n_training,)
+            Random keys of the training rows.
+
+        Returns
+        -------
+        HighCardinalityFeatures or None
+            None if there is no such feature, or the table is sparse.
+        """
+        features = find_high_cardinality_features(bins)
+        if isinstance(columns, SparseFeatures) or not features:
             return None
-        levels = tuple(levels_of(bins, j) for j in feature)
-        many = cls(feature, levels, places_of(features, dict(zip(feature, levels, strict=True))))
-        known = many.known(target, keys)
-        return many.those([q for q in range(len(feature)) if known.differ(q)])
+        categories = tuple(list_categories(bins, j) for j in features)
+        indices = places_of(columns, dict(zip(features, categories, strict=True)))
+        candidates = cls(features, categories, indices)
+        totals = candidates.compute_totals(target, keys)
+        return candidates.select_features([q for q in range(len(features)) if totals.has_signal(q)])
 
-    def those(self, some: list[int]) -> Self | None:
-        """Those of some of the features; None if there are none."""
-        if not some:
+    def select_features(self, positions: list[int]) -> Self | None:
+        """Return a copy with the features at these positions in `features`; None if there are none."""
+        if not positions:
             return None
-        feature, levels = tuple(self.feature[q] for q in some), tuple(self.levels[q] for q in some)
-        return replace(self, feature=feature, levels=levels, place=self.place[some])
+        features = tuple(self.features[q] for q in positions)
+        categories = tuple(self.categories[q] for q in positions)
+        return replace(
+            self, features=features, categories=categories, indices=self.indices[positions]
+        )
 
-    def at(self, rows: Indices) -> Self:
-        """Those of some rows."""
-        return replace(self, place=self.place[:, rows])
+    def select_rows(self, rows: Indices) -> Self:
+        """Return a copy with the rows of these indices."""
+        return replace(self, indices=self.indices[:, rows])
 
-    def known(self, target: Target, keys: UInt64) -> KnownLevels:
-        """What the first rows, which train, add up to."""
-        rows = RowsWithLevels(target, self.place[:, : len(keys)], keys)
-        return KnownLevels.of(lambda f, *given: f(rows, *given), tuple(map(len, self.levels)))
+    def compute_totals(self, target: CategoryTarget, keys: UInt64) -> CategoryTotals:
+        """Sum up targets and weights by category over the training rows, which are the first rows.
 
-    def statistics(self, target: Target, keys: UInt64) -> LevelStatistics:
-        """What is known of the levels by the first rows, which train."""
-        every = [*range(len(self.feature))]
-        return LevelStatistics.of(self.feature, self.levels, self.known(target, keys), every)
+        target: of the training rows; keys: their random keys, (n_training,).
+        """
+        rows = CategoryRows(target, self.indices[:, : len(keys)], keys)
+        n_categories = tuple(map(len, self.categories))
+        return CategoryTotals.compute(lambda f, *arguments: f(rows, *arguments), n_categories)
+
+    def compute_statistics(self, target: CategoryTarget, keys: UInt64) -> CategoryStatistics:
+        """Compute the statistics of the categories of all features from the training rows.
+
+        target: of the training rows, which are the first rows; keys: their random keys, (n_training,).
+        """
+        positions = [*range(len(self.features))]
+        totals = self.compute_totals(target, keys)
+        return CategoryStatistics.from_totals(self.features, self.categories, totals, positions)
 
 
-def features_of_many_levels(bins: Bins) -> tuple[int, ...]:
-    """Features of categories that have so many levels."""
-    return tuple(np.flatnonzero(np.diff(bins.category_start) > FEW_LEVELS).tolist())
+def find_high_cardinality_features(bins: Bins) -> tuple[int, ...]:
+    """Return the indices of the features that have more than 30 categories in binned rows."""
+    return tuple(np.flatnonzero(np.diff(bins.category_start) > MAX_SET_CATEGORIES).tolist())
 
 
-def levels_of(bins: Bins, j: int) -> Int32:
-    """The levels of a feature, ascending."""
+def list_categories(bins: Bins, j: int) -> Int32:
+    """Return the category codes of feature j that occur in binned rows, ascending, (n_categories,)."""
     return bins.category_codes[slice(*bins.category_start[j : j + 2])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelStatistics:
-    """What is known of levels by rows that train, and what rows see of it while trees grow.
+class CategoryStatistics:
+    """Statistics of the categories of q features, which serve growth as additional numeric columns.
 
-    Of each of q features these are n_targets + 1 columns: the weight of the rows of each level; then,
-    for each target, how far its mean is above that of all rows. All are 0 for levels that no row has.
+    Each feature has n_targets + 1 columns: the weight of the rows of a category, and for each
+    target the shrunken mean minus the mean of all rows. Both are 0 for categories without training
+    rows. A training row sees means over the other folds; any other row sees means over all training
+    rows.
 
-    Parameters
+    Attributes
     ----------
-    feature : tuple of int
-        The features.
-    levels : tuple of ndarray of int32
-        The levels of each, ascending.
-    of_level : tuple of ndarray of shape (n_levels,)
-        Of each column what is known of each level.
+    features : tuple of int
+        Indices of the features, (q,).
+    categories : tuple of ndarray of int32
+        Category codes of each feature, ascending.
+    category_values : tuple of ndarray of float64, shape (n_categories,)
+        For each column the statistic of each category over all training rows.
     bins : Bins
-        Those of the columns, by what rows that train see, without codes.
-    codes : tuple of ndarray of uint8, shape (n_levels + 1, n_folds + 1)
-        Of each column the bin of what rows of each level see: those that train by fold, then others.
+        Bins of the columns, by the values that training rows see, without codes of rows.
+    codes : tuple of ndarray of uint8, shape (n_categories + 1, n_folds + 1)
+        For each column the bin of the value that a row of each category sees: training rows by fold,
+        then all other rows. The last category stands for missing values.
     has_missing : tuple of bool
-        Of each column, whether a row that trains lacks its level.
+        For each column whether a training row lacks a value of the feature.
     """
 
-    feature: tuple[int, ...]
-    levels: tuple[Int32, ...]
-    of_level: tuple[Float64, ...]
+    features: tuple[int, ...]
+    categories: tuple[Int32, ...]
+    category_values: tuple[Float64, ...]
     bins: Bins
     codes: tuple[UInt8, ...]
     has_missing: tuple[bool, ...]
 
     @classmethod
-    def of(
+    def from_totals(
         cls,
-        feature: tuple[int, ...],
-        levels: tuple[Int32, ...],
-        known: KnownLevels,
-        some: list[int],
+        features: tuple[int, ...],
+        categories: tuple[Int32, ...],
+        totals: CategoryTotals,
+        positions: list[int],
     ) -> Self:
-        """Statistics of some of the features and levels that are known."""
-        of_level, edges, ends, codes, missing = [], [], [], [], []
-        for q in some:
-            n_rows = known.by_level.n_rows[q]
-            for told, seen in known.means(q):
-                told[-1], seen[-1] = np.nan, np.nan
-                edges.append(_edges(seen, n_rows))
+        """Compute the statistics of the features at `positions` from sums over the training rows.
+
+        Parameters
+        ----------
+        features : tuple of int
+            Indices of the features that `totals` has.
+        categories : tuple of ndarray of int32
+            Their category codes, ascending.
+        totals : CategoryTotals
+            Sums by category of each of these features.
+        positions : list of int
+            Positions in `features` of the features that get statistics.
+        """
+        all_values, edges, ends, codes, missing = [], [], [], [], []
+        for q in positions:
+            n_rows = totals.by_category.n_rows[q]
+            for values, seen in totals.compute_means(q):
+                values[-1], seen[-1] = np.nan, np.nan
+                edges.append(_choose_edges(seen, n_rows))
                 ends.append(encode_numbers(seen[(n_rows > 0) & ~np.isnan(seen)], edges[-1])[1:])
                 code = encode_numbers(seen.ravel(), edges[-1])[0].reshape(seen.shape)
-                codes.append(np.column_stack([code, _nearest_bins(told, *ends[-1])]))
-                of_level.append(told[:-1])
+                codes.append(np.column_stack([code, _find_nearest_bins(values, *ends[-1])]))
+                all_values.append(values[:-1])
                 missing.append(bool(n_rows[-1].any()))
         low, high = (np.full((len(ends), MISSING), np.inf) for _ in range(2))
         for c, (lowest, highest) in enumerate(ends):
             low[c, : len(lowest)], high[c, : len(highest)] = lowest, highest
-        numbers = np.zeros(len(ends), dtype=np.uint8)
-        bins = bins_of(tuple(edges), Ends(low, high), numbers)
-        feature, levels = tuple(feature[q] for q in some), tuple(levels[q] for q in some)
-        return cls(feature, levels, tuple(of_level), bins, tuple(codes), tuple(missing))
+        is_category = np.zeros(len(ends), dtype=np.uint8)
+        bins = bins_of(tuple(edges), Ends(low, high), is_category)
+        features = tuple(features[q] for q in positions)
+        categories = tuple(categories[q] for q in positions)
+        return cls(features, categories, tuple(all_values), bins, tuple(codes), tuple(missing))
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are."""
+        """Number of columns of all features together."""
         return len(self.codes)
 
-    def coded(self, place: Int32, keys: UInt64) -> UInt8:
-        """What rows see, as codes (n_columns, n); the first of them train, and have keys."""
-        fold = np.full(place.shape[1], _FOLDS, dtype=np.int32)
-        fold[: len(keys)] = folds_of(keys)
+    def encode_rows(self, indices: Int32, keys: UInt64) -> UInt8:
+        """Return the bin of the value that each row sees in each column, (n_columns, n).
+
+        indices: index of each row's category, (q, n), as in `HighCardinalityFeatures`; keys: random
+        keys of the training rows, (n_training,), which are the first of the n rows.
+        """
+        fold = np.full(indices.shape[1], _FOLDS, dtype=np.int32)
+        fold[: len(keys)] = assign_folds(keys)
         return np.stack(
-            [code[place[q], fold] for q, code in zip(self._made_of, self.codes, strict=True)]
+            [
+                code[indices[q], fold]
+                for q, code in zip(self._column_features, self.codes, strict=True)
+            ]
         )
 
-    def beside(self, grower: BinnedGrower, coded: UInt8) -> BinnedGrower:
-        """A grower on the same rows, of which what they see (n_columns, n) are more features.
+    def extend_grower(self, grower: BinnedGrower, codes: UInt8) -> BinnedGrower:
+        """Return a copy of a grower whose rows have the columns as additional features.
 
-        These may act together with those that their levels may.
+        codes: bins of the rows in the columns, (n_columns, n), as `encode_rows` returns them. A
+        column may interact with the features that its categorical feature may interact with, and it
+        is examined in the order of these features. It has no monotonic constraint.
         """
-        bins, more = grower.bins, replace(self.bins, codes=coded)
+        bins, added = grower.bins, replace(self.bins, codes=codes)
         joined = {
-            name: np.concatenate([getattr(bins, name), getattr(more, name)])
+            name: np.concatenate([getattr(bins, name), getattr(added, name)])
             for name in ("codes", "n_bins", "low", "high", "is_categorical")
         }
-        joined["bin_start"] = np.append(bins.bin_start, bins.bin_start[-1] + more.bin_start[1:])
+        joined["bin_start"] = np.append(bins.bin_start, bins.bin_start[-1] + added.bin_start[1:])
         starts = np.append(
-            bins.category_start, np.repeat(bins.category_start[-1:], more.n_features)
+            bins.category_start, np.repeat(bins.category_start[-1:], added.n_features)
         )
-        slopes, groups, order = grower.monotonic_cst, grower.interaction_cst, grower.feature_order
-        columns = [*enumerate(self._made_of.tolist(), bins.n_features)]
-        if slopes is not None:
-            slopes = np.append(slopes, np.zeros(more.n_features, dtype=np.int8))
+        signs, groups, order = grower.monotonic_cst, grower.interaction_cst, grower.feature_order
+        columns = [*enumerate(self._column_features.tolist(), bins.n_features)]
+        if signs is not None:
+            signs = np.append(signs, np.zeros(added.n_features, dtype=np.int8))
         if groups is not None:
-            feature = self.feature
-            groups = [[*group, *(c for c, q in columns if feature[q] in group)] for group in groups]
+            groups = [
+                [*group, *(c for c, q in columns if self.features[q] in group)] for group in groups
+            ]
         if order is not None:
             rank = np.argsort(order)
-            columns.sort(key=lambda one: rank[self.feature[one[1]]])
+            columns.sort(key=lambda column: rank[self.features[column[1]]])
             order = np.append(order, [c for c, _ in columns]).astype(np.int32)
         return replace(
             grower,
             bins=replace(bins, **joined, category_start=starts),
-            monotonic_cst=slopes,
+            monotonic_cst=signs,
             interaction_cst=groups,
             feature_order=order,
         )
 
-    def seen_by(self, X: Rows) -> Float64:
-        """What new rows X (m, any) see of each of these, (m, n_columns)."""
+    def encode_new_rows(self, X: Rows) -> Float64:
+        """Return the values that rows outside of the training set see, (n, n_columns).
+
+        X: rows, (n, p), with category codes. A missing value gives NaN. So does a category without
+        training rows if a training row lacks a value of the feature; otherwise it gives 0.
+        """
         columns = []
-        for missing, q, known in zip(self.has_missing, self._made_of, self.of_level, strict=True):
-            levels, given = self.levels[q], X[:, self.feature[q]]
-            place = np.searchsorted(levels, given).clip(max=len(levels) - 1)
+        for missing, q, values in zip(
+            self.has_missing, self._column_features, self.category_values, strict=True
+        ):
+            categories, given = self.categories[q], X[:, self.features[q]]
+            index = np.searchsorted(categories, given).clip(max=len(categories) - 1)
             unknown = np.nan if missing else 0.0
-            column = np.where(levels[place] == given, known[place], unknown)
+            column = np.where(categories[index] == given, values[index], unknown)
             columns.append(np.where(np.isnan(given), np.nan, column))
         return np.stack(columns, axis=1)
 
-    def as_sets(self, trees: Trees) -> Trees:
-        """The same trees without these columns, in which sets of levels stand for cuts by them.
+    def replace_by_category_sets(self, trees: Trees) -> Trees:
+        """Return trees without the columns: splits on a column become splits on sets of categories.
 
-        A level that no row had goes where 0 does, if the feature is never missing.
+        trees: grown by a grower that `extend_grower` has returned, so that the columns are the last
+        features. A category without training rows is treated as missing if a training row lacks a value
+        of the feature; otherwise it goes where the value 0 goes.
         """
         n_features, missing = trees.n_features - self.n_columns, self.has_missing
         sets = np.split(trees.categories, trees.category_start[1:-1])
         feature, threshold = trees.feature.copy(), trees.threshold.copy()
         missing_left = trees.missing_left.copy()
-        for c, (q, known) in enumerate(zip(self._made_of, self.of_level, strict=True)):
-            levels = self.levels[q]
-            order = np.argsort(known, kind="stable")
+        for c, (q, values) in enumerate(
+            zip(self._column_features, self.category_values, strict=True)
+        ):
+            categories = self.categories[q]
+            order = np.argsort(values, kind="stable")
             nodes = np.flatnonzero(trees.feature == n_features + c)
-            # By what is known of all rows they may all be on one side, if not by what they saw.
-            n_left = np.searchsorted(known[order], threshold[nodes], side="right")
+            # The threshold separates values that training rows see; the values over all rows may all be
+            # on one side of it.
+            n_left = np.searchsorted(values[order], threshold[nodes], side="right")
             n_left = np.clip(n_left, 1, len(order) - 1)
             if not missing[c]:
                 missing_left[nodes] = threshold[nodes] >= 0.0
             for v, n in zip(nodes, n_left, strict=True):
-                sets[v] = np.sort(levels[order[n:] if missing_left[v] else order[:n]])
-            feature[nodes], threshold[nodes] = self.feature[q], 0
+                sets[v] = np.sort(categories[order[n:] if missing_left[v] else order[:n]])
+            feature[nodes], threshold[nodes] = self.features[q], 0
         return Trees.from_valid_columns(
             trees.left,
             n_features,
@@ -504,29 +627,37 @@ class LevelStatistics:
         )
 
     @property
-    def _made_of(self) -> Indices:
-        """Which of the features with many levels each column is made of."""
-        n_features = len(self.feature)
+    def _column_features(self) -> Indices:
+        """Position in `features` of the feature of each column, (n_columns,)."""
+        n_features = len(self.features)
         return np.repeat(np.arange(n_features), self.n_columns // n_features)
 
 
-def _nearest_bins(told: Float64, low: Float64, high: Float64) -> UInt8:
-    """Where cuts halfway between bins, which end so, send what other rows see."""
-    bins = np.searchsorted(high[:-1] + (low[1:] - high[:-1]) / 2.0, told)
-    return np.where(np.isnan(told), MISSING, bins).astype(np.uint8)
+def _find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
+    """Return the bin of each value, (n,), by thresholds halfway between neighbouring bins.
+
+    low, high: smallest and largest value in each bin, (n_bins,). NaN gets bin 255, that of missing
+    values.
+    """
+    bins = np.searchsorted(high[:-1] + (low[1:] - high[:-1]) / 2.0, values)
+    return np.where(np.isnan(values), MISSING, bins).astype(np.uint8)
 
 
-def _edges(seen: Float64, n_rows: Int64) -> Float64:
-    """Edges of the bins of what so many rows see, as `Bins` tells them."""
+def _choose_edges(seen: Float64, n_rows: Int64) -> Float64:
+    """Choose the edges between the bins of one column, as `Bins` does for a feature; (n_bins - 1,).
+
+    seen: value that the rows of each category and fold see, (n_categories + 1, n_folds); n_rows: number
+    of these rows, of the same shape. If there are more than 2**17 rows, edges follow from 2**17 rows at
+    even distances in the order of their values.
+    """
     has_rows = (n_rows > 0) & ~np.isnan(seen)
     order = np.argsort(seen[has_rows], kind="stable")
     values, last = seen[has_rows][order], np.cumsum(n_rows[has_rows][order])
     distinct = np.unique(values)
     if len(distinct) <= MISSING:
         return distinct[:-1]
-    # Of more rows those at even distances tell as much.
     n = int(last[-1])
     rows = np.arange(min(n, EDGE_ROWS)) * max(1.0, n / EDGE_ROWS)
-    told = values[np.searchsorted(last, rows.astype(np.int64), side="right")]
-    edges: Float64 = choose_bin_edges(told, MISSING, False)
+    sampled = values[np.searchsorted(last, rows.astype(np.int64), side="right")]
+    edges: Float64 = choose_bin_edges(sampled, MISSING, False)
     return edges

@@ -1,4 +1,4 @@
-"""Boosted trees whose fit certifies: some rows train them, the others bound what they get wrong."""
+"""Boosted trees with certificates: a training set grows the trees, a calibration set certifies them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from certree.ensembles.boosting import (
     Quality,
 )
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.staged import constant_scores
+from certree.ensembles.staged import make_constant_scores
 from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import (
     ADDED_LATER,
@@ -68,39 +68,42 @@ from certree.rows.split import TrainCalibrationSplitter
 from certree.rows.training import Training
 from certree.tree import Trees
 
-# Of the learning curve of the pilot; and how steep such curves are, by those of ten public tables.
+# Folds of the learning curve of the pilot; and its exponent, as measured on ten public tables.
 _PILOT_FOLDS, _EXPONENT = 3, 0.25
-# Of the cross-validation that says how far predictions lie off.
+# Folds of the cross-validation that measures absolute errors.
 _FOLDS = 5
-# Less than all rows.
-_MOST_TRAIN = 1 - 2.0**-53
+# The largest float64 below 1.
+_MAX_TRAIN_SIZE = 1 - 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationScores(ArrayRecord):
-    """Calibration samples one by one: their scores and classes, never their features.
+    """The calibration set of a classifier: scores and classes of its rows, without their features.
 
     Parameters
     ----------
     given : array-like of int, shape (n,)
-        Places of the calibration samples among the rows that were given to the fit.
+        Indices of the calibration rows among the rows that were passed to `fit`.
     n_given : int
-        How many those were.
+        Number of rows that were passed to `fit`.
     score : array-like of shape (n_outputs, n)
-        What the trees say.
+        Scores of the rows by all trees.
     y : array-like of int, shape (n,)
-        Code of the class of each; that after the classes of the fit is of all others.
+        Class code of each row. The code after those of the classes of the fit stands for all other
+        classes.
     weight : array-like of shape (n,), or None
-        Of rows in groups 1 / (calibration samples of its group); None: each row counts by itself.
+        Weight of each row if rows have groups: 1 / (number of calibration rows of its group); None:
+        each row counts by itself.
     repeats, distinct, near_copies
-        What is assumed of rows that are alike; see `Certificate`.
+        What is assumed of equal and nearly equal rows; see `Certificate`.
     is_worst : array-like of bool, shape (n,), or None
-        Which of them count as the worst case; None: none.
+        Which rows count as errors whatever is predicted, as they may be copies of training rows;
+        None: none.
 
     Raises
     ------
     ValueError
-        If these do not go together.
+        If shapes differ, indices or weights are out of range, or scores are not finite.
     """
 
     given: Int64
@@ -121,121 +124,131 @@ class CalibrationScores(ArrayRecord):
         if self.is_worst is not None:
             columns["is_worst"] = check_column("is_worst", self.is_worst, "bool", (n,))
         if not np.isfinite(columns["score"]).all():
-            raise ValueError("score must hold finite numbers")
+            raise ValueError("score must hold finite numbers, got NaN or an infinite number")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
     def to_stored(self) -> dict[str, Any]:
-        """What a file holds of them beside the certificate, which knows of near copies."""
-        return {name: of for name, of in super().to_stored().items() if name != "near_copies"}
+        """Return the fields for a model file, by stored name, without `near_copies`.
+
+        The file holds the near copies with the certificate.
+        """
+        return {name: value for name, value in super().to_stored().items() if name != "near_copies"}
 
 
-def _quick(model: Any) -> Any:
-    """The same estimator, for quick fits to parts of its rows."""
+def _make_quick_copy(model: Any) -> Any:
+    """Return an unfitted copy of a model with quality "fast" and without early stopping.
+
+    It is used for fits to some of the rows.
+    """
     quick = copy(model)
     if model.early_stopping is not False:
-        # Parts of the rows may be too few to hold some out, and the most rounds would be too many.
-        quick.early_stopping, most = False, model.max_iter
-        quick.max_iter = most if most == "auto" else min(most, model._fast_rounds())
+        # Few rows may leave no validation set, and all rounds would take too long.
+        quick.early_stopping, max_iter = False, model.max_iter
+        quick.max_iter = (
+            max_iter if max_iter == "auto" else min(max_iter, model._count_fast_rounds())
+        )
     quick.quality, quick.verbose = "fast", 0
     return quick
 
 
 class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
-    """Boosted trees with a certificate on their error on new rows.
+    """Boosted trees with a certificate: an upper bound on their error on new rows.
 
-    Some of the rows train the trees as in `BoostedTreesClassifier`; the others count their errors. With
-    probability ``1 - delta`` over the draw of the rows, the error on new rows is at most the bound,
-    whatever their distribution is and however much the trees overfit.
+    A training set grows the trees as in `BoostedTreesClassifier`; the errors on the calibration set
+    are counted. With probability ``1 - delta`` over the draw of the rows, the error on new rows is
+    at most the bound, for every distribution of the rows and however much the trees overfit.
 
-    What predicts has been trained on a part of the rows. Of the same model fitted again to all rows
-    nothing is promised: it is usually better, and nobody knows whether it is.
+    The certificate is about the model that was trained on the training set alone. It does not hold
+    for the same model fitted again to all rows, which is usually better, but without a guarantee.
 
     Parameters
     ----------
     train_size : "auto" or float, default="auto"
-        Share of the rows, or groups, that train the trees. "auto": as many as the learning curve of a
-        pilot of 35 % of them lets expect the lowest bound from, at most 85 %.
+        Fraction of the rows, or groups, in the training set. "auto": the fraction with the lowest
+        expected bound by the learning curve of a pilot with 35 % of them, at most 85 %.
     delta : float, default=0.05
         Probability with which the certificate may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are that are alike, class included; see `CertifiedTreeClassifier`.
+        What rows are assumed to be that are equal, class included; see `CertifiedTreeClassifier`.
     quality : {"fast", "default", "best"}, default="default"
         See `BoostedTreesClassifier`, as for all parameters below.
     learning_rate : float, default=0.1
-        Factor of each tree's steps.
+        Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
-        Number of rounds, of a tree each; "auto" by cross-validation among the training samples.
+        Number of rounds, of one tree each; "auto": chosen by cross-validation of the training set.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        So many leaves a tree at most.
+        Largest number of leaves of a tree.
     max_depth : int or None, default=None
-        Depth at which cells are leaves.
+        Largest depth of a leaf.
     min_samples_leaf : int, default=5
-        Training samples in each leaf.
+        Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
-        Sum of Hessians by which the step of a cell is drawn to that of its parent.
+        Sum of Hessians with which the value of a node is shrunk towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round looks at; see `BoostedTreesClassifier`.
+        Features that a round may split on; see `BoostedTreesClassifier`.
     max_thresholds : int, "auto" or None, default="auto"
-        So many thresholds of a feature are drawn for each tree.
+        Number of thresholds of a feature that are drawn for each tree.
     subsample : float, default=0.7
-        Share of the training samples that grow the trees of a round; the others weigh their prunings.
-        Neither are calibration samples.
+        Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
+        The calibration set has no part in either.
     prunings : {"vote", "none"}, default="vote"
-        "none": the whole trees step, for comparison.
+        "none": each step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories, learned from the training samples.
+        Which features hold categories; the categories are those of the training set.
     monotonic_cst : array-like of int, dict or None, default=None
-        Constraints on features.
+        Monotonic constraints on features; see `BoostedTreesClassifier`.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
-        Groups of features that may act together in a tree; see `BoostedTreesClassifier`.
+        Groups of features that may be used together on a path of a tree; see `BoostedTreesClassifier`.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; "balanced" by the training samples. A certificate does not read them.
+        Weights of the classes; "balanced" by the training set. The certificate ignores them.
     early_stopping : bool or "auto", default=False
-        Whether the fit stops by held-out training samples; calibration samples have no part in it.
+        Whether the fit stops by the score of a validation set, which is taken from the training set.
     scoring : str, callable or None, default="loss"
-        What rounds are judged by.
+        Score of a round; see `BoostedTreesClassifier`.
     validation_fraction : float, int or None, default=0.1
-        Share or number of the training samples, or of their groups, that early stopping holds out.
+        Fraction or number of the training rows, or of their groups, in the validation set.
     n_iter_no_change : int, default=10
-        So many rounds without a gain are the last ones.
+        The fit stops after so many rounds without an improvement.
     tol : float, default=1e-7
-        What a gain must exceed.
+        Smallest improvement that counts.
     random_state : int, RandomState or None, default=None
-        Decides which rows train, and rows and features of the rounds.
+        Seed of the training set, and of rows, features and thresholds that rounds draw.
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        A positive number shows a progress bar.
 
     Attributes
     ----------
     certificate_ : Certificate
-        What is promised about the error on new rows.
+        The bound on the error on new rows.
     certificates_ : tuple of Certificate
-        The same, alone.
+        A tuple with `certificate_` alone.
     train_size_ : float
-        Share of the rows, or groups, that have trained the trees.
+        Fraction of the rows, or groups, in the training set.
     calibration_ : CalibrationScores or None
-        Scores and classes of the calibration samples; None if loaded from a file that was saved
-        without.
+        Scores and classes of the calibration set; None if the model was loaded from a file without
+        them.
     guarantees_ : Guarantees or None
-        All that these rows guarantee, which the methods below ask; None if there are none.
+        Further guarantees by the calibration set, which the methods below use; None if
+        `calibration_` is.
     classes_ : ndarray of shape (K,)
-        The classes: those given, or all that y has. One that only calibration samples have has
-        probability 0, a score of -1e30, and is never predicted, as calibration samples must not choose
-        what may be.
+        The classes: those that were passed to `fit`, or all in y. A class of the calibration set
+        alone has probability 0 and score -1e30 and is never predicted, as the calibration set must
+        not influence predictions.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` knows them.
-    n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_, \
-feature_importances_, n_features_in_, categories_, feature_names_in_
+        Hashes of the rows of the fit, by which `certify` recognises them.
+    n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_
+        See `BoostedTreesClassifier`.
+    feature_importances_, n_features_in_, categories_, feature_names_in_
         See `BoostedTreesClassifier`.
 
     See Also
     --------
-    CertifiedTreeClassifier : A single tree, which all calibration samples weigh; often better of a few
-        hundred rows.
-    certree.certify : A certificate of any model by rows that its fit has not seen.
+    CertifiedTreeClassifier : A single tree, whose prunings the calibration set weights; often better
+        with a few hundred rows.
+    certree.certify : A certificate for any model, by rows that are not in its training set.
 
     References
     ----------
@@ -255,7 +268,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     certificate_: Certificate
     certificates_: tuple[Certificate, ...]
     calibration_: CalibrationScores | None
-    # Classes that calibration samples alone have; and which ones training samples have, None: all.
+    # Classes of the calibration set alone; and which classes the training set has, None: all.
     _calibration_classes: NDArray[Any]
     _trained: TrainedClasses | None = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -264,9 +277,9 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "duplicates": [StrOptions(set(DUPLICATES))],
     }
-    # Further rounds would be added to trees whose calibration samples have been looked at.
+    # The calibration set would no longer be independent of rounds that are added after it was used.
     del _parameter_constraints["warm_start"]
-    # What is certified holds whatever the mean is.
+    # Certificates do not depend on standard errors.
     del _parameter_constraints["standard_errors"]
     _takes_outputs: ClassVar[bool] = False
     _takes_offset: ClassVar[bool] = False
@@ -304,7 +317,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self._set_parameters(locals())
 
     @fit_method
-    def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
+    def fit(  # type: ignore[override]  # certificates need rows that choose no rounds
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -312,7 +325,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Train the trees on some of the rows, and certify them by the others.
+        """Split the rows into training and calibration set, grow the trees, and certify them.
 
         Parameters
         ----------
@@ -321,42 +334,53 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row in the trees; only ratios count. A certificate counts every row of
-            positive weight once; a row of weight zero is as if absent.
+            Weight of each row in the growth of the trees; only ratios count. The certificate counts
+            every row of positive weight once; a row of weight zero is ignored.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups train or certify, and the certificate is about new groups.
+            Group of each row, such as a patient, if rows of one group depend on each other. Whole
+            groups are in the training or calibration set, and the certificate is about new groups.
         classes : array-like of shape (K,), or None
-            The classes that may be predicted, known without the rows; None: those of the training
-            samples. A calibration sample of another class is an error whatever is predicted.
+            The classes that may be predicted, if they are known without the rows; None: those of
+            the training set. A calibration row of another class counts as an error.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        shuffled = check_random_state(self.random_state)
-        if shuffled is self.random_state:
-            shuffled = deepcopy(shuffled)
+        random_state = check_random_state(self.random_state)
+        if random_state is self.random_state:
+            random_state = deepcopy(random_state)
 
-        def dealt(share: float, is_pilot: bool = False) -> Training:
-            # The same order for every share: more training samples are those of fewer, and others.
+        def split_rows(train_size: float, is_pilot: bool = False) -> Training:
+            # The order is the same for each size, so that a larger training set contains a smaller one.
+            """Split the rows of `fit` into training and calibration set, and return all of them.
+
+            train_size: fraction in the training set; is_pilot: whether another split may follow, so
+            that near copies are not searched yet. Sets the attributes of the enclosing `self` that
+            depend on the training set.
+            """
             return self._prepare_training(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                row_splitter=TrainCalibrationSplitter(share, deepcopy(shuffled), is_pilot=is_pilot),
+                row_splitter=TrainCalibrationSplitter(
+                    train_size, deepcopy(random_state), is_pilot=is_pilot
+                ),
                 classes=classes,
             )
 
-        training = self._stopped(dealt)
+        training = self._choose_training_set(split_rows)
         self._fit_rounds(training.train_subset or training)
-        self._certify(self._naming_all_classes(training))
+        self._certify(self._add_calibration_classes(training))
         return self
 
-    def _naming_all_classes(self, training: Training) -> Training:
-        """List classes that calibration samples alone have, and give rows codes among all classes."""
+    def _add_calibration_classes(self, training: Training) -> Training:
+        """Add the classes of the calibration set alone to `classes_`, `trees_` and `start_`.
+
+        training: all rows. Return them with class codes among all classes.
+        """
         self.classes_, self._trained = TrainedClasses.merge_classes(
             self.classes_, self._calibration_classes
         )
@@ -368,79 +392,110 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.start_ = trained.expand_scores(self.start_[None], is_start=True)[0]
         return replace(training, y=trained.class_positions[training.y].astype(np.int32))
 
-    def _stopped(self, dealt: Callable[..., Training]) -> Training:
-        """Reveal rows to the trees until it is time to stop; see `certificates.model_selection`."""
+    def _choose_training_set(self, split_rows: Callable[..., Training]) -> Training:
+        """Choose the training set, and set `train_size_`.
+
+        split_rows: ``split_rows(train_size, is_pilot)`` splits the rows of the fit. With
+        train_size="auto" a pilot is split off first, and its learning curve decides; see
+        `certificates.model_selection`. Return all rows with their split.
+        """
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
-            return dealt(self.train_size_)
-        pilot = dealt(PILOT, is_pilot=True)
-        about = self._learning_curve(pilot), pilot.split.n_units, self.delta, pilot.split.grouped
-        self.train_size_ = choose_train_fraction(*about, complexity=0.0, exponent=_EXPONENT)
+            return split_rows(self.train_size_)
+        pilot = split_rows(PILOT, is_pilot=True)
+        curve = self._compute_learning_curve(pilot)
+        self.train_size_ = choose_train_fraction(
+            curve,
+            pilot.split.n_units,
+            self.delta,
+            pilot.split.grouped,
+            complexity=0.0,
+            exponent=_EXPONENT,
+        )
         if self.train_size_ != PILOT:
-            return dealt(self.train_size_)
+            return split_rows(self.train_size_)
         return pilot.expect_few_near_copies(self.duplicates)
 
-    def _learning_curve(self, pilot: Training) -> list[CurvePoint]:
-        """Errors of quick fits to one and two thirds of the training samples of the pilot."""
+    def _compute_learning_curve(self, pilot: Training) -> list[CurvePoint]:
+        """Measure the errors of quick fits to one and to two thirds of the training set of the pilot.
+
+        Return one point for each of the two sizes; none if a fold would be empty.
+        """
         training = pilot.train_subset or pilot
         folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))
         curve = []
-        for parts in (
+        for splits in (
             [(fold.validation, fold.train) for fold in folds],
-            [(f.train, f.validation) for f in folds],
+            [(fold.train, fold.validation) for fold in folds],
         ):
-            wrong = [self._errors_of(training, *sides) for sides in parts if len(sides[0])]
-            judged = sum(map(len, wrong))
-            if judged:
-                size = sum(len(trains) for trains, _ in parts) / len(parts) / len(pilot.y)
-                curve.append(CurvePoint(size, float(np.concatenate(wrong).mean()), judged))
+            wrong = [self._find_errors(training, *split) for split in splits if len(split[0])]
+            n_tested = sum(map(len, wrong))
+            if n_tested:
+                size = sum(len(train) for train, _ in splits) / len(splits) / len(pilot.y)
+                curve.append(CurvePoint(size, float(np.concatenate(wrong).mean()), n_tested))
         return curve
 
-    def _errors_of(self, training: Training, trains: Indices, judges: Indices) -> NDArray[np.bool_]:
-        """Which rows a quick fit to others gets wrong."""
-        quick = _quick(self)
-        quick._fit_rounds(training.take(trains))
-        said = self._codes_of(quick._scores_of(training.features.take_matrix(judges)))
-        return np.asarray(said != training.y[judges])
+    def _find_errors(self, training: Training, train: Indices, test: Indices) -> NDArray[np.bool_]:
+        """Return which test rows a quick fit to the train rows predicts wrongly, (n_test,) bool.
 
-    def _codes_of(self, scores: Float64) -> Int32:
-        """Codes of the classes that scores predict."""
+        training: training set of the pilot; train, test: indices of rows in it.
+        """
+        quick = _make_quick_copy(self)
+        quick._fit_rounds(training.take(train))
+        codes = self._predict_codes(quick._compute_row_scores(training.features.take_matrix(test)))
+        return np.asarray(codes != training.y[test])
+
+    def _predict_codes(self, scores: Float64) -> Int32:
+        """Return the code of the class with the largest score in each row, (n,).
+
+        scores: (n_outputs, n); ties go to the first class.
+        """
         if self.n_classes_ == 1:
             return np.zeros(scores.shape[1], dtype=np.int32)
         return select_best_classes(scores).astype(np.int32)
 
     def _certify(self, training: Training) -> None:
-        """Set what the calibration samples say of the trees."""
-        sides, weigh, weight = training.split, training.split.calibration, None
+        """Set `calibration_`, `certificate_` and `certificates_` from the calibration set.
+
+        training: all rows of the fit with their split.
+        """
+        sides, calibration, weight = training.split, training.split.calibration, None
         if sides.groups is not None:
-            weight = compute_group_weights(sides.groups, sides.train, weigh)[0]
+            weight = compute_group_weights(sides.groups, sides.train, calibration)[0]
         self.calibration_ = CalibrationScores(
             *sides.calibration_places,
-            self._scores_of(training.features.take_matrix(weigh)),
-            freeze(training.y[weigh]),
+            self._compute_row_scores(training.features.take_matrix(calibration)),
+            freeze(training.y[calibration]),
             weight,
             sides.repeats,
             sides.distinct,
             None if sides.is_worst is None else freeze(sides.is_worst),
             sides.near_copies,
         )
-        self.certificate_ = self._certificate(self.calibration_)
+        self.certificate_ = self._make_certificate(self.calibration_)
         self.certificates_ = (self.certificate_,)
 
-    def _certificate(self, rows: CalibrationScores) -> Certificate:
-        wrong = self._codes_of(rows.score) != rows.y
+    def _make_certificate(self, rows: CalibrationScores) -> Certificate:
+        """Return the certificate of the error of `rows`, the calibration set, at level `delta`.
+
+        It is the exact binomial bound of single rows, or a bound of the mean error per group.
+        """
+        wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
             wrong |= rows.is_worst
         if rows.weight is None:
-            made = hold_out(int(wrong.sum()), len(wrong), self.delta)
+            certificate = hold_out(int(wrong.sum()), len(wrong), self.delta)
         else:
             n, risk = round(rows.weight.sum()), float(rows.weight @ wrong)
-            made = hold_out_mean(risk / n, n, self.delta, grouped=True)
-        about = {name: getattr(rows, name) for name in ("repeats", "distinct", "near_copies")}
-        return replace(made, worst=count_worst(rows.is_worst), **about)
+            certificate = hold_out_mean(risk / n, n, self.delta, grouped=True)
+        fields = {name: getattr(rows, name) for name in ("repeats", "distinct", "near_copies")}
+        return replace(certificate, worst=count_worst(rows.is_worst), **fields)
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit: of the rows that certify it scores and classes."""
+        """Return what a model file holds of this fit, by stored name.
+
+        Beside the trees these are the certificate and the scores and classes of the calibration set.
+        """
         rows = self.calibration_
         return {
             **super().__stored__(),
@@ -451,28 +506,38 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from a model file.
+
+        stored: content of the file by stored name. Raise ValueError if the content is damaged, or
+        if calibration set and certificate differ.
+        """
         super().__restore__(stored)
         self._trained = TrainedClasses.from_stored(stored)
-        self.train_size_ = stored.get_number("train_size", 0, _MOST_TRAIN)
+        self.train_size_ = stored.get_number("train_size", 0, _MAX_TRAIN_SIZE)
         self.certificates_, self.certificate_ = restore_certificates(stored)
         self.calibration_ = None
         if "calibration.n_given" in stored:
-            near = self.certificate_.near_copies
             rows = CalibrationScores.from_stored(
-                stored.get_section("calibration"), near_copies=near
+                stored.get_section("calibration"), near_copies=self.certificate_.near_copies
             )
-            outputs, most = len(rows.score), int(rows.y.max(initial=0))
-            if outputs != self._n_outputs or most > max(2, self.n_classes_):
-                raise ValueError("the calibration samples are of other classes than the trees")
-            if self._certificate(rows) != self.certificate_:
-                raise ValueError("the calibration samples are not those that the certificate is of")
+            n_outputs, largest = len(rows.score), int(rows.y.max(initial=0))
+            if n_outputs != self._n_outputs or largest > max(2, self.n_classes_):
+                raise ValueError(
+                    "the model file is damaged: the calibration set has other classes than the trees"
+                )
+            if self._make_certificate(rows) != self.certificate_:
+                raise ValueError(
+                    "the model file is damaged: the calibration set does not give the certificate"
+                )
             self.calibration_ = rows
 
     @property
     @snapshot_method
     def guarantees_(self) -> Guarantees | None:
-        """All that calibration samples guarantee: of parts of the rows, of sets, and of silence."""
+        """Guarantees by the calibration set beside the certificate; None if `calibration_` is None.
+
+        They cover subsets of rows, prediction sets, and predictions with abstention; see `Guarantees`.
+        """
         check_is_fitted(self)
         rows = self.calibration_
         if rows is None:
@@ -481,8 +546,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             classifier=self,
             certificate=self.certificate_,
             y=rows.y,
-            predicted=self._codes_of(rows.score),
-            shares=self._shares(rows.score),
+            predicted=self._predict_codes(rows.score),
+            shares=self._compute_probabilities(rows.score),
             given=rows.given,
             n_given=rows.n_given,
             is_worst=rows.is_worst,
@@ -497,12 +562,12 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
 
     @snapshot_method
     def report(self) -> str:
-        """Say what was fitted and what is certified.
+        """Describe the fit and its certificate in words.
 
         Returns
         -------
         str
-            Some sentences.
+            Number of trees and rounds, size of the training set, and the text of the certificate.
         """
         check_is_fitted(self)
         return (
@@ -512,112 +577,116 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
 
 
 class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegressor):
-    """Boosted trees for numbers, with bands that hold new targets and a bound on their mean error.
+    """Boosted trees for numbers with certified prediction intervals and a bound on the mean error.
 
-    Some of the rows train the trees as in `BoostedTreesRegressor`; the others certify them. Given the
-    fit, with probability ``1 - delta`` over the draw of the calibration samples and whatever their
-    distribution is,
+    A training set grows the trees as in `BoostedTreesRegressor`; a calibration set certifies them.
+    For the fitted model, with probability ``1 - delta`` over the draw of the calibration set and
+    for every distribution of the rows,
 
-    * a share `coverage` of new rows has its target in the band of `predict_interval`,
-    * the mean absolute error on new rows is at most ``certificate_.bound``, in units of the target,
-      where no error counts as more than ``certificate_.unit``.
+    * the interval of `predict_interval` contains the target of at least a fraction `coverage` of
+    new rows, * the mean absolute error on new rows is at most ``certificate_.bound``, in units of
+    the target, where
+      an error above ``certificate_.unit`` counts as ``certificate_.unit``.
 
-    Each promise holds by itself, and speaks of all new rows, not of every kind of them. Of the same
-    model fitted again to all rows nothing is promised.
+    Each guarantee holds by itself, and is about all new rows together, not about subsets of them.
+    They do not hold for the same model fitted again to all rows.
 
     Parameters
     ----------
     loss : str or CustomLoss, default="squared_error"
-        See `BoostedTreesRegressor`; bands and the certificate are about absolute errors.
+        See `BoostedTreesRegressor`; intervals and the certificate are about absolute errors.
     quantile : float or None, default=None
-        Of the loss "quantile".
+        The quantile of loss "quantile".
     power : float or None, default=None
-        Of the loss "tweedie".
+        The power of loss "tweedie".
     train_size : float, default=0.5
-        Share of the rows, or groups, that train the trees.
+        Fraction of the rows, or groups, in the training set.
     coverage : float, default=0.9
-        Share of new rows that bands are to hold.
+        Fraction of new rows whose interval contains their target.
     delta : float, default=0.05
-        Probability with which a promise may fail.
+        Probability with which a guarantee may fail.
     widths : {"scaled", "one"}, default="scaled"
-        "scaled": bands are as wide as absolute errors let expect, which further boosted trees learn
-        from a cross-validation of the training samples. "one": as wide everywhere.
+        "scaled": the width of an interval is proportional to the expected absolute error of its
+        row, which further boosted trees learn from a cross-validation of the training set. "one":
+        all intervals have the same width.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are that are alike, target included; see `CertifiedTreeClassifier`.
+        What rows are assumed to be that are equal, target included; see `CertifiedTreeClassifier`.
     quality : {"fast", "default", "best"}, default="default"
         See `BoostedTreesRegressor`, as for all parameters below.
     learning_rate : float, default=0.1
-        Factor of each tree's steps.
+        Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
         Number of rounds.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        So many leaves a tree at most.
+        Largest number of leaves of a tree.
     max_depth : int or None, default=None
-        Depth at which cells are leaves.
+        Largest depth of a leaf.
     min_samples_leaf : int, default=1
-        Training samples in each leaf.
+        Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
-        Rows by which the step of a cell is drawn to that of its parent.
+        Number of rows with which the value of a node is shrunk towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round looks at; see `BoostedTreesClassifier`.
+        Features that a round may split on; see `BoostedTreesClassifier`.
     max_thresholds : int, "auto" or None, default="auto"
-        So many thresholds of a feature are drawn for each tree.
+        Number of thresholds of a feature that are drawn for each tree.
     subsample : float, default=0.7
-        Share of the training samples that grow the tree of a round; the others weigh its prunings.
-        Neither are calibration samples.
+        Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
+        The calibration set has no part in either.
     prunings : {"vote", "none"}, default="vote"
-        "none": the whole trees step, for comparison.
+        "none": each step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories, learned from the training samples.
+        Which features hold categories; the categories are those of the training set.
     monotonic_cst : array-like of int, dict or None, default=None
-        Constraints on features; bands follow them, their widths do not.
+        Monotonic constraints on features. Predictions follow them, the widths of intervals do not.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
-        Groups of features that may act together in a tree; see `BoostedTreesClassifier`.
+        Groups of features that may be used together on a path of a tree; see `BoostedTreesClassifier`.
     early_stopping : bool or "auto", default=False
-        Whether the fit stops by held-out training samples; calibration samples have no part in it.
+        Whether the fit stops by the score of a validation set, which is taken from the training set.
     scoring : str, callable or None, default="loss"
-        What rounds are judged by.
+        Score of a round; see `BoostedTreesClassifier`.
     validation_fraction : float, int or None, default=0.1
-        Share or number of the training samples, or of their groups, that early stopping holds out.
+        Fraction or number of the training rows, or of their groups, in the validation set.
     n_iter_no_change : int, default=10
-        So many rounds without a gain are the last ones.
+        The fit stops after so many rounds without an improvement.
     tol : float, default=1e-7
-        What a gain must exceed.
+        Smallest improvement that counts.
     random_state : int, RandomState or None, default=None
-        Decides which rows train, the folds, and rows and features of the rounds.
+        Seed of the training set, the folds, and rows, features and thresholds that rounds draw.
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        A positive number shows a progress bar.
 
     Attributes
     ----------
     certificate_ : Certificate
-        What is promised of the mean absolute error; its ``unit`` is the largest error that counts, the
-        largest of the cross-validation among the training samples.
+        The bound on the mean absolute error. Its ``unit`` is the largest error that counts: the
+        largest in a cross-validation of the training set.
     certificates_ : tuple of Certificate
-        The same, and that of the bands at `coverage` and `delta`, if the rows are enough for it; see
-        `certify_interval`.
+        `certificate_`, and the certificate of the intervals at `coverage` and `delta` if the
+        calibration set is large enough for it; see `certify_interval`.
     conformity_scores_ : Scores
-        How far the calibration samples lie off, in units of the scale of their rows.
+        Absolute errors of the calibration rows divided by the scale of each row.
     scale_trees_ : Trees
-        Trees that add up to the scale of a row's errors; none if ``widths="one"``.
+        Trees whose sum is the scale, the expected absolute error, of a row; no trees if
+        ``widths="one"``.
     scale_start_ : ndarray of shape (1,)
-        What they start from.
+        Constant to which these trees add.
     least_scale_ : float
-        The least scale of a row, in units of the target.
-    n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_, \
-feature_importances_, n_features_in_, categories_, feature_names_in_
+        Smallest scale of a row, in units of the target.
+    n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_
+        See `BoostedTreesRegressor`.
+    feature_importances_, n_features_in_, categories_, feature_names_in_
         See `BoostedTreesRegressor`.
 
     See Also
     --------
-    CertifiedTreeRegressor : A single tree with such promises, also in each of its regions.
-    certree.ensembles.ConformalBandRegressor : Bands around quantiles of any regressor.
+    CertifiedTreeRegressor : A single tree with such guarantees, also for each of its leaf regions.
+    certree.ensembles.ConformalBandRegressor : Prediction intervals around quantiles of any regressor.
 
     References
     ----------
-    See `CertifiedTreeRegressor` for the promises, `BoostedTreesClassifier` for the trees.
+    See `CertifiedTreeRegressor` for the guarantees, `BoostedTreesClassifier` for the trees.
 
     Examples
     --------
@@ -643,7 +712,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         "duplicates": [StrOptions(set(DUPLICATES))],
     }
     del _parameter_constraints["warm_start"]
-    # What is certified holds whatever the mean is.
+    # Certificates do not depend on standard errors.
     del _parameter_constraints["standard_errors"]
     _takes_outputs: ClassVar[bool] = False
     _takes_offset: ClassVar[bool] = False
@@ -685,27 +754,28 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self._set_parameters(locals())
 
     @fit_method
-    def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
+    def fit(  # type: ignore[override]  # certificates need rows that choose no rounds
         self,
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Train the trees on some of the rows, and certify them by the others.
+        """Split the rows into training and calibration set, grow the trees, and certify them.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value.
         y : array-like of shape (n,)
-            Numbers.
+            Target of each row, a number.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row in the trees; only ratios count. A certificate counts every row of
-            positive weight once; a row of weight zero is as if absent.
+            Weight of each row in the growth of the trees; only ratios count. The certificate counts
+            every row of positive weight once; a row of weight zero is ignored.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups train or certify, and the certificate is about new groups. There are no bands then.
+            Group of each row, such as a patient, if rows of one group depend on each other. Whole
+            groups are in the training or calibration set, and the certificate is about new groups.
+            Intervals are then not certified.
 
         Returns
         -------
@@ -715,33 +785,37 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         random_state = check_random_state(self.random_state)
         if random_state is self.random_state:
             random_state = deepcopy(random_state)
-        training = self._prepare_training(
+        rows = self._prepare_training(
             X,
             y,
             sample_weight,
             groups=groups,
             row_splitter=TrainCalibrationSplitter(self.train_size, random_state),
         )
-        trains = training.train_subset or training
-        self._fit_rounds(trains)
-        self._certify(training, self._learn_errors(trains, random_state))
+        training = rows.train_subset or rows
+        self._fit_rounds(training)
+        self._certify(rows, self._fit_scale(training, random_state))
         return self
 
-    def _learn_errors(self, training: Training, random_state: np.random.RandomState) -> float:
-        """Set what errors are about where; returns the largest error of a cross-validation."""
-        n, off = len(training.y), np.zeros(len(training.y))
+    def _fit_scale(self, training: Training, random_state: np.random.RandomState) -> float:
+        """Fit the scale of absolute errors, and return the largest error of a cross-validation.
+
+        Sets `scale_start_`, `scale_trees_` and `least_scale_`. training: training set;
+        random_state: source of the folds.
+        """
+        n, error = len(training.y), np.zeros(len(training.y))
         for fold in training.split_folds(min(_FOLDS, n), random_state) if n > 1 else ():
-            quick = _quick(self)
+            quick = _make_quick_copy(self)
             quick._fit_rounds(training.take(fold.train))
-            said = quick._answers_of(training.features.take_matrix(fold.validation))
-            off[fold.validation] = np.abs(training.y[fold.validation] - said)
-        limit = find_error_limit(off, training.y)
-        mean = float(np.average(off, weights=training.weight)) / limit
-        scale = _quick(self)
+            predicted = quick._predict_rows(training.features.take_matrix(fold.validation))
+            error[fold.validation] = np.abs(training.y[fold.validation] - predicted)
+        limit = find_error_limit(error, training.y)
+        mean = float(np.average(error, weights=training.weight)) / limit
+        scale = _make_quick_copy(self)
         scale.loss, scale.quantile, scale.power = "squared_error", None, None
         scale.monotonic_cst = None
         if self.widths == "scaled":
-            scale._fit_rounds(replace(training, y=off / limit))
+            scale._fit_rounds(replace(training, y=error / limit))
         else:
             scale.start_, scale.trees_ = np.ones(1), Trees.joined([], self.n_features_in_, 1)
         self.scale_start_ = limit * scale.start_
@@ -749,42 +823,54 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.least_scale_ = limit * (LEAST_SCALE * mean or 1.0)
         return limit
 
-    def _answers_of(self, rows: NDArray[Any]) -> Float64:
-        return np.asarray(self._answers(self._scores_of(rows)))
+    def _predict_rows(self, rows: NDArray[Any]) -> Float64:
+        """Return the predictions for encoded rows, (n, p), as (n,)."""
+        return np.asarray(self._predict_from_scores(self._compute_row_scores(rows)))
 
-    def _scale_of(self, rows: NDArray[Any]) -> Float64:
-        """What errors of rows are about, in units of the target."""
+    def _compute_scale(self, rows: NDArray[Any]) -> Float64:
+        """Return the expected absolute error of encoded rows, (n, p), in units of the target, (n,)."""
         n = rows.shape[0]
-        start = constant_scores(self.scale_start_, n)
-        about = self.scale_trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
-        return np.maximum(about[0], self.least_scale_)
+        start = make_constant_scores(self.scale_start_, n)
+        scale = self.scale_trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
+        return np.maximum(scale[0], self.least_scale_)
 
-    def _certify(self, training: Training, limit: float) -> None:
-        """Set what the calibration samples say of the trees."""
-        sides, weigh, weight, n = training.split, training.split.calibration, None, None
+    def _certify(self, rows: Training, limit: float) -> None:
+        """Set `certificate_`, `certificates_` and `conformity_scores_` from the calibration set.
+
+        rows: all rows of the fit with their split; limit: the largest error that the certificate
+        counts.
+        """
+        sides, calibration, weight, n = rows.split, rows.split.calibration, None, None
         if sides.groups is not None:
-            weight, n = compute_group_weights(sides.groups, sides.train, weigh)
-        rows, y = training.features.take_matrix(weigh), training.y[weigh]
-        said = self._answers_of(rows)
-        about, drawn = (limit, self.delta, weight, n, sides.is_worst), get_sampling_facts(sides)
-        self.certificate_ = certify_absolute_error(said, y, *about, **drawn)
-        with np.errstate(over="ignore"):
-            off = np.abs(y - said) / self._scale_of(rows)
-        if sides.is_worst is not None:
-            off[sides.is_worst] = np.inf
-        self.conformity_scores_ = Scores.from_rows(
-            off, np.zeros(len(off), dtype=np.int32), np.ones(1)
+            weight, n = compute_group_weights(sides.groups, sides.train, calibration)
+        features, y = rows.features.taken(calibration), rows.y[calibration]
+        predicted = self._predict_rows(features)
+        self.certificate_ = certify_absolute_error(
+            predicted, y, limit, self.delta, weight, n, sides.is_worst, **get_sampling_facts(sides)
         )
+        with np.errstate(over="ignore"):
+            score = np.abs(y - predicted) / self._compute_scale(features)
+        if sides.is_worst is not None:
+            score[sides.is_worst] = np.inf
+        one_region = np.zeros(len(score), dtype=np.int32)
+        self.conformity_scores_ = Scores.from_rows(score, one_region, np.ones(1))
         bands = () if n is not None else self._certify_intervals(self.coverage, self.delta)
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
+        """Return the center and half of the width of the interval of each new row, (n,) each.
+
+        X: rows as the user gives them; reach: half of the width in units of the scale, (1,).
+        """
         rows = self._encode_new_rows_or_csr(X)
         with np.errstate(over="ignore"):
-            return self._answers_of(rows), reach[0] * self._scale_of(rows)
+            return self._predict_rows(rows), reach[0] * self._compute_scale(rows)
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit: of the rows that certify it, how far they lie off."""
+        """Return what a model file holds of this fit, by stored name.
+
+        Beside the trees these are the certificates, the scale, and the conformity scores.
+        """
         return {
             **super().__stored__(),
             **serialize_certificates(self.certificates_, self.certificate_),
@@ -796,11 +882,17 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from a model file.
+
+        stored: content of the file by stored name. Raise ValueError if the content is damaged.
+        """
         super().__restore__(stored)
         self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if len(self.conformity_scores_.mass) != 1:
-            raise ValueError("scores must be those of one region")
+            raise ValueError(
+                "the model file is damaged: scores must be those of one region, got "
+                f"{len(self.conformity_scores_.mass)}"
+            )
         value = stored.get_numbers("scale.value", (None, 1))
         self.scale_trees_ = self._restore_trees(Trees, stored.get_section("scale"), value=value)
         self.scale_start_ = stored.get_numbers("scale_start", (1,))

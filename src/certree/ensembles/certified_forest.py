@@ -1,4 +1,4 @@
-"""The forest whose fit certifies: trees grow on samples of the rows, and the others weigh and judge."""
+"""The forest whose fit returns a certificate: out-of-sample rows of each tree bound the error."""
 
 from __future__ import annotations
 
@@ -48,33 +48,35 @@ from certree.votes import Voting, stopped_outcomes
 from certree.weights.family import compute_gains
 from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
-# Shares of the rows that grow a tree. Few are best where labels are noisy and rows out of both samples
-# of a pair many; many where trees are the better the more rows they have.
+# Fractions of the rows that grow a tree. A small one is best for noisy labels, as more rows are out
+# of the samples of both trees of a pair; a large one if trees improve with more rows.
 SAMPLE_SIZES = (0.2, 0.6)
-# Training samples at which the prior of prunings splits a cell as often as not.
+# Number of sample rows at which the prior of prunings splits a node with probability 1/2.
 _PRIOR_ROWS = 30.0
-# Weights of an error (nats); the best ones lie between.
-_PATH = (0.06, 0.12, 0.25, 0.5)
-# Prior share of the trees as they have grown, and of the posterior over their prunings.
-_LOG_SHARE = float(np.log(0.5))
-# Sums of shares, which may lie outside 0 .. 1 by so much.
+# Inverse temperatures of the posteriors that are tried; the best ones lie between.
+_INVERSE_TEMPERATURES = (0.06, 0.12, 0.25, 0.5)
+# Log of the prior probability of the fully grown trees, and of that of posteriors over prunings.
+_LOG_HALF = float(np.log(0.5))
+# Probabilities are sums, which may lie outside [0, 1] by rounding.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class SampledTrees:
-    """Trees that grew and were labelled by samples of the rows, and what the other rows say of them.
+    """Trees, each grown and labelled on a sample of the rows, and statistics of its other rows.
+
+    T is the number of trees, M the number of all their nodes, n the number of rows, K of classes.
 
     Parameters
     ----------
     trees : Trees
-        The trees.
+        The T trees.
     training : Training
-        All rows.
+        All n encoded rows.
     samples : ndarray of int32, shape (T, n_drawn)
-        Rows that grew each of them.
+        Indices of the rows that each tree was grown on.
     n_classes : int
-        Number of classes, two at least.
+        Number of classes, K, at least 2.
     n_threads : int
         Number of threads.
     """
@@ -87,22 +89,25 @@ class SampledTrees:
 
     @cached_property
     def leaf(self) -> Int32:
-        """Leaf of each row in each tree, numbered among all nodes, (T, n)."""
+        """Leaf of each row in each tree, (T, n), as an index among all M nodes."""
         return self.trees.find_leaves(self.training.X, self.n_threads)
 
     @cached_property
     def is_out_of_sample(self) -> NDArray[np.bool_]:
-        """Whether each row is out of each sample, (T, n)."""
+        """Whether each row is out of the sample of each tree, (T, n)."""
         out = np.ones((len(self.trees), len(self.training.y)), dtype=bool)
         for row, sample in zip(out, self.samples, strict=True):
             row[sample] = False
         return out
 
     @cached_property
-    def stats(self) -> tuple[NodeStats, NodeStats]:
-        """Counts of the rows that grew each tree and label it, and of the others, which weigh it."""
+    def node_statistics(self) -> tuple[NodeStats, NodeStats]:
+        """Weighted class counts of all M nodes: of the rows in each tree's sample, and of all others.
+
+        A tuple of two; the labels of both are the most frequent classes among the sample's rows.
+        """
         y, weight = self.training.y, self.training.weight
-        grown, others = (
+        sample, others = (
             count_by_leaf(
                 self.trees,
                 self.leaf[rows],
@@ -113,171 +118,238 @@ class SampledTrees:
             )
             for rows in (~self.is_out_of_sample, self.is_out_of_sample)
         )
-        return grown, replace(others, label=grown.label)
+        return sample, replace(others, label=sample.label)
 
-    def posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
-        """The trees as they are, and posteriors over prunings, with their mean divergence (nats)."""
-        trees, (grown, others) = self.trees, self.node_statistics
-        yield make_pruning(trees, ~trees.is_leaf), -_LOG_SHARE
-        prior = make_count_decisions(trees, grown, _PRIOR_ROWS)
+    def iterate_posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
+        """Yield distributions over the prunings of each tree, and their complexity.
+
+        First the fully grown trees, then the Gibbs posterior for each inverse temperature of
+        `_INVERSE_TEMPERATURES`, by the errors on out-of-sample rows. The complexity is the mean
+        over trees of the divergence from the prior, in nats, plus ln 2 for the choice between the
+        two kinds.
+        """
+        trees, (sample, others) = self.trees, self.node_statistics
+        yield make_pruning(trees, ~trees.is_leaf), -_LOG_HALF
+        prior = make_count_decisions(trees, sample, _PRIOR_ROWS)
         family = make_gibbs_family(trees, others, prior)
-        for value in _PATH:
+        for value in _INVERSE_TEMPERATURES:
             posterior = family.solve(value, 0.0)
-            yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_SHARE
+            yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_HALF
 
-    def shares(self, posterior: NodeWeights) -> Float64:
-        """Share of each class in the vote of each tree, as if what comes so far stopped there."""
+    def compute_class_fractions(self, posterior: NodeWeights) -> Float64:
+        """Compute how each tree votes at each of the M nodes: a fraction for each of K classes, (M, K).
+
+        The fraction is the probability that a pruning, drawn from `posterior`, predicts the class
+        for a row that reaches the node, if no pruning goes below the node.
+        """
         ballots = Voting("majority").ballots(self.trees, self.node_statistics[0])
-        every = np.arange(self.trees.n_nodes)
+        nodes = np.arange(self.trees.n_nodes)
         vote = ballots.cast(self.trees, posterior)
-        return stopped_outcomes(self.trees, posterior, vote, ballots, every)
+        return stopped_outcomes(self.trees, posterior, vote, ballots, nodes)
 
-    def overlaps(self, shares: Float64) -> Overlaps:
-        """What rows out of samples say of trees that vote so."""
-        parts = (self._judge(shares, part) for part in blocks(len(self.training.y)))
-        return Overlaps.sum_blocks(self._shared, parts)
+    def compute_overlaps(self, fractions: Float64) -> Overlaps:
+        """Sum up the errors of trees, and of pairs of trees, over their out-of-sample rows.
+
+        fractions: vote at each node, (M, K), as `compute_class_fractions` returns it; a row uses
+        that at its leaf.
+        """
+        errors = (self._compute_errors(fractions, rows) for rows in blocks(len(self.training.y)))
+        return Overlaps.sum_blocks(self._n_shared_rows, errors)
 
     @cached_property
-    def _shared(self) -> Float64:
-        """Number of rows that each pair of trees is judged by, whatever they vote."""
+    def _n_shared_rows(self) -> Float64:
+        """Number of rows that are out of the samples of both trees of each pair, (T, T)."""
         return count_shared_rows(self.is_out_of_sample)
 
-    def _judge(self, shares: Float64, part: slice) -> tuple[Float64, Float64]:
-        out = self.is_out_of_sample[:, part]
-        right = np.clip(shares[self.leaf[:, part], self.training.y[part]], 0.0, 1.0)
+    def _compute_errors(self, fractions: Float64, rows: slice) -> tuple[Float64, Float64]:
+        """Compute the error of each of the T trees on a block of b rows.
+
+        Parameters
+        ----------
+        fractions : ndarray of shape (M, K)
+            Vote at each node; see `compute_class_fractions`.
+        rows : slice
+            The block.
+
+        Returns
+        -------
+        error : ndarray of shape (T, b)
+            Fraction of the tree's vote that is not for the row's class; 1 for rows that count as
+            errors whatever is predicted (`is_worst`); 0 for rows in the tree's sample.
+        is_out : ndarray of shape (T, b)
+            1 for rows out of the tree's sample, else 0.
+        """
+        out = self.is_out_of_sample[:, rows]
+        right = np.clip(fractions[self.leaf[:, rows], self.training.y[rows]], 0.0, 1.0)
         if self.training.split.is_worst is not None:
-            right[:, self.training.split.is_worst[part]] = 0.0
+            right[:, self.training.split.is_worst[rows]] = 0.0
         return np.where(out, 1 - right, 0.0), out.astype(np.float64)
 
-    def importances(self, posterior: NodeWeights) -> Float64:
-        """Shares of features in how far cuts lower the Gini index, times how likely they are."""
-        trees, grown = self.trees, self.node_statistics[0]
-        inner = np.flatnonzero(~trees.is_leaf)
-        fallen = np.maximum(-compute_gains(trees, grown.impurity), 0.0)
-        made = np.maximum(reached(trees, posterior) - posterior.weight, 0.0)
-        return add_normalized_gains(
-            trees, inner, (fallen * made)[inner], np.zeros(trees.n_features)
-        )
+    def compute_importances(self, posterior: NodeWeights) -> Float64:
+        """Compute feature importances of prunings, summed over trees, (p,).
 
-    def risk(self, shares: Float64) -> float:
-        """Error of the vote of those trees that each row is out of; of rows that are in all, none."""
-        said = np.zeros((len(self.training.y), self.n_classes))
+        A split counts by how much it lowers the Gini index of the sample's rows, times the
+        probability that a pruning, drawn from `posterior`, makes the split. The importances of each
+        tree sum up to 1.
+        """
+        trees, sample = self.trees, self.node_statistics[0]
+        inner = np.flatnonzero(~trees.is_leaf)
+        decrease = np.maximum(-compute_gains(trees, sample.impurity), 0.0)
+        split_probability = np.maximum(reached(trees, posterior) - posterior.weight, 0.0)
+        gain = (decrease * split_probability)[inner]
+        return add_normalized_gains(trees, inner, gain, np.zeros(trees.n_features))
+
+    def compute_risk(self, fractions: Float64) -> float:
+        """Compute the error of the vote on out-of-sample rows, a fraction of the rows.
+
+        Each row is predicted by the vote of the trees of whose samples it is out; rows in all
+        samples are left out. fractions: vote at each node, (M, K); see `compute_class_fractions`.
+        """
+        votes = np.zeros((len(self.training.y), self.n_classes))
         for leaf, out in zip(self.leaf, self.is_out_of_sample, strict=True):
-            said[out] += shares[leaf[out]]
-        known, wrong = self.is_out_of_sample.any(axis=0), said.argmax(axis=1) != self.training.y
+            votes[out] += fractions[leaf[out]]
+        has_vote = self.is_out_of_sample.any(axis=0)
+        is_wrong = votes.argmax(axis=1) != self.training.y
         if self.training.split.is_worst is not None:
-            wrong |= self.training.split.is_worst
-        return float(np.mean(wrong[known]))
+            is_wrong |= self.training.split.is_worst
+        return float(np.mean(is_wrong[has_vote]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """Trees, how their prunings vote, and what certifies the vote."""
+    """Trees with one posterior over their prunings, from which certificates follow.
+
+    Parameters
+    ----------
+    sampled : SampledTrees
+        The trees, with M nodes.
+    posterior : NodeWeights
+        Distribution over the prunings of each tree.
+    fractions : ndarray of shape (M, K)
+        Vote at each node; see `SampledTrees.compute_class_fractions`.
+    overlaps : Overlaps
+        Errors of trees, and of pairs of trees, on their out-of-sample rows.
+    complexity : float
+        Mean divergence of the posterior from the prior, in nats; see `iterate_posteriors`.
+    """
 
     sampled: SampledTrees
     posterior: NodeWeights
-    shares: Float64
+    fractions: Float64
     overlaps: Overlaps
     complexity: float
 
-    def certificates(
-        self, delta: float, share: float, risk: float = 0.0
-    ) -> tuple[Certificate, ...]:
-        """Those that hold together, each with the same share of delta."""
+    def certify(self, delta: float, fraction: float, risk: float = 0.0) -> tuple[Certificate, ...]:
+        """Compute the certificates on the error of the vote, which hold together.
+
+        One for each method of ensembles; those of pairs only if each pair of trees shares
+        out-of-sample rows. delta: probability with which any certificate of the fit may fail;
+        fraction: part of it that each certificate gets; risk: error of the out-of-sample vote,
+        which the certificates report.
+        """
         weight = np.full(len(self.sampled.trees), 1 / len(self.sampled.trees))
         methods = [
             m for m in ENSEMBLE_METHODS if m not in PAIR_METHODS or self.overlaps.min_pair_rows
         ]
-        about = get_sampling_facts(self.sampled.training.split)
-        made = (
-            self.overlaps.certificate(method, weight, self.complexity, risk, delta, share)
+        assumptions = get_sampling_facts(self.sampled.training.split)
+        certificates = (
+            self.overlaps.certificate(method, weight, self.complexity, risk, delta, fraction)
             for method in methods
         )
-        return tuple(replace(one, **about) for one in made)
+        return tuple(replace(certificate, **assumptions) for certificate in certificates)
 
-    def bound(self, delta: float, share: float) -> float:
-        """The lowest of them."""
-        return min(one.bound for one in self.certificates(delta, share))
+    def compute_bound(self, delta: float, fraction: float) -> float:
+        """Return the lowest bound of the certificates.
+
+        delta: probability with which any certificate of the fit may fail; fraction: part of it that
+        each certificate gets.
+        """
+        return min(certificate.bound for certificate in self.certify(delta, fraction))
 
 
 class CertifiedForestClassifier(ForestClassifier):
-    """A forest with a certificate on its error on new rows, which needs no rows of its own.
+    """A random forest with a certificate on its error on new rows, without a calibration set.
 
-    Each tree grows on a sample of the rows, and the rows out of its sample judge it. So all rows do
-    both, but no row does both for one tree, and the error of the majority vote of all trees is bounded
-    with probability ``1 - delta`` over the draw of the rows, whatever their distribution is. Trees
-    vote as they have grown or, where that certifies less, all prunings of each do, weighed by the
-    rows out of its sample; every tree has the same part of the vote, and in each leaf the class that
-    most rows of the sample have has all of it.
+    Each tree grows on a sample of the rows; the rows out of its sample estimate its error. So all
+    rows are used for both, but none for both in the same tree. The error of the majority vote of
+    all trees is bounded with probability ``1 - delta`` over the draw of the rows, for every
+    distribution. The trees vote fully grown, or all prunings of each tree vote, weighted by the
+    out-of-sample rows, whichever has the lower bound. Every tree has the same weight. The whole
+    vote of a leaf goes to the most frequent class among its rows of the sample.
 
-    A hold-out, `certify` with a fifth of the rows that no fit has seen, often gives a much lower bound,
-    as does a `CertifiedTreeClassifier`; this is for those who cannot spare rows.
+    The hold-out bound, `certify` with a fifth of the rows that were kept out of the fit, is often
+    much lower, as is the bound of a `CertifiedTreeClassifier`. Use this class if no rows can be
+    spared.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     max_samples : float or "auto", default="auto"
-        Share of the rows that grow a tree. "auto": a forest for each of 0.2 and 0.6, each with half of
-        `delta`, of which the one with the lower bound predicts.
+        Fraction of the rows that each tree grows on. "auto": grow one forest with 0.2 and one with
+        0.6, each certified with half of `delta`, and keep the one with the lower bound.
     delta : float, default=0.05
         Probability with which the certificate may fail.
     criterion : {"gini", "entropy", "log_loss"}, default="gini"
-        Impurity that cuts lower; "log_loss" is "entropy".
+        Impurity that splits lower; "log_loss" is the same as "entropy".
     max_depth : int or None, default=None
-        Depth at which cells are leaves.
+        Largest depth of a tree; None: no limit.
     max_leaf_nodes : int or None, default=None
-        So many leaves a tree at most: the cell whose cut lowers the impurity most is divided first.
+        Largest number of leaves of a tree. The node whose split lowers the impurity most is split
+        first.
     min_samples_split : int or float, default=2
-        A cell of fewer rows is a leaf; a float is a share of the sample.
+        Smallest number of rows of a node that is split; a float is a fraction of the sample.
     min_samples_leaf : int or float, default=1
-        Rows on either side of a cut, likewise.
+        Smallest number of rows of each child of a split; a float is a fraction of the sample.
     max_features : int, float, "sqrt", "log2" or None, default=0.5
-        Features that are looked at in a cell; see `TreeForestClassifier`. More make single trees
-        better, by which certificates go, and their vote worse.
+        Number of features that are tried in a node; see `TreeForestClassifier`. A larger number
+        improves single trees, which lowers the bound, but makes their vote worse.
     max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
-        Features that a tree may compare at all, drawn for each.
+        Number of features that a tree may use, which are drawn for each tree; None: all.
     min_impurity_decrease : float, default=0
-        A cut is made if it lowers the impurity of its cell, times its share of the tree's rows, by so
-        much at least.
+        Smallest decrease of the impurity by a split, times the fraction of the tree's rows in the
+        node.
     splitter : {"best", "random"}, default="best"
-        "random": of each feature one cut is drawn, and the best of these is made.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        "random": draw one split of each feature, and make the best of these.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None,
+    default="from_dtype"
+        Which features are categorical; see `PACBayesTreeClassifier`.
     random_state : int, RandomState or None, default=None
-        Decides samples and features.
+        Draws the samples and the features.
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are that are alike, class included; see `CertifiedTreeClassifier`.
+        How rows that are equal, class included, are understood; see `CertifiedTreeClassifier`.
 
     Attributes
     ----------
     certificate_ : Certificate
-        What is promised about the error on new rows: the lowest of `certificates_`.
+        The guarantee on the error on new rows: the lowest of `certificates_`.
     certificates_ : tuple of Certificate
-        Three bounds on the error of the vote, which hold together. What they observe is the error of
-        those trees that each row is out of the sample of.
+        Up to three bounds on the error of the vote, which hold together. The error that they report
+        is that of the trees of whose samples a row is out.
     trees_ : Trees
-        The trees. Leaves say shares of the classes in the vote, of two classes that of the second;
-        other nodes what they would be if all prunings that come as far stopped there.
+        The trees. The value of a leaf is its vote: a fraction for each class, or for the second of
+        two classes. The value of an inner node is the vote if all prunings that reach it stopped
+        there.
     classes_ : ndarray of shape (K,)
-        The classes.
+        The classes, ascending.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` knows them.
+        Hashes of the training rows, by which `certify` detects them.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        The categories of the features; None if all are numeric.
     feature_importances_ : ndarray of shape (p,)
-        Share of each feature in how far cuts lower the Gini index of the rows that grew them, times the
-        probability that a pruning drawn by its weight makes them, on average over trees.
+        Mean over trees of the fraction of the decrease of the Gini index that belongs to each
+        feature. A split counts by its decrease times the probability that a pruning, drawn by its
+        weight, makes it.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if none are.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features, if X had names.
 
     References
     ----------
@@ -332,62 +404,87 @@ class CertifiedForestClassifier(ForestClassifier):
         self._set_parameters(locals())
 
     def _orders_categories_by_rows(self) -> bool:
-        return False  # each sample does so itself, as all other rows judge its tree
+        return False  # each sample encodes its own categories, as all other rows estimate the error
 
     @fit_method
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow trees on samples of the rows, let the others weigh and judge them, and certify.
+        """Grow trees on samples of the rows, choose how they vote, and certify the vote.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value.
+            Rows; NaN is a missing value.
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row where it grows, labels and weighs trees; only ratios count. A certificate
-            counts every row of positive weight once; a row of weight zero is as if absent.
+            Weight of each row in growing and labelling trees and in the weights of prunings; only
+            ratios matter. A certificate counts every row of positive weight once. Rows of weight
+            zero are ignored.
 
         Returns
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two rows.
         """
         training = self._prepare_training(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
-        share = 1 / (len(ENSEMBLE_METHODS) * len(sizes))
+        fraction = 1 / (len(ENSEMBLE_METHODS) * len(sizes))
         with show_progress(self.verbose > 0, len(sizes), type(self).__name__) as advance:
-            candidates = self._candidates(training, sizes, random_state, advance)
-            best = min(candidates, key=lambda one: one.bound(self.delta, share))
-        self._set_selected(best, share)
+            candidates = self._iterate_candidates(training, sizes, random_state, advance)
+            best = min(
+                candidates, key=lambda candidate: candidate.compute_bound(self.delta, fraction)
+            )
+        self._set_selected(best, fraction)
         return self
 
-    def _candidates(
+    def _iterate_candidates(
         self,
         training: Training,
         sizes: Sequence[float],
         random_state: np.random.RandomState,
         advance: Callable[[], None],
     ) -> Iterator[_Candidate]:
-        """Forests of samples of each size, voting by each posterior."""
+        """Grow a forest for each sample size, and yield it with each posterior over prunings.
+
+        Parameters
+        ----------
+        training : Training
+            The encoded rows.
+        sizes : sequence of float
+            Fractions of the rows that each tree grows on.
+        random_state : numpy.random.RandomState
+            Draws samples and seeds; its state changes.
+        advance : callable
+            Called without arguments after the candidates of each size.
+        """
         for size in sizes:
-            sampled = self._sampled(training, float(size), random_state)
+            sampled = self._grow_on_samples(training, float(size), random_state)
             for posterior, complexity in sampled.iterate_posteriors():
-                shares = sampled.compute_class_fractions(posterior)
-                yield _Candidate(
-                    sampled, posterior, shares, sampled.compute_overlaps(shares), complexity
-                )
+                fractions = sampled.compute_class_fractions(posterior)
+                overlaps = sampled.compute_overlaps(fractions)
+                yield _Candidate(sampled, posterior, fractions, overlaps, complexity)
             advance()
 
-    def _sampled(
+    def _grow_on_samples(
         self, training: Training, size: float, random_state: np.random.RandomState
     ) -> SampledTrees:
-        """Grow all trees, each on a sample that is drawn whatever the rows hold."""
+        """Grow all trees, each on a sample that is drawn without looking at the rows.
+
+        training: the n encoded rows; size: fraction of the rows in a sample; random_state: draws
+        samples and seeds, its state changes. Raise ValueError if there are fewer than two rows.
+        """
         n, p = training.X.shape
         n_drawn = min(max(round(size * n), 1), n - 1)
         if n_drawn < 1:
-            raise ValueError(f"expected two rows at least, of which one judges, got n_samples={n}")
+            raise ValueError(
+                f"X must have at least two rows, one of which estimates the error, got n_samples={n}"
+            )
         samples, seeds = np.empty((self.n_estimators, n_drawn), np.int32), []
         for sample in samples:
             sample[:] = np.sort(random_state.permutation(n)[:n_drawn])
@@ -410,19 +507,24 @@ class CertifiedForestClassifier(ForestClassifier):
         )
         return SampledTrees(grown.trees, training, samples, n_classes, n_threads)
 
-    def _set_selected(self, best: _Candidate, share: float) -> None:
-        """Set the fitted attributes."""
-        trees, shares = best.sampled.trees, best.shares
-        said = shares if self.n_classes_ > 2 else shares[:, 1:2]
-        self.trees_ = trees.with_value(said)
-        self._importances = best.sampled.importances(best.posterior)
-        self.certificates_ = best.certificates(self.delta, share, best.sampled.risk(shares))
-        self.certificate_ = min(self.certificates_, key=lambda one: one.bound)
+    def _set_selected(self, best: _Candidate, fraction: float) -> None:
+        """Set `trees_`, `certificates_`, `certificate_` and the importances from a candidate.
+
+        best: the candidate with the lowest bound; fraction: part of delta that each certificate
+        gets.
+        """
+        trees, fractions = best.sampled.trees, best.fractions
+        value = fractions if self.n_classes_ > 2 else fractions[:, 1:2]
+        self.trees_ = trees.with_value(value)
+        self._importances = best.sampled.compute_importances(best.posterior)
+        risk = best.sampled.compute_risk(fractions)
+        self.certificates_ = best.certify(self.delta, fraction, risk)
+        self.certificate_ = min(self.certificates_, key=lambda certificate: certificate.bound)
 
     certify = certify_fitted
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit."""
+        """Return what a model file holds of the fit: arrays and numbers, by their names in the file."""
         return {
             **super().__stored__(),
             **serialize_certificates(self.certificates_, self.certificate_),
@@ -432,26 +534,31 @@ class CertifiedForestClassifier(ForestClassifier):
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the entries of a model file.
+
+        stored: the entries, as `__stored__` returned them when the file was written.
+        Raise ValueError if an entry is missing, or has another shape, dtype or range.
+        """
         super().__restore__(stored)
-        shares = None, self.n_classes_ if self.n_classes_ > 2 else 1
-        value = stored.get_numbers("trees.value", shares, -_ROUNDING, 1 + _ROUNDING)
+        shape = None, self.n_classes_ if self.n_classes_ > 2 else 1
+        value = stored.get_numbers("trees.value", shape, -_ROUNDING, 1 + _ROUNDING)
         self.trees_ = self._restore_trees(Trees, stored.get_section("trees"), value=value)
         if not len(self.trees_):
-            raise ValueError("a forest has at least one tree, got none")
-        # Files of earlier builds hold none.
+            raise ValueError("trees must have at least one tree, got none")
+        # Files of earlier versions lack the importances.
         if "importances" in stored:
             self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
         self.certificates_, self.certificate_ = restore_certificates(stored)
 
     @property
     def _power(self) -> float:
+        """Exponent of the averaged class probabilities: 1, as the certificate is on the plain vote."""
         return 1.0
 
     def _compute_importances(self) -> Float64:
         if "_importances" not in self.__dict__:
             raise AttributeError(
-                f"this {type(self).__name__} has no feature_importances_: its file is of an earlier "
-                "build; fit it again, or shuffle values"
+                f"this {type(self).__name__} has no feature_importances_, as an earlier version wrote "
+                "its file: fit the model again, or use sklearn.inspection.permutation_importance"
             )
         return self._importances

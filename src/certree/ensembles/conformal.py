@@ -1,4 +1,4 @@
-"""Bands that hold new numbers, by conformal prediction on rows that are kept apart."""
+"""Prediction intervals with guaranteed coverage, by split conformal prediction around quantiles."""
 
 from __future__ import annotations
 
@@ -42,57 +42,63 @@ from certree.rows.split import train_calibration_split
 _INSIDE = Interval(Real, 0, 1, closed="neither")
 
 
-def _explains(model: ConformalBandRegressor) -> bool:
-    """Whether the quantiles can be explained."""
+def _can_explain(model: ConformalBandRegressor) -> bool:
+    """Return whether a model has `explain`: whether its parameter `estimator` has, or is None.
+
+    model: a fitted model, of which the parameters of the fit count, or an unfitted one.
+    """
     estimator = get_snapshot(model).estimator
     return estimator is None or hasattr(estimator, "explain")
 
 
 class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
-    """Bands around predictions that hold a given share of new rows, whatever the distribution.
+    """Prediction intervals that contain a given fraction of new targets, for every distribution.
 
-    Quantiles are fitted on some of the rows. How far the targets of the others lie outside the band
-    between two quantiles says by how much it is widened (or narrowed), the same everywhere.
+    Quantiles are fitted to a training set. For each row of a calibration set it is computed how far
+    the target is outside of the interval between the lower and the upper quantile (negative
+    inside). A quantile of these distances is added to both sides of all intervals.
 
-    With n rows that calibrate, and rows and new rows drawn independently from one distribution, or
-    exchangeable:
+    With n calibration rows, if these and the new rows are drawn independently from one
+    distribution, or are exchangeable:
 
-    * ``delta=None``: a new row lies in its band with probability at least `coverage`, on average over
-      the rows of the fit and the new row. For one fit the share of new rows inside varies, by about
+    * ``delta=None``: a new row is in its interval with probability at least `coverage`, on average over
+      calibration set and new row. For one fit the fraction of new rows inside varies, by about
       ``sqrt(coverage (1 - coverage) / n)``.
-    * ``delta=0.05``: with probability at least .95 over the rows that calibrate, at least a share
-      `coverage` of all new rows lies in its band (independent rows only).
+    * ``delta=0.05``: with probability at least .95 over the calibration set, at least a fraction
+    `coverage`
+      of all new rows is in its interval (independent rows only).
 
-    Neither promises the same share among every kind of row.
+    Neither guarantees the same coverage in each subset of rows.
 
     Parameters
     ----------
     estimator : regressor or None, default=None
-        Fits a quantile, by its parameter `quantile`; None: ``BoostedTreesRegressor("quantile")``.
+        Fits a quantile that its parameter `quantile` names; None:
+        ``BoostedTreesRegressor("quantile")``.
     coverage : float, default=0.9
-        Share of new rows that bands are to hold.
+        Fraction of new rows whose interval contains their target.
     delta : float or None, default=None
-        Probability with which the promise about one fit may fail; None: the promise on average.
+        Probability with which the guarantee for one fit may fail; None: the guarantee on average.
     calibration_size : float, default=0.25
-        Share of the rows that calibrate.
+        Fraction of the rows in the calibration set.
     random_state : int, RandomState or None, default=None
-        Decides which rows calibrate.
+        Seed of the split into training and calibration set.
 
     Attributes
     ----------
     estimators_ : list of regressors
-        The lower quantile, the median and the upper quantile.
+        Fits of the lower quantile, the median and the upper quantile.
     margin_ : float
-        What the band between the quantiles is widened by on both sides, in units of the target.
-        Infinite where too few rows calibrate for the promise.
+        What is added to both sides of the interval between the quantiles, in units of the target.
+        Infinite if the calibration set is too small for the guarantee.
     n_calibration_ : int
-        Number of rows that calibrate.
+        Number of calibration rows.
     feature_importances_ : ndarray of shape (p,)
-        Mean of those of the three quantiles, if the estimator has them.
+        Mean of the importances of the three fits, if the estimator has importances.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features, if X had names.
 
     References
     ----------
@@ -143,44 +149,54 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     @meta_fit_method
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit three quantiles on some rows, and widen the band by the others.
+        """Fit three quantiles to a training set, and compute the margin from a calibration set.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows.
         y : array-like of shape (n,)
-            Numbers.
+            Target of each row, a number.
 
         Returns
         -------
         self : object
             The fitted estimator.
+
+        Warns
+        -----
+        UserWarning
+            If the calibration set is too small for the guarantee, so that all intervals are infinite.
         """
-        rows, numbers = self._checked(X, y)
+        rows, targets = self._check_rows(X, y)
         random = check_random_state(self.random_state)
-        sides = train_calibration_split(len(numbers), 1 - self.calibration_size, random)
-        grow = take_rows(rows, sides.train), numbers[sides.train]
+        split = train_calibration_split(len(targets), 1 - self.calibration_size, random)
+        training = take_rows(rows, split.train), targets[split.train]
         outside = (1 - self.coverage) / 2
         self.estimators_ = [
-            self._quantile(q, random).fit(*grow) for q in (outside, 0.5, 1 - outside)
+            self._make_quantile_regressor(q, random).fit(*training)
+            for q in (outside, 0.5, 1 - outside)
         ]
-        low, high = self._quantiles(take_rows(rows, sides.calibration))
-        truth = numbers[sides.calibration]
-        beyond = np.sort(np.maximum(low - truth, truth - high))
-        self.n_calibration_ = len(beyond)
-        place = place_to_cover(len(beyond), self.coverage, self.delta)
-        if place > len(beyond):
+        low, high = self._predict_quantiles(take_rows(rows, split.weigh))
+        truth = targets[split.weigh]
+        distance = np.sort(np.maximum(low - truth, truth - high))
+        self.n_calibration_ = len(distance)
+        rank = place_to_cover(len(distance), self.coverage, self.delta)
+        if rank > len(distance):
             warnings.warn(
-                f"{len(beyond)} rows that calibrate are too few for coverage={self.coverage} and "
-                f"delta={self.delta}: bands are infinite",
+                f"coverage={self.coverage} with delta={self.delta} needs more than "
+                f"{len(distance)} calibration rows: intervals are infinite. Raise calibration_size, "
+                "give more rows, or lower coverage",
                 stacklevel=3,
             )
-        self.margin_ = float(np.append(beyond, np.inf)[min(place, len(beyond) + 1) - 1])
+        self.margin_ = float(np.append(distance, np.inf)[min(rank, len(distance) + 1) - 1])
         return self
 
-    def _checked(self, X: Any, y: Any) -> tuple[Any, Float64]:
-        """Rows as the estimator takes them, and numbers."""
+    def _check_rows(self, X: Any, y: Any) -> tuple[Any, Float64]:
+        """Check the rows of `fit`, and set `n_features_in_` and `feature_names_in_`.
+
+        X, y: as in `fit`. Return X as a data frame or array, and y as float64, (n,).
+        """
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
         expect_collected("X", X)
@@ -188,22 +204,28 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         if issparse(X):
             to_array("X", X)
         rows = X if hasattr(X, "columns") else np.asarray(X)
-        numbers = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
-        check_consistent_length(rows, numbers)
-        if len(numbers) < 2:
-            raise ValueError(f"bands take at least two rows, got n_samples={len(numbers)}")
+        targets = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        check_consistent_length(rows, targets)
+        if len(targets) < 2:
+            raise ValueError(f"X and y must have at least two rows, got n_samples={len(targets)}")
         _check_feature_names(self, rows, reset=True)
         _check_n_features(self, rows, reset=True)
-        return rows, numbers
+        return rows, targets
 
-    def _quantile(self, quantile: float, random: np.random.RandomState) -> Any:
-        given = BoostedTreesRegressor("quantile") if self.estimator is None else self.estimator
-        one = clone(given).set_params(quantile=quantile)
-        if getattr(one, "random_state", 0) is None:
-            one.set_params(random_state=random.randint(2**31 - 1))
-        return one
+    def _make_quantile_regressor(self, quantile: float, random: np.random.RandomState) -> Any:
+        """Return an unfitted copy of the estimator for a quantile between 0 and 1.
 
-    def _quantiles(self, X: Any) -> tuple[Float64, Float64]:
+        random: source of its random_state, if that is None.
+        """
+        default = BoostedTreesRegressor("quantile")
+        estimator = default if self.estimator is None else self.estimator
+        regressor = clone(estimator).set_params(quantile=quantile)
+        if getattr(regressor, "random_state", 0) is None:
+            regressor.set_params(random_state=random.randint(2**31 - 1))
+        return regressor
+
+    def _predict_quantiles(self, X: Any) -> tuple[Float64, Float64]:
+        """Return the lower and the upper quantile of each row of X, (n,) each, without margin."""
         low, _, high = self.estimators_
         return low.predict(X), high.predict(X)
 
@@ -227,7 +249,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     @snapshot_method
     def predict_interval(self, X: ArrayLike) -> Float64:
-        """Give the band of each row.
+        """Compute the prediction interval of each row.
 
         Parameters
         ----------
@@ -240,8 +262,9 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             Lower and upper end, in units of the target.
         """
         check_is_fitted(self)
-        low, high = self._quantiles(X)
-        # Quantiles that cross leave nothing of a narrow band; a single point holds no less.
+        low, high = self._predict_quantiles(X)
+        # The ends may cross if quantiles cross or the margin is negative: the interval is then a point,
+        # which covers no less.
         middle = (low + high) / 2
         return np.column_stack(
             [np.minimum(low - self.margin_, middle), np.maximum(high + self.margin_, middle)]
@@ -250,15 +273,19 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     @property
     @snapshot_method
     def feature_importances_(self) -> Float64:
-        """Mean of those of the three quantiles, (p,), if the estimator has them."""
+        """Mean of the importances of the three fitted quantiles, (p,).
+
+        Raise AttributeError if the estimator has no importances.
+        """
         check_is_fitted(self)
-        mean: Float64 = np.mean([one.feature_importances_ for one in self.estimators_], axis=0)
+        importances = [estimator.feature_importances_ for estimator in self.estimators_]
+        mean: Float64 = np.mean(importances, axis=0)
         return mean
 
-    @available_if(_explains)
+    @available_if(_can_explain)
     @snapshot_method
     def explain(self, X: ArrayLike) -> Explanation:
-        """Say how much each feature adds to the three quantiles of each row, before bands are widened.
+        """Compute how much each feature adds to the three quantiles of each row, without the margin.
 
         Parameters
         ----------
@@ -268,20 +295,21 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         Explanation
-            Contributions to the lower quantile, the median and the upper quantile.
+            Contributions to three outputs: the lower quantile, the median and the upper quantile.
         """
         check_is_fitted(self)
-        parts = [one.explain(X) for one in self.estimators_]
+        parts = [estimator.explain(X) for estimator in self.estimators_]
         return Explanation(
             np.concatenate([part.base for part in parts]),
             np.concatenate([part.contributions for part in parts], axis=1),
             parts[0].feature_names,
-            [f"quantile {one.quantile:g}" for one in self.estimators_],
+            [f"quantile {estimator.quantile:g}" for estimator in self.estimators_],
             parts[0].values,
             parts[0].scale,
         )
 
     def __sklearn_tags__(self) -> Tags:
+        """Return the tags of scikit-learn; missing values are allowed if the estimator allows them."""
         tags: Tags = super().__sklearn_tags__()
         inner = BoostedTreesRegressor() if self.estimator is None else self.estimator
         tags.input_tags.allow_nan = get_tags(inner).input_tags.allow_nan

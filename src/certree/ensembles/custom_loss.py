@@ -1,4 +1,4 @@
-"""Losses that whoever fits has written: functions of targets and scores, and a link."""
+"""Losses that the user writes in Python: functions of targets and scores, and a link."""
 
 from __future__ import annotations
 
@@ -9,65 +9,69 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.ensembles.losses import LossOfNumbers, exact_mean
+from certree.ensembles.losses import RegressionLoss, compute_exact_mean
 from certree.interface.arrays import Float64
 
 CustomLink = Literal["identity", "log"]
 
-# Hessians are kept from 0, where a step would have no end, as the core does it.
-_LEAST_HESSIAN = 1e-7
-# Slopes are compared with differences of the loss at so many rows, beside their scores by a part of the
-# mean distance; differences are so small a part of it.
-_CHECKED, _ASIDE, _DIFFERENCE = 256, 0.37, 1e-4
-# They may be so far apart, beside rounding, but where the loss has a kink.
-_APART, _KINKS = 1e-3, 0.05
-# Newton's steps to the best constant, and how often one is halved that raises the loss.
-_STEPS, _HALVES, _NEAR = 100, 30, 1e-12
+# Smallest second derivative, as in the core: smaller ones would give very large steps.
+_MIN_HESSIAN = 1e-7
+# Gradients are compared with differences of the loss in this many rows, at scores moved by a multiple
+# of the mean absolute error; the difference is taken over a smaller multiple of it.
+_N_CHECKED, _SHIFT, _DIFFERENCE = 256, 0.37, 1e-4
+# Largest relative difference, beyond rounding; and the fraction of rows that may differ more, at kinks.
+_TOLERANCE, _MAX_KINKS = 1e-3, 0.05
+# Newton steps to the best constant, halvings of a step that raises the loss, and the relative step that
+# ends them.
+_MAX_STEPS, _MAX_HALVINGS, _MIN_STEP = 100, 30, 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class CustomLoss:
     """A loss of numbers that is written in Python, for ``BoostedTreesRegressor(loss=...)``.
 
-    Its functions are called with the targets and scores of many rows, float64 of shape (n,) that must
-    not be written to, and must treat every row by itself. They know no weights: what they say is
-    multiplied by these. They are called once a round, and more often where rows judge. A fit compares
-    gradients with differences of the loss.
+    Both functions are called with the targets and scores of many rows, read-only float64 arrays of
+    shape (n,), and must compute each row by itself. They ignore weights: their results are
+    multiplied by the weights. They are called once in each round, and more often with a validation
+    set. `fit` compares gradients with differences of the loss.
 
     Parameters
     ----------
     gradient_hessian : callable
-        ``gradient_hessian(y, score)`` gives the first and the second derivatives of the loss by the
-        score, (n,) each. Second ones must not be negative. Where a loss has a kink or a straight part,
-        give those of a parabola that lies above it. `l2_regularization` is in their unit.
+        ``gradient_hessian(y, score)`` returns the first and second derivatives of the loss by the
+        score, (n,) each. Second derivatives must be >= 0. Where the loss has a kink or a straight
+        part, return those of a parabola above the loss. `l2_regularization` has their unit.
     loss : callable
-        ``loss(y, score)`` gives the loss of each row, (n,).
+        ``loss(y, score)`` returns the loss of each row, (n,).
     link : {"identity", "log"}, default="identity"
-        Whether the prediction is the score, or its exponential.
+        "identity": the prediction is the score; "log": the prediction is the exponential of the score.
 
     Raises
     ------
     TypeError
-        If a function is none.
+        If a function is not callable.
     ValueError
-        If the link is another one.
+        If `link` has another value.
 
     Examples
     --------
+    The loss log cosh is smooth and grows like the absolute error.
+
     >>> import numpy as np
     >>> from certree import BoostedTreesRegressor
     >>> from certree.ensembles import CustomLoss
-    >>> def slopes(y, score):  # of log cosh, which is smooth and grows like the absolute error
-    ...     bent = np.tanh(score - y)
-    ...     return bent, 1 - bent**2
+    >>> def gradient_hessian(y, score):
+    ...     tanh = np.tanh(score - y)
+    ...     return tanh, 1 - tanh**2
     >>> def log_cosh(y, score):
     ...     return np.logaddexp(score - y, y - score) - np.log(2)
-    >>> model = BoostedTreesRegressor(CustomLoss(slopes, log_cosh), max_iter=5, random_state=0)
+    >>> loss = CustomLoss(gradient_hessian, log_cosh)
+    >>> model = BoostedTreesRegressor(loss, max_iter=5, random_state=0)
     >>> model.fit([[0.0], [1.0], [2.0]], [1.0, 2.0, 3.0]).predict([[1.0]]).shape
     (1,)
     """
 
-    # A file holds no code; what it restores has none, and predicts.
+    # A model file holds no functions: a loaded model has None instead, and can predict.
     gradient_hessian: Callable[[Float64, Float64], Any] | None = field(
         default=None, metadata={"is_code": True}
     )
@@ -77,129 +81,175 @@ class CustomLoss:
     def __post_init__(self) -> None:
         functions = self.gradient_hessian, self.loss
         if functions != (None, None) and not all(map(callable, functions)):
-            raise TypeError(f"gradient_hessian and loss must be functions, got {functions}")
+            raise TypeError(f"gradient_hessian and loss must be callables, got {functions}")
         if self.link not in get_args(CustomLink):
             raise ValueError(f'link must be "identity" or "log", got {self.link!r}')
 
 
 @dataclass(frozen=True, slots=True)
-class LossOfFunctions(LossOfNumbers):
-    """A custom loss, as rounds take it: what its functions say is checked."""
+class CustomLossAdapter(RegressionLoss):
+    """A `CustomLoss` as a `Loss` of boosting rounds; it checks what the functions return.
+
+    Attributes
+    ----------
+    functions : CustomLoss
+        The functions and the link of the user.
+    """
 
     name: ClassVar[str] = "custom"
-    given: CustomLoss = CustomLoss()
+    functions: CustomLoss = CustomLoss()
 
     @property
     def is_log(self) -> bool:
-        """Whether scores are logs of predictions."""
-        return self.given.link == "log"
+        """Whether predictions are exponentials of the scores, by the link of the user."""
+        return self.functions.link == "log"
 
     @property
     def is_custom(self) -> bool:
-        """It is not known to the core."""
+        """Whether Python functions compute the loss and pass gradients to the core; here True."""
         return True
 
-    def start(
+    def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """A constant that Newton's steps from the mean do not better."""
-        beside = np.zeros((1, len(y))) if offset is None else offset
-        at = self._first_guess(y, weight, beside)
-        least = self.mean(y, at + beside, weight)
-        for _ in range(_STEPS):
-            gradient, hessian = self.compute_gradients(y, at + beside)
-            step = -exact_mean(gradient[0], weight) / exact_mean(hessian[0], weight)
-            for _ in range(_HALVES):
-                found = self.mean(y, at + step + beside, weight)
-                if found < least:
+        """Compute the constant score with the smallest mean loss by Newton's method, (1,).
+
+        y: targets, (n,); weight: (n,) or None; offset: (1, n), or None for no offsets. A step that
+        raises the loss is halved up to 30 times; the method ends if that does not help.
+        """
+        offset = np.zeros((1, len(y))) if offset is None else offset
+        constant = self._guess_start(y, weight, offset)
+        least = self.compute_mean(y, constant + offset, weight)
+        for _ in range(_MAX_STEPS):
+            gradient, hessian = self.compute_gradients(y, constant + offset)
+            step = -compute_exact_mean(gradient[0], weight) / compute_exact_mean(hessian[0], weight)
+            for _ in range(_MAX_HALVINGS):
+                loss = self.compute_mean(y, constant + step + offset, weight)
+                if loss < least:
                     break
                 step /= 2
             else:
                 break
-            at, least = at + step, found
-            if abs(step) <= _NEAR * (1 + abs(at)):
+            constant, least = constant + step, loss
+            if abs(step) <= _MIN_STEP * (1 + abs(constant)):
                 break
-        return np.atleast_1d(at)
+        return np.atleast_1d(constant)
 
-    def _first_guess(self, y: Float64, weight: Float64 | None, offset: Float64) -> float:
+    def _guess_start(self, y: Float64, weight: Float64 | None, offset: Float64) -> float:
+        """Return the constant score from which Newton's method starts.
+
+        y: targets, (n,); weight: (n,) or None; offset: (1, n). It is the mean of targets minus offsets;
+        with link "log" the logarithm of the mean target over the mean exponential of the offsets.
+        """
         if not self.is_log:
-            return exact_mean(y - offset[0], weight)
-        mean = exact_mean(y, weight) / exact_mean(np.exp(offset[0]), weight)
+            return compute_exact_mean(y - offset[0], weight)
+        mean = compute_exact_mean(y, weight) / compute_exact_mean(np.exp(offset[0]), weight)
         return float(np.log(mean)) if mean > 0 else 0.0
 
     def compute_gradients(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
-        """Compute first and second derivatives by the user's function, (1, n) each."""
-        said = self._said("gradient_hessian", y, scores)
-        if not isinstance(said, tuple | list) or len(said) != 2:
-            raise TypeError(f"gradient_hessian must return two arrays, got {type(said).__name__}")
+        """Compute first and second derivatives by the user's function, (1, n) each.
+
+        y: targets, (n,); scores: (1, n). Second derivatives below 1e-7 become 1e-7. Raise TypeError
+        or ValueError if the function does not return two arrays (n,) of finite numbers, the second
+        >= 0.
+        """
+        result = self._call("gradient_hessian", y, scores)
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise TypeError(
+                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}"
+            )
+        names = "gradients of gradient_hessian", "Hessians of gradient_hessian"
         gradient, hessian = (
-            _numbers(name, one, len(y)) for name, one in zip(_SLOPES, said, strict=True)
+            _copy_numbers(name, values, len(y)) for name, values in zip(names, result, strict=True)
         )
         if (hessian < 0).any():
             raise ValueError(
-                f"second derivatives of gradient_hessian must not be negative, got {hessian.min():g}: "
-                "give those of a parabola that lies above the loss"
+                f"Hessians of gradient_hessian must be >= 0, got {hessian.min():g}: return those of a "
+                "parabola above the loss"
             )
-        return gradient[None], np.maximum(hessian, _LEAST_HESSIAN)[None]
+        return gradient[None], np.maximum(hessian, _MIN_HESSIAN)[None]
 
-    def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
-        """Loss of each row, (n,)."""
-        return _numbers("loss", self._said("loss", y, scores), len(y))
+    def compute_row_losses(self, y: NDArray[Any], scores: Float64) -> Float64:
+        """Compute the loss of each row by the user's function, (n,).
 
-    def mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
-        """Mean loss of rows, in whatever order they come."""
-        return exact_mean(self.of_rows(y, scores), weight)
+        y: targets, (n,); scores: (1, n). Raise ValueError if the function does not return finite
+        numbers, (n,).
+        """
+        return _copy_numbers("loss", self._call("loss", y, scores), len(y))
+
+    def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+        """Compute the weighted mean of the losses, by an order-independent sum.
+
+        y: targets, (n,); scores: (1, n); weight: (n,) or None.
+        """
+        return compute_exact_mean(self.compute_row_losses(y, scores), weight)
 
     def check_gradients(self, y: Float64, scores: Float64) -> None:
-        """Compare the user's gradients with differences of the user's loss at some of the rows."""
-        some = slice(None, None, max(1, len(y) // _CHECKED))
-        y, scores = y[some], scores[:, some]
+        """Raise ValueError if the user's gradients are not the derivatives of the user's loss.
+
+        y: targets, (n,); scores: (1, n). Gradients of about 256 rows are compared with difference
+        quotients of the loss, at two shifted scores. They may differ in 5 % of the cases, because
+        of kinks.
+        """
+        rows = slice(None, None, max(1, len(y) // _N_CHECKED))
+        y, scores = y[rows], scores[:, rows]
         unit = 1.0 if self.is_log else float(np.abs(y - scores).mean()) or max(1.0, abs(y[0]))
-        off, says = [], []
-        for aside in (-_ASIDE * unit, _ASIDE * unit):
-            at, gap = scores + aside, _DIFFERENCE * unit
-            ends = [self.of_rows(y, at + one) for one in (gap, -gap)]
-            slope, (gradient, _) = (ends[0] - ends[1]) / (2 * gap), self.compute_gradients(y, at)
+        excess, compared = [], []
+        for shift in (-_SHIFT * unit, _SHIFT * unit):
+            moved, gap = scores + shift, _DIFFERENCE * unit
+            ends = [self.compute_row_losses(y, moved + end) for end in (gap, -gap)]
+            slope, (gradient, _) = (
+                (ends[0] - ends[1]) / (2 * gap),
+                self.compute_gradients(y, moved),
+            )
             rounding = 8 * np.finfo(np.float64).eps * np.maximum(*np.abs(ends)) / gap
-            most = np.maximum(np.abs(gradient[0]), np.median(np.abs(gradient)))
-            off.append(np.abs(slope - gradient[0]) - _APART * most - rounding)
-            says.append((y, at[0], gradient[0], slope))
-        if np.mean(np.array(off) > 0) > _KINKS:
-            side, row = np.unravel_index(np.argmax(off), np.shape(off))
-            target, score, first, by_differences = (float(one[row]) for one in says[side])
+            largest = np.maximum(np.abs(gradient[0]), np.median(np.abs(gradient)))
+            excess.append(np.abs(slope - gradient[0]) - _TOLERANCE * largest - rounding)
+            compared.append((y, moved[0], gradient[0], slope))
+        if np.mean(np.array(excess) > 0) > _MAX_KINKS:
+            shift_index, row = np.unravel_index(np.argmax(excess), np.shape(excess))
+            target, score, first, difference = (
+                float(values[row]) for values in compared[shift_index]
+            )
             raise ValueError(
                 f"gradient_hessian must return the derivatives of loss: at y={target:.6g}, "
-                f"score={score:.6g} its gradient is {first:.6g}, and differences of the loss are "
-                f"{by_differences:.6g}"
+                f"score={score:.6g} its gradient is {first:.6g}, and the difference quotient of the "
+                f"loss is {difference:.6g}"
             )
 
-    def _said(self, name: str, y: NDArray[Any], scores: Float64) -> Any:
-        function = getattr(self.given, name)
+    def _call(self, name: str, y: NDArray[Any], scores: Float64) -> Any:
+        """Call a function of the user with read-only targets and scores, (n,) each.
+
+        name: "gradient_hessian" or "loss"; y: (n,); scores: (1, n). Return the unchecked result. Raise
+        ValueError if the model comes from a file, which holds no functions.
+        """
+        function = getattr(self.functions, name)
         if function is None:
             raise ValueError(
-                f"loss must be a CustomLoss with functions: {self.given!r} has none, as files hold no "
-                "code. Its fit predicts; what takes a loss needs a fit with functions"
+                f"loss must be a CustomLoss with functions, got {self.functions!r}: model files do not "
+                "hold functions. The loaded model can predict; set loss and fit again to use the loss"
             )
-        return function(*map(_read_only, (y, scores[0])))
+        return function(*map(_make_read_only, (y, scores[0])))
 
 
-_SLOPES = "first derivatives of gradient_hessian", "second derivatives of gradient_hessian"
-
-
-def _read_only(values: NDArray[Any]) -> Float64:
+def _make_read_only(values: NDArray[Any]) -> Float64:
+    """Return values as a float64 array that cannot be written to: a view, or a copy of another type."""
     view = np.asarray(values, dtype=np.float64).view()
     view.flags.writeable = False
     return view
 
 
-def _numbers(name: str, said: Any, n: int) -> Float64:
-    """A copy of what a function says of n rows."""
-    given = np.asarray(said)
-    if given.dtype.kind not in "biuf" or given.shape != (n,):
+def _copy_numbers(name: str, result: Any, n: int) -> Float64:
+    """Check what a function of the user has returned, and copy it as float64, (n,).
+
+    name: name of the result for errors. Raise ValueError unless it has shape (n,) and finite numbers.
+    """
+    array = np.asarray(result)
+    if array.dtype.kind not in "biuf" or array.shape != (n,):
         raise ValueError(
-            f"{name} must have shape ({n},) and hold numbers, got {given.shape} of {given.dtype}"
+            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}"
         )
-    numbers = given.astype(np.float64)
+    numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(
             f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}"

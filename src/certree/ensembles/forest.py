@@ -1,4 +1,4 @@
-"""Random forests and extra trees, behind scikit-learn's interface."""
+"""Random forests and extra trees, as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -86,17 +86,20 @@ MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 _FRACTION = Interval(Real, 0, 1, closed="right")
 _FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None]
 
-# What a warm start may change: how many trees there are, and what is made of all of them at its end.
+# Parameters that may change between fits with warm_start=True: they do not affect how trees grow.
 _CHANGEABLE_PARAMETERS = ("n_estimators", "leaves", "oob_score", "warm_start")
 
-# A progress bar advances by so many trees.
-_AT_A_TIME = 10
-# Where several machines grow trees, each gets so many shares of them, as some are slower.
+# Trees that grow between two updates of the progress bar.
+_TREES_PER_UPDATE = 10
+# Jobs per worker of a cluster; several, as some workers are slower.
 _JOBS_PER_WORKER = 4
 
 
 class Forest(TreeModel):
-    """What all forests share: how their trees grow, and what can be asked of them."""
+    """Base class of all forests: parameters of growth, and methods that every fitted forest has.
+
+    A forest predicts the mean of its trees' leaf values. A subclass sets `trees_` in `fit`.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [ROUNDS],
@@ -121,44 +124,60 @@ class Forest(TreeModel):
     trees_: Trees
 
     def _compute_growth_parameters(self, n: int, p: int) -> dict[str, Any]:
-        """How trees of n rows and p features grow, as `BinnedGrower` takes it."""
-        least_split = _resolve_min_rows(self.min_samples_split, n, 2)
-        least_leaf = _resolve_min_rows(self.min_samples_leaf, n, 1)
+        """Translate the parameters of the estimator into arguments of `BinnedGrower`.
+
+        n: number of rows, to which fractions in `min_samples_split` and `min_samples_leaf` refer;
+        p: number of features, likewise for `max_features`. Return the arguments by name, such as
+        "max_depth" and "min_gain".
+        """
+        min_split = _resolve_min_rows(self.min_samples_split, n, 2)
+        min_leaf = _resolve_min_rows(self.min_samples_leaf, n, 1)
         return {
             "order": "depth" if self.max_leaf_nodes is None else "best",
             "max_leaves": self.max_leaf_nodes,
-            # Where all are looked at they are drawn, too: else ties would go to the first ones.
+            # p features are drawn in random order, so that ties do not always go to the first ones.
             "max_features": resolve_max_features(self.max_features, p) or p,
             "max_features_per_tree": resolve_max_features(self.max_features_per_tree, p),
             "random_cuts": self.splitter == "random",
             "max_depth": self.max_depth,
-            "min_samples_split": max(least_split, 2 * least_leaf),
-            "min_samples_leaf": least_leaf,
+            "min_samples_split": max(min_split, 2 * min_leaf),
+            "min_samples_leaf": min_leaf,
             "min_gain": float(self.min_impurity_decrease),
         }
 
     @snapshot_method
     def __len__(self) -> int:
-        """Number of trees."""
+        """Return the number of trees; raise NotFittedError before a fit."""
         check_is_fitted(self)
         return len(self.trees_)
 
     def __bool__(self) -> bool:
-        """True, also before a fit, when nobody knows a length."""
+        """Return True, also before a fit, when `len` raises an error."""
         return True
 
     def _average_trees(self, X: Any) -> Float64:
-        """What trees say on average, (n, n_outputs)."""
+        """Compute the mean over trees of the leaf values of each row, (n, n_outputs).
+
+        X: rows as users pass them, (n, p), which are checked and encoded. n_outputs: number of
+        values of a leaf.
+        """
         return to_row_order(self._score_in_blocks(X, self._sum_trees)) / len(self.trees_)
 
     def _sum_trees(self, rows: NDArray[Any]) -> Float64:
-        """What trees say in sum, (n_outputs, n)."""
+        """Compute the sum over trees of the leaf values of each row, (n_outputs, n).
+
+        rows: encoded rows, (n, p). n_outputs: number of values of a leaf.
+        """
         n = rows.shape[0]
         start = np.zeros((self.trees_.value.shape[1], n))
         return self.trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
 
     def _get_rows_per_node(self) -> Float64 | None:
-        """Rows of the fit in the nodes of all trees, if they are kept."""
+        """Return the total weight of the in-bag rows in each node of all trees, (n_nodes,), or None.
+
+        In-bag rows are those that the node's tree was grown on. None if they are not kept, as in
+        this base class.
+        """
         return None
 
     @snapshot_method
@@ -173,18 +192,21 @@ class Forest(TreeModel):
         Returns
         -------
         ndarray of int64, shape (n, T)
-            Leaves, numbered among the nodes of their tree.
+            Index of the leaf among the nodes of its tree, for each of the T trees.
         """
         return np.ascontiguousarray(self._find_leaves(X).T - self.trees_.root)
 
     def _find_leaves(self, X: ArrayLike) -> Int32:
-        """Find the leaf of each row in each tree, (T, n), numbered among the nodes of all trees."""
+        """Find the leaf of each row in each tree, (T, n), as an index among the nodes of all trees.
+
+        X: rows as users pass them, (n, p).
+        """
         rows = self._encode_new_rows_or_csr(X)
         return self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
 
     @snapshot_method
     def decision_path(self, X: ArrayLike) -> tuple[sparse.csr_matrix, Int64]:
-        """Find all nodes of all trees that contain each row.
+        """Find the nodes on the path of each row in each tree.
 
         Parameters
         ----------
@@ -194,41 +216,52 @@ class Forest(TreeModel):
         Returns
         -------
         indicator : sparse matrix of shape (n, m)
-            1 where the node contains the row. Columns are the nodes of all trees, one tree behind the
-            other.
+            1 if the row passes through the node, or ends in it. Columns are the m nodes of all T
+            trees, tree after tree.
         n_nodes_ptr : ndarray of int64, shape (T + 1,)
-            Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
+            Columns ``n_nodes_ptr[t]``, ..., ``n_nodes_ptr[t + 1] - 1`` are the nodes of tree t.
         """
         leaf = self._find_leaves(X)
         return self.trees_.paths_to(leaf), np.append(self.trees_.root, self.trees_.n_nodes)
 
     @snapshot_method
     def proximity(self, X: ArrayLike, pairs: ArrayLike) -> Float64:
-        """Say in which share of the trees two rows lie in the same leaf.
+        """Compute the fraction of the trees in which two rows reach the same leaf.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows.
         pairs : array-like of int, shape (m, 2)
-            Numbers of two rows each.
+            Indices of two rows of X for each pair.
 
         Returns
         -------
         ndarray of shape (m,)
-            Shares, 0 .. 1.
+            The fraction for each pair, in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If `pairs` has another shape, or indices outside 0 .. n - 1.
         """
         rows = self._encode_new_rows_or_csr(X)
         n = rows.shape[0]
-        given = np.asarray(pairs)
-        if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
-            raise ValueError(f"pairs must hold two rows each, got shape {given.shape}")
-        if given.size and (given.min() < 0 or given.max() >= n):
-            raise ValueError(f"pairs must hold rows in 0 .. {n - 1}")
-        shared = np.zeros(len(given))
+        indices = np.asarray(pairs)
+        if indices.ndim != 2 or indices.shape[1] != 2 or indices.dtype.kind not in "iu":
+            raise ValueError(
+                "pairs must be an array of integers of shape (m, 2), got dtype "
+                f"{indices.dtype} and shape {indices.shape}"
+            )
+        if indices.size and (indices.min() < 0 or indices.max() >= n):
+            raise ValueError(
+                f"pairs must hold indices of rows in 0 .. {n - 1}, got {indices.min()} .. "
+                f"{indices.max()}"
+            )
+        n_shared = np.zeros(len(indices))
         for leaf in self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, n)):
-            shared += leaf[given[:, 0]] == leaf[given[:, 1]]
-        return shared / len(self.trees_)
+            n_shared += leaf[indices[:, 0]] == leaf[indices[:, 1]]
+        return n_shared / len(self.trees_)
 
     def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         trees = self.trees_
@@ -238,7 +271,10 @@ class Forest(TreeModel):
 
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """The trees, each with its share of their mean."""
+        """Return the model as a sum of trees.
+
+        Leaf values are divided by the number of trees, and the constant is 0.
+        """
         check_is_fitted(self)
         trees = self.trees_.with_value(self.trees_.value / len(self.trees_))
         start = np.zeros(trees.value.shape[1])
@@ -248,12 +284,18 @@ class Forest(TreeModel):
 
 
 class ForestClassifier(ClassifierMixin, Forest):
-    """A forest whose trees say shares of classes, of two classes that of the second."""
+    """Base class of forests for classes.
+
+    The value of a leaf is a probability for each class; of two classes, only that of the second.
+    """
 
     @property
     @abstractmethod
     def _power(self) -> float:
-        """What averaged shares are raised to."""
+        """Exponent of the class probabilities after they are averaged over trees.
+
+        They are then divided by their sum. 1 leaves them unchanged.
+        """
 
     def _build_formula(self) -> Formula:
         check_is_fitted(self)
@@ -264,46 +306,58 @@ class ForestClassifier(ClassifierMixin, Forest):
         return "shares"
 
     def _compute_probabilities(self, mean: Float64, power: float) -> Any:
-        """Probabilities of the classes by what trees say on average."""
-        return _shares(mean, self.n_classes_, power)
+        """Compute class probabilities, (n, K), from the mean of the trees' leaf values.
+
+        mean: (n, K), or (n, 1) with that of the second of two classes; power: exponent of the mean
+        probabilities, which are then divided by their sum. Subclasses with several targets return a
+        list of such arrays.
+        """
+        return _compute_probabilities(mean, self.n_classes_, power)
 
     @snapshot_method
     @support_dask_collections
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row, ties to the first in `classes_`.
+        """Predict the class of each row: the most probable one; ties go to the first in `classes_`.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows; of a collection of Dask one is told, when it is computed.
+        X : array-like of shape (n, p), or Dask collection
+            Rows. For a Dask array or data frame the result is a lazy Dask collection.
 
         Returns
         -------
         ndarray of shape (n,), or (n, n_outputs)
-            Classes.
+            Predicted classes; a column for each of several targets.
         """
-        shares = self._compute_probabilities(self._average_trees(X), 1.0)
-        return select_classes(self.classes_, shares)
+        probabilities = self._compute_probabilities(self._average_trees(X), 1.0)
+        return select_classes(self.classes_, probabilities)
 
     @snapshot_method
     @support_dask_collections
     def predict_proba(self, X: ArrayLike) -> Any:
-        """Predict the probabilities of the classes.
+        """Predict the probabilities of the classes for each row.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows, or a collection, as in `predict`.
+        X : array-like of shape (n, p), or Dask collection
+            Rows. For a Dask array or data frame the result is a lazy Dask collection.
 
         Returns
         -------
         ndarray of shape (n, K), or list of them
-            Probabilities in the order of `classes_`; of several targets those of each.
+            Probabilities in the order of `classes_`; for several targets a list with one array
+            each.
         """
         return self._compute_probabilities(self._average_trees(X), self._power)
 
 
-def _shares(mean: Float64, n_classes: int, power: float) -> Float64:
+def _compute_probabilities(mean: Float64, n_classes: int, power: float) -> Float64:
+    """Raise mean leaf values to a power and normalise them to probabilities of all classes, (n, K).
+
+    mean: class probabilities averaged over trees, (n, K), or (n, 1) with that of the second of two
+    classes; NaN for rows without a prediction, which stay NaN. n_classes: K; a single class has
+    probability 1. power: exponent of the averaged probabilities.
+    """
     if n_classes == 1:
         return np.where(np.isnan(mean), np.nan, 1.0)
     raised: Float64 = expand_to_all_classes(mean) ** power
@@ -311,7 +365,15 @@ def _shares(mean: Float64, n_classes: int, power: float) -> Float64:
 
 
 class TreeForest(Forest):
-    """What random forests and extra trees share, whatever the target is."""
+    """Base class of `TreeForestClassifier` and `TreeForestRegressor`.
+
+    A fit sorts the rows by their content, bins them, grows trees, and fills the leaves of all trees
+    at the end. Subclasses say how trees grow for their kind of target, and how out-of-bag rows are
+    scored.
+
+    n_outputs is the number of values of a leaf: one for each numeric target, one for a target of
+    two classes, and K for a target of K > 2 classes. M is the number of nodes of all trees.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Forest._parameter_constraints,
@@ -336,7 +398,9 @@ class TreeForest(Forest):
     _seed: int
     _fit_digest: int
     _rows: Float64
-    # What nodes sum up to, if further trees may be asked for; else all are grown again.
+    # Total weight, and weighted sum of each output, over the in-bag rows of each node, (M, 1 +
+    # n_outputs), after a fit with warm_start=True; else None, and a warm start grows all trees
+    # again.
     _node_sums: Float64 | None
 
     # -- fit ---------------------------------------------------------------------------------------
@@ -350,26 +414,27 @@ class TreeForest(Forest):
         *,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Grow trees, each on rows and by features of its own.
+        """Grow the trees, each on its own sample of rows and features, and fill their leaves.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, p), or rows that lie elsewhere
-            Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
-            fit is that of the dense table. Rows elsewhere are the path of a file or of a folder, a list
-            of paths, a data set of Arrow, or a collection of Dask.
+        X : array-like or sparse matrix of shape (n, p), or out-of-core or distributed data
+            Rows; NaN is a missing value. A value that a sparse matrix does not store is 0; the fit
+            equals that of the dense table. Out-of-core or distributed data are the path of a file
+            or a folder, a list of paths, a `pyarrow.dataset.Dataset`, or a Dask collection.
         y : array-like of shape (n,), or (n, n_outputs)
-            Class of each row, or a number; of several targets a column each. Of rows elsewhere a
-            column's name, a list of names, or a collection.
+            Class or number of each row; a column for each of several targets. For files the name of
+            a column, or a list of names; for a Dask collection a collection or a name.
         sample_weight : array-like of shape (n,), or None
-            Likewise: weight of each row in impurities and leaves, relative to the mean weight. A row is
-            drawn like any other whatever it weighs, and counts once in `min_samples_leaf`; one of
-            weight zero is as if absent. Unless weights are small multiples of a common unit, they are
-            rounded to multiples of 2^-16 of the largest, one at least.
+            Weight of each row in impurities and leaves, relative to the mean weight; for files the
+            name of a column. Weights do not change how likely a row is drawn, and in
+            `min_samples_leaf` each row counts once. Rows of weight zero are ignored. Weights that
+            are not small multiples of a common unit are rounded to multiples of 2^-16 of the
+            largest weight, at least one.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups are drawn for each tree, so that no row is out of a bag that holds rows of its group;
-            `max_samples` is a number or a share of groups. Rows elsewhere take none.
+            Group of each row, such as a patient, if rows of one group depend on each other. Whole
+            groups are drawn for each tree, so a row is out of a bag only if its whole group is.
+            `max_samples` then counts groups. Only for rows in memory.
 
         Returns
         -------
@@ -379,59 +444,86 @@ class TreeForest(Forest):
         Raises
         ------
         ValueError
-            With ``warm_start=True``, if the rows are others, or a parameter has changed that made the
-            trees before; if rows elsewhere are fitted in a way that takes them in memory, files lack a
-            column, have no common types or change while they are read, or collections are not cut
-            alike.
+            With ``warm_start=True``, if the rows are not those of the previous fit, or a parameter
+            has changed that affects how trees grow. For out-of-core or distributed data, if a
+            parameter needs rows in memory, if files lack a column, differ in types or change during
+            the fit, or if the collections have different partitions.
         OSError
-            If files cannot be found, or there is no room for what is made of them.
+            If a file is not found, or the disk is full.
         """
         self._expect_bootstrap()
         self._expect_plain_leaves()
         if is_out_of_core(X):
             if groups is not None:
-                raise ValueError("groups takes rows in memory, got X that lies elsewhere")
+                raise ValueError(
+                    "groups must be None for out-of-core or distributed data: read X into memory to "
+                    "fit with groups"
+                )
             return self._fit_elsewhere(X, y, sample_weight)
-        before = getattr(self, "trees_", None) if self.warm_start else None
-        if before is not None:
+        previous = getattr(self, "trees_", None) if self.warm_start else None
+        if previous is not None:
             check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
         training = self._prepare_training(
-            X, y, sample_weight, groups=groups, reuse_encoding=before is not None
+            X, y, sample_weight, groups=groups, reuse_encoding=previous is not None
         )
-        if before is None:
+        if previous is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return self._fit_samples(
-            ForestSamples.from_training(training), InputRows.from_training(training), before
+        samples, input_rows = (
+            ForestSamples.from_training(training),
+            InputRows.from_training(training),
         )
+        return self._fit_samples(samples, input_rows, previous)
 
     def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit to rows in files or on a cluster."""
+        """Fit to out-of-core or distributed data, and return self.
+
+        X, y, sample_weight: files and names of columns, or Dask collections, as `fit` takes them.
+        """
         expect_what_parts_can(self)
         n_threads, shown = get_n_threads_or_all(self.n_jobs), self.verbose > 0
         with (
             scratch() as kept,
-            rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts,
+            rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as executor,
         ):
-            rows, given = samples_of_parts(self, parts, kept)
+            rows, input_rows = samples_of_parts(self, executor, kept)
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            return self._fit_samples(rows, given, None, parts)
+            return self._fit_samples(rows, input_rows, None, executor)
 
     def _fit_samples(
         self,
         rows: ForestSamples,
-        given: InputRows,
-        before: Trees | None,
-        parts: Executor | None = None,
+        input_rows: InputRows,
+        previous: Trees | None,
+        executor: Executor | None = None,
     ) -> Self:
-        """Grow trees, on the machines that hold parts of the rows if some do, and fill their leaves."""
+        """Grow trees, fill their leaves, and set the fitted attributes; `_seed` must be set.
+
+        Parameters
+        ----------
+        rows : ForestSamples
+            The training rows, sorted by content.
+        input_rows : InputRows
+            The same rows in input order, for out-of-bag scores.
+        previous : Trees or None
+            The trees of the previous fit of a warm start.
+        executor : Executor or None
+            Runs jobs on the machines that hold the rows; None: trees grow in this process.
+
+        Returns
+        -------
+        self
+        """
         grower = self._create_grower(rows)
-        self._expect_same_fit(rows.content ^ _hash_drawing(grower.row_sampling), before)
-        trees, sums = self._grow_forest(grower, rows, before, parts)
-        self._fill_leaves(trees, sums, rows, grower.row_sampling, given)
+        self._expect_same_fit(rows.content ^ _hash_drawing(grower.row_sampling), previous)
+        trees, sums = self._grow_forest(grower, rows, previous, executor)
+        self._fill_leaves(trees, sums, rows, grower.row_sampling, input_rows)
         return self
 
     def _expect_bootstrap(self) -> None:
-        """What needs rows out of bags needs bags."""
+        """Raise ValueError if `bootstrap` is False, but a parameter needs bags or out-of-bag rows.
+
+        These are `max_samples`, `oob_score`, and the values "refilled" and "honest" of `leaves`.
+        """
         if self.bootstrap:
             return
         if self.max_samples is not None:
@@ -442,49 +534,69 @@ class TreeForest(Forest):
         if self.oob_score:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
         if self.leaves in ("refilled", "honest"):
-            raise ValueError(f'leaves="{self.leaves}" takes rows out of bags: set bootstrap=True')
+            raise ValueError(f'leaves="{self.leaves}" needs out-of-bag rows: set bootstrap=True')
 
     @property
     def _has_balanced_bags(self) -> bool:
-        """Whether classes weigh the same among the rows that grow each tree."""
+        """Whether all classes have the same total weight in the bag of each tree."""
         return bool(getattr(self, "class_weight", None) == "balanced_subsample")
 
     def _expect_plain_leaves(self) -> None:
-        """Refuse leaves that count rows by other weights than those in the bag of their tree."""
+        """Raise ValueError if classes are balanced in each bag, but `leaves` is not "auto" or "plain".
+
+        Other ways to fill leaves count rows outside of the bag, which have no balanced weight.
+        """
         if self._has_balanced_bags and self.leaves not in ("auto", "plain"):
             raise ValueError(
-                'class_weight="balanced_subsample" takes leaves="auto" or "plain", which count rows '
-                f"by their weights in the bag of each tree, got leaves={self.leaves!r}"
+                'leaves must be "auto" or "plain" with class_weight="balanced_subsample", as row '
+                f"weights are defined only in the bag of each tree, got leaves={self.leaves!r}"
             )
 
-    def _slopes(self) -> MonotonicSigns:
-        """What predictions must keep to: the means of the rows that grew a tree do."""
+    def _parse_monotonic_constraints(self) -> MonotonicSigns:
+        """Return the monotonic constraint on each feature, (p,) int8; None if there are none.
+
+        1: predictions must not fall as the feature rises; -1: they must not rise; 0: no constraint.
+        Raise ValueError if `monotonic_cst` is malformed, there are several targets, or `leaves` is
+        neither "auto" nor "plain".
+        """
         names = getattr(self, "feature_names_in_", None)
-        slopes = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
-        if slopes is not None:
+        constraints = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
+        if constraints is not None:
             self._expect_one_target("monotonic_cst")
-        if slopes is not None and self.leaves not in ("auto", "plain"):
+        if constraints is not None and self.leaves not in ("auto", "plain"):
             raise ValueError(
-                f'monotonic_cst takes leaves="auto" or "plain", whose means keep to it, got '
-                f"{self.leaves!r}"
+                'leaves must be "auto" or "plain" with monotonic_cst, as other leaves may violate the '
+                f"constraints, got leaves={self.leaves!r}"
             )
-        return slopes
+        return constraints
 
-    def _expect_same_fit(self, origin: int, before: Trees | None) -> None:
-        """Further trees are those of the fit that would have made all of them."""
-        if before is not None and origin != self._fit_digest:
+    def _expect_same_fit(self, digest: int, previous: Trees | None) -> None:
+        """Check that a warm start has the rows and draws of the previous fit; set `_fit_digest`.
+
+        Raise ValueError if it has not, or if `n_estimators` is less than the number of trees of the
+        previous fit.
+
+        digest: hash of the rows and of how they are drawn; previous: trees of the previous fit, or
+        None without a warm start, when nothing is checked.
+        """
+        if previous is not None and digest != self._fit_digest:
             raise ValueError(
-                "warm_start=True adds trees on the rows of the fit before, drawn likewise; these are "
-                "others"
+                "warm_start=True adds trees to the previous fit, but X, y, sample_weight or groups are "
+                "not those of that fit: pass the same rows, or set warm_start=False"
             )
-        if before is not None and self.n_estimators < len(before):
+        if previous is not None and self.n_estimators < len(previous):
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to "
-                f"len(trees_)={len(before)} when warm_start==True"
+                f"len(trees_)={len(previous)} when warm_start==True"
             )
-        self._fit_digest = origin
+        self._fit_digest = digest
 
     def _create_grower(self, rows: ForestSamples) -> BinnedGrower:
+        """Bin the training rows, and return the object that grows trees on them.
+
+        rows: the training rows. The grower has the estimator's parameters of growth and the seed
+        `_seed`, which must be set.
+        """
         n, p = len(rows.y), rows.n_features
         n_units = n if rows.group is None else int(rows.group.max()) + 1
         return BinnedGrower(
@@ -492,7 +604,7 @@ class TreeForest(Forest):
             bootstrap=bool(self.bootstrap),
             n_draws=_resolve_max_samples(self.max_samples, n_units),
             groups=rows.group,
-            monotonic_cst=self._slopes(),
+            monotonic_cst=self._parse_monotonic_constraints(),
             **self._compute_growth_parameters(n, p),
             feature_order=rows.feature_order,
             seed=self._seed,
@@ -503,61 +615,97 @@ class TreeForest(Forest):
     def _grow_trees(
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
-        """Grow some trees."""
+        """Grow the trees with numbers first, ..., first + n_trees - 1.
+
+        grower: as `_create_grower` returns it for the training rows; rows: the training rows, whose
+        targets and weights are used. A tree depends on its number, not on which trees grow with it.
+        """
 
     @abstractmethod
     def _collect_node_sums(self, forest: GrownForest) -> Float64:
-        """What the nodes of grown trees sum up to, (M, 1 + n_lanes), targets in the order of rows."""
+        """Return sums over the in-bag rows of each node, (M, 1 + n_outputs).
+
+        In column 0 the total weight, then the weighted sum of each output: the indicator of a
+        class, or a number. Targets are in the order of `ForestSamples.y`. forest: trees with M
+        nodes, as `_grow_trees` returns them.
+        """
 
     @abstractmethod
     def _compute_target_scale(self, rows: ForestSamples) -> Float64:
-        """In which units targets (q,) of rows err."""
+        """Return the scale of each target, (q,), by which its errors are divided.
+
+        The standard deviation over `rows` of each of several numeric targets; 1 for a single
+        target, and for classes.
+        """
 
     def _compute_importance_units(self, rows: ForestSamples) -> Float64:
-        """In units of which means differ where features matter, (n_lanes,), or 1."""
-        lanes = self._output_groups.reorder(rows.columns)
-        if len(lanes.sizes) == 1:
+        """Return the unit of each output in impurity importances, (n_outputs,); [1] for one target.
+
+        Differences of child means are divided by it. With several targets it gives each the same
+        scale: the standard deviation of a number over `rows`; 1 for each class of more than two;
+        and sqrt(1/2) for two classes, whose Gini index is twice the variance of their single
+        output.
+        """
+        groups = self._output_groups.reorder(rows.columns)
+        if len(groups.sizes) == 1:
             return np.ones(1)
-        # Gini's index of two classes is twice the variance of the second.
-        own = np.sqrt(0.5) if self._has_classes else 1.0
-        units = self._compute_target_scale(rows) * np.where(lanes.size_array == 1, own, 1.0)
-        return np.repeat(units, lanes.size_array)
+        # The Gini index of two classes is twice the variance of the second class.
+        unit = np.sqrt(0.5) if self._has_classes else 1.0
+        units = self._compute_target_scale(rows) * np.where(groups.size_array == 1, unit, 1.0)
+        return np.repeat(units, groups.size_array)
 
     def _grow_forest(
         self,
         grower: BinnedGrower,
         rows: ForestSamples,
-        before: Trees | None,
-        parts: Executor | None,
+        previous: Trees | None,
+        executor: Executor | None,
     ) -> tuple[Trees, Float64]:
-        """The trees and what their nodes sum up to; those of the fit before are not grown again."""
-        made = []
-        if before is not None and self._node_sums is not None:
-            # What nodes say is made of all trees at the end.
-            made.append((before.with_value(before.value[:, :0]), self._node_sums))
-        first = len(made[0][0]) if made else 0
-        importances = self._importances if made else np.zeros(rows.n_features)
-        jobs = self._divide_trees(first, 1 if parts is None else parts.n_workers)
+        """Grow all trees, and set `_importances`.
+
+        The trees of the previous fit are reused if their node sums were kept. grower, rows,
+        executor: as in `_fit_samples`.
+
+        Returns
+        -------
+        trees : Trees
+            All trees, without leaf values.
+        sums : ndarray of shape (M, 1 + n_outputs)
+            Sums over the in-bag rows of each node: total weight, then the weighted sum of each
+            output (indicator of a class, or number).
+        """
+        grown = []
+        if previous is not None and self._node_sums is not None:
+            # Leaf values are recomputed for all trees at the end.
+            grown.append((previous.with_value(previous.value[:, :0]), self._node_sums))
+        first = len(grown[0][0]) if grown else 0
+        importances = self._importances if grown else np.zeros(rows.n_features)
+        jobs = self._divide_trees(first, 1 if executor is None else executor.n_workers)
         forests = (
             (self._grow_trees(grower, rows, *job) for job in jobs)
-            if parts is None
-            else parts.spread(grow_trees_of_model, (without_hashes(self), rows), jobs)
+            if executor is None
+            else executor.spread(grow_trees_of_model, (without_hashes(self), rows), jobs)
         )
         with show_progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
             for forest in forests:
                 sums = self._collect_node_sums(forest)
                 units = self._compute_importance_units(rows)
                 importances = add_impurity_importances(forest.trees, sums, units, importances)
-                made.append((forest.trees, sums))
+                grown.append((forest.trees, sums))
                 advance()
         self._importances = importances
-        trees = Trees.joined([one for one, _ in made], rows.n_features, 0)
-        return trees, np.concatenate([sums for _, sums in made])
+        trees = Trees.joined([part for part, _ in grown], rows.n_features, 0)
+        return trees, np.concatenate([sums for _, sums in grown])
 
     def _divide_trees(self, first: int, n_workers: int) -> list[tuple[int, int]]:
-        """The first of the trees that grow together, from one on, and how many they are."""
+        """Divide the trees with numbers first, ..., n_estimators - 1 into jobs.
+
+        n_workers: number of machines that grow trees. Return (number of the first tree, number of
+        trees) for each job. There is a single job if one machine grows trees and no progress bar is
+        shown.
+        """
         last = int(self.n_estimators)
-        step = _AT_A_TIME if self.verbose else max(last - first, 1)
+        step = _TREES_PER_UPDATE if self.verbose else max(last - first, 1)
         if n_workers > 1:
             step = min(step, ceil((last - first) / (_JOBS_PER_WORKER * n_workers)))
         return [(start, min(step, last - start)) for start in range(first, last, step)]
@@ -565,9 +713,14 @@ class TreeForest(Forest):
     def _sum_by_leaf(
         self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: RowSampling
     ) -> LeafStatistics:
+        """Send out-of-bag rows down the trees, and sum up their targets in each node.
+
+        trees, sums: as `_grow_forest` returns them; rows: the training rows; drawing: how the bags
+        were drawn. Return the sums over in-bag and out-of-bag rows as `LeafStatistics`.
+        """
         n_threads = get_n_threads_or_all(self.n_jobs)
         return LeafStatistics(
-            rows.features.walk(trees, drawing, n_threads),
+            rows.features.find_out_of_bag_leaves(trees, drawing, n_threads),
             sums,
             rows.targets,
             rows.weight,
@@ -582,41 +735,59 @@ class TreeForest(Forest):
         sums: Float64,
         rows: ForestSamples,
         drawing: RowSampling,
-        given: InputRows,
+        input_rows: InputRows,
     ) -> None:
-        """Choose what leaves say, and judge all rows out of their bags."""
+        """Choose how leaves are filled, and compute leaf values and out-of-bag scores.
+
+        Set `trees_`, `leaves_` and `_node_sums`; with `oob_score` also `oob_score_` and the
+        out-of-bag predictions. trees, sums: as `_grow_forest` returns them; rows, input_rows: the
+        training rows, by content and in input order; drawing: how the bags were drawn.
+        """
         leaves = NAMED_LEAVES.get(self.leaves, PLAIN_LEAVES)
-        is_free = self._slopes() is None and not self._has_balanced_bags
+        may_choose = self._parse_monotonic_constraints() is None and not self._has_balanced_bags
         for name in ("oob_score_", self._oob_attribute):
             self.__dict__.pop(name, None)
         if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
-            arrived = self._sum_by_leaf(trees, sums, rows, drawing)
-            if self.leaves == "auto" and is_free:
-                leaves = arrived.best(self._has_classes)
-            value = arrived.values(leaves)
+            statistics = self._sum_by_leaf(trees, sums, rows, drawing)
+            if self.leaves == "auto" and may_choose:
+                leaves = statistics.choose_leaves(self._has_classes)
+            value = statistics.compute_values(leaves)
             if self.oob_score:
-                self._set_out_of_bag_scores(arrived, leaves, rows, given)
+                self._set_out_of_bag_scores(statistics, leaves, rows, input_rows)
         else:
-            drawn = leaves.shrinkage * compute_mean_weight(rows.weight)
-            value = compute_leaf_values(trees, sums, drawn, get_n_threads_or_all(self.n_jobs))
+            shrinkage = leaves.shrinkage * compute_mean_weight(rows.weight)
+            n_threads = get_n_threads_or_all(self.n_jobs)
+            value = compute_leaf_values(trees, sums, shrinkage, n_threads)
         value = self._output_groups.restore_order(self._round_to_stored(value), rows.columns)
         self._set_trees(trees.with_value(value), sums[:, 0])
         self.leaves_ = leaves
         self._node_sums = sums if self.warm_start else None
 
     def _set_trees(self, trees: Trees, rows: Float64) -> None:
-        """Set trees whose leaves have values; other nodes get the means below, by rows (M,)."""
-        # As files hold them.
+        """Set `trees_` with values at all nodes, and `_rows`, the weight of in-bag rows per node.
+
+        trees: trees with leaf values; the value of an inner node becomes the mean of the leaves
+        below, weighted by rows. rows: weight of the in-bag rows in each node, (n_nodes,), rounded
+        to float32 as in model files.
+        """
         self._rows = rows.astype(np.float32).astype(np.float64)
         self.trees_ = trees.with_value(average_leaves(trees.left, self._rows, trees.value))
 
     def _get_rows_per_node(self) -> Float64:
+        """Return the total weight of the in-bag rows in each node of all trees, (n_nodes,).
+
+        In-bag rows are those that the node's tree was grown on.
+        """
         return self._rows
 
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit: what leaves say, and no more, as there are many nodes."""
+        """Return what a model file holds of the fit: arrays and numbers, by their names in the file.
+
+        Of values and rows per node only those of leaves are stored; `__restore__` computes the
+        others.
+        """
         is_leaf = self.trees_.is_leaf
         return {
             **super().__stored__(),
@@ -630,51 +801,78 @@ class TreeForest(Forest):
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the entries of a model file.
+
+        stored: the entries, as `__stored__` returned them when the file was written.
+        Raise ValueError if an entry is missing, or has another shape, dtype or range.
+        """
         super().__restore__(stored)
         self._seed, self._fit_digest = stored.get_integer("seed"), stored.get_integer("origin")
         self.leaves_ = restore_leaves(stored["leaves"])
         is_leaf = ~check_column("compares", stored["trees.compares"], "bool", (None,))
-        n_leaves, between = int(is_leaf.sum()), (0.0, 1.0) if self._has_classes else ()
+        n_leaves, limits = int(is_leaf.sum()), (0.0, 1.0) if self._has_classes else ()
         width = self._output_groups.n_outputs
-        said = stored.get_numbers("trees.value", (n_leaves, width), *between)
+        leaf_value = stored.get_numbers("trees.value", (n_leaves, width), *limits)
         value, rows = np.zeros((len(is_leaf), width)), np.zeros(len(is_leaf))
-        value[is_leaf] = said
+        value[is_leaf] = leaf_value
         rows[is_leaf] = stored.get_numbers("trees.rows", (n_leaves,), 0)
         trees = self._restore_trees(Trees, stored.get_section("trees"), value=value)
         if not len(trees):
-            raise ValueError("a forest has at least one tree, got none")
+            raise ValueError("trees must have at least one tree, got none")
         self._set_trees(trees, rows)
         self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
         self._node_sums = None
 
+    # Name of the attribute that holds out-of-bag predictions.
     _oob_attribute: ClassVar[str]
     _has_classes: ClassVar[bool]
 
     def _round_to_stored(self, value: Float64) -> Float64:
-        """What leaves say, as files hold it."""
-        # Shares that differ by less are due to chance, and files are half as large.
+        """Round leaf values to the precision of model files: float32 for classes, float64 for numbers.
+
+        value: values of all nodes, (n_nodes, n_outputs). Return a float64 array of the same shape.
+        """
+        # Probabilities that differ by less differ by chance, and files become half as large.
         return value.astype(np.float32).astype(np.float64) if self._has_classes else value
 
     @abstractmethod
     def _predict_out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
-        """What is told of rows by the means of what trees say."""
+        """Return the out-of-bag predictions of n rows, as users see them.
+
+        They are probabilities of classes, or numbers; NaN for rows that are in every bag. mean:
+        mean over the trees of whose bags a row is out of its leaf values, (n, n_outputs); leaves:
+        how leaves are filled, with the exponent of probabilities.
+        """
 
     @abstractmethod
     def _score_out_of_bag(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        """Score of what is told of rows."""
+        """Score out-of-bag predictions of k rows: accuracy, R2, or the callable `oob_score`.
+
+        y: class codes or numbers, (k,) or (k, q); mean: mean out-of-bag leaf values, (k,
+        n_outputs); leaves: how leaves are filled; weight: row weights, (k,), or None.
+        """
 
     def _set_out_of_bag_scores(
-        self, arrived: LeafStatistics, leaves: Leaves, rows: ForestSamples, given: InputRows
+        self,
+        statistics: LeafStatistics,
+        leaves: Leaves,
+        rows: ForestSamples,
+        input_rows: InputRows,
     ) -> None:
-        said, n_trees = arrived.sum_all_predictions(leaves)
+        """Set `oob_score_` and the out-of-bag predictions of all input rows.
+
+        Warn if a row is in every bag; such rows are not scored. statistics: sums of targets by
+        node; leaves: how leaves are filled; rows, input_rows: the training rows, by content and in
+        input order.
+        """
+        total, n_trees = statistics.sum_all_predictions(leaves)
         mean = self._output_groups.restore_order(
-            rows.average_by_input_row(said, n_trees, given.n), rows.columns
+            rows.average_by_input_row(total, n_trees, input_rows.n), rows.columns
         )
-        known = ~np.isnan(mean[given.indices, 0])
-        if not known.all():
+        has_score = ~np.isnan(mean[input_rows.indices, 0])
+        if not has_score.all():
             warn(
                 "Some inputs do not have OOB scores. This probably means too few trees were used to "
                 "compute any reliable OOB estimates.",
@@ -682,10 +880,12 @@ class TreeForest(Forest):
                 stacklevel=6,
             )
         setattr(self, self._oob_attribute, self._predict_out_of_bag(mean, leaves))
-        weight = None if given.weight is None else given.weight[known]
+        weight = None if input_rows.weight is None else input_rows.weight[has_score]
         self.oob_score_ = (
-            self._score_out_of_bag(given.y[known], mean[given.indices[known]], leaves, weight)
-            if known.any()
+            self._score_out_of_bag(
+                input_rows.y[has_score], mean[input_rows.indices[has_score]], leaves, weight
+            )
+            if has_score.any()
             else np.nan
         )
 
@@ -700,45 +900,47 @@ class TreeForest(Forest):
         *,
         groups: ArrayLike | None = None,
     ) -> Float64:
-        """Say how much the loss of rows out of bags rises once the values of a feature are shuffled.
+        """Compute by how much the out-of-bag loss rises if the values of a feature are shuffled.
 
         Parameters
         ----------
         X, y, sample_weight, groups
-            The rows of the fit.
+            The rows of the fit, as they were passed to `fit`.
 
         Returns
         -------
         ndarray of shape (p,)
-            What each feature adds to the mean log loss, or the mean squared error, of rows that
-            trees judge which did not grow on them. Leaves are filled by the rows that grew them.
+            For each feature the rise of the mean log loss (nats), or of the mean squared error, of
+            each row as predicted by the trees of whose bags it is out. Leaves are filled by in-bag
+            rows.
 
         Raises
         ------
         ValueError
-            If these are not the rows of the fit, or trees have no rows out of their bags.
+            If these are not the rows of the fit, or the forest was fitted with ``bootstrap=False``.
         """
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        about: dict[str, Any] = {"groups": groups, "reuse_encoding": True}
-        rows = ForestSamples.from_training(training_rows(self, X, y, sample_weight, **about)[0])
-        n = len(rows.y) if rows.group is None else int(rows.group.max()) + 1
-        n_draws = _resolve_max_samples(self.max_samples, n) or n
+        options: dict[str, Any] = {"groups": groups, "reuse_encoding": True}
+        training = training_rows(self, X, y, sample_weight, **options)[0]
+        rows = ForestSamples.from_training(training)
+        n_units = len(rows.y) if rows.group is None else int(rows.group.max()) + 1
+        n_draws = _resolve_max_samples(self.max_samples, n_units) or n_units
         drawing = RowSampling("repeated", n_draws, self._seed, rows.group)
         if rows.content ^ _hash_drawing(drawing) != self._fit_digest:
             raise ValueError(
-                "X, y, sample_weight and groups must be the rows of the fit, and these are not"
+                "X, y, sample_weight and groups must be those of the fit, and they are not: pass them "
+                "unchanged"
             )
-        lanes = self._output_groups.reorder(rows.columns)
+        groups_of_outputs = self._output_groups.reorder(rows.columns)
         X = cast(SortedFeatures, rows.features).X
-        sums = sum_in_bag_targets(self.trees_, rows, X, drawing, lanes, self._has_balanced_bags)
-        known = self._sum_by_leaf(self.trees_, sums, rows, drawing)
-        leaves = self.leaves_._replace(filled_by="in_bag")
+        is_balanced = self._has_balanced_bags
+        sums = sum_in_bag_targets(self.trees_, rows, X, drawing, groups_of_outputs, is_balanced)
         return compute_permutation_importances(
-            known,
+            self._sum_by_leaf(self.trees_, sums, rows, drawing),
             X,
-            leaves,
+            self.leaves_._replace(filled_by="in_bag"),
             drawing,
             classes=self._has_classes,
             seed=self._seed,
@@ -747,23 +949,39 @@ class TreeForest(Forest):
 
 
 def grow_trees_of_model(model: Any, rows: ForestSamples, first: int, n_trees: int) -> GrownForest:
-    """Some of the trees of a forest, which may grow anywhere."""
+    """Grow the trees with numbers first, ..., first + n_trees - 1 on a worker of a cluster.
+
+    model: the `TreeForest` that is being fitted, with its `_seed`; rows: its training rows, which
+    are binned anew.
+    """
     grown: GrownForest = model._grow_trees(model._create_grower(rows), rows, first, n_trees)
     return grown
 
 
 def _hash_drawing(drawing: RowSampling) -> int:
-    """A number for how rows are drawn."""
+    """Combine number of draws, seed and kind (with or without replacement) into an integer < 2**56.
+
+    drawing: how rows are drawn for each tree.
+    """
     is_repeated = drawing.kind == "repeated"
     return (drawing.n_draws * 2**20 + drawing.seed + int(is_repeated)) % 2**56
 
 
-def _resolve_min_rows(given: Any, n: int, least: int) -> int:
-    return int(given) if isinstance(given, Integral) else max(least, ceil(given * n))
+def _resolve_min_rows(value: Any, n: int, smallest: int) -> int:
+    """Return the number of rows that `min_samples_split` or `min_samples_leaf` stands for.
+
+    value: an integer, which is returned, or a fraction of n, which is rounded up and is at least
+    `smallest`.
+    """
+    return int(value) if isinstance(value, Integral) else max(smallest, ceil(value * n))
 
 
 def _resolve_max_samples(max_samples: Any, n: int) -> int | None:
-    """How many rows are drawn, in scikit-learn's words; None: as many as there are."""
+    """Return how many of n rows, or groups, are drawn for a tree; None: n of them.
+
+    max_samples: an integer, a fraction of n, which is rounded, or None. Raise ValueError if an
+    integer is larger than n.
+    """
     if max_samples is None:
         return None
     if isinstance(max_samples, Integral):
@@ -774,104 +992,110 @@ def _resolve_max_samples(max_samples: Any, n: int) -> int | None:
 
 
 class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
-    """A forest of trees for classes: random forests, and extra trees.
+    """A random forest, or extra trees, for classes.
 
-    A drop-in for scikit-learn's `RandomForestClassifier` and `ExtraTreesClassifier`. Beyond them it
-    chooses by rows out of the trees' bags what leaves say, so that probabilities need no calibration;
-    it takes categories and missing values, and depends neither on the order of the rows nor on the
-    number of threads. Rows may have classes in several columns, which one tree serves: what a cut
-    gains is the mean over them.
+    A drop-in replacement of scikit-learn's `RandomForestClassifier` and `ExtraTreesClassifier`. In
+    addition it chooses on out-of-bag rows how leaves are filled, so that probabilities need no
+    calibration. It handles categories and missing values. The model does not depend on the order of
+    the rows or on the number of threads. y may have several columns of classes; one tree then
+    predicts all of them, and the gain of a split is the mean over the columns.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     criterion : {"gini", "entropy", "log_loss"}, default="gini"
-        Impurity that cuts lower; "log_loss" is "entropy".
+        Impurity that splits lower; "log_loss" is the same as "entropy".
     max_depth : int or None, default=None
-        Depth at which cells are leaves.
+        Largest depth of a tree; None: no limit.
     max_leaf_nodes : int or None, default=None
-        So many leaves a tree at most: the cell whose cut lowers the impurity most is divided first.
+        Largest number of leaves of a tree. The node whose split lowers the impurity most is split
+        first.
     min_samples_split : int or float, default=2
-        A cell of fewer rows is a leaf; a float is a share of the rows. A row counts once however often
-        it was drawn.
+        Smallest number of rows of a node that is split; a float is a fraction of the rows. A row
+        that was drawn several times counts once.
     min_samples_leaf : int or float, default=1
-        Rows on either side of a cut, likewise.
+        Smallest number of rows of each child of a split; a float is a fraction of the rows.
     max_features : int, float, "sqrt", "log2" or None, default="sqrt"
-        Features that are looked at in a cell: a number, a share of them, the root or the logarithm of
-        how many there are, or all.
+        Number of features that are tried in a node, drawn for each node: an integer, a fraction of
+        all features, the square root or the binary logarithm of their number; None: all.
     max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
-        Features that a tree may compare at all, drawn for each.
+        Number of features that a tree may use, which are drawn for each tree; None: all.
     min_impurity_decrease : float, default=0
-        A cut is made if it lowers the impurity of its cell, times its share of the tree's rows, by so
-        much at least.
+        Smallest decrease of the impurity by a split, times the fraction of the tree's rows in the
+        node.
     splitter : {"best", "random"}, default="best"
-        "random": of each feature one cut is drawn, and the best of these is made, as in extra trees;
-        scikit-learn's have ``bootstrap=False``.
+        "random": draw one split of each feature, and make the best of these, as in extra trees.
+        scikit-learn's extra trees also have ``bootstrap=False``.
     leaves : {"auto", "plain", "refilled", "shrunk", "honest"}, default="auto"
-        Shares of classes in leaves. "plain": those of the rows that grew the tree; "refilled": of all
-        rows; "honest": of the rows that did not grow it; "shrunk": of those that did, and one row of
-        the parent's, from the root down. "auto": what has the smallest log loss of rows out of their
-        bags, each left out of the leaves that judge it: of plain and refilled leaves, drawn to their
-        parents by 0, 1 or 3 rows, and a power of the averaged probabilities. Plain ones, unless others
-        are better by more than a standard error, and where there are no rows out of bags.
+        How the class probabilities of leaves are computed. "plain": frequencies among the in-bag
+        rows; "refilled": among all rows; "honest": among the out-of-bag rows; "shrunk": among the
+        in-bag rows plus one row with the probabilities of the parent node, from the root down.
+        "auto": the combination with the smallest log loss of out-of-bag rows, each left out of the
+        leaves that predict it. It tries plain and refilled leaves, shrunk by 0, 1 or 3 rows, and an
+        exponent of the averaged probabilities. It keeps plain leaves if nothing is better by more
+        than one standard error, and if there are no out-of-bag rows.
     bootstrap : bool, default=True
-        Whether each tree grows on rows that are drawn, the same ones more than once; else on all.
+        Whether each tree grows on rows that are drawn with replacement; else on all rows.
     max_samples : int, float or None, default=None
-        Number of rows drawn for a tree, or share of the rows; None: as many as there are.
+        Number of rows that are drawn for a tree; a float is a fraction of the rows; None: n.
     oob_score : bool or callable, default=False
-        Whether to score rows by the trees that did not grow on them: their accuracy, or what
-        ``oob_score(y, predicted)`` says.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Whether to score the predictions of out-of-bag rows, each by the trees of whose bags it is
+        out: by accuracy, or by a callable ``oob_score(y, predicted)``, which returns a float.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None,
+    default="from_dtype"
+        Which features are categorical; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        For every feature, or by its name, 1 if the probability of the second of two classes must not
-        fall where it rises, -1 if it must not rise, 0 otherwise. Leaves are plain then.
+        For each feature, or by feature name: 1 if the probability of the second of two classes must
+        not fall as the feature rises, -1 if it must not rise, 0 for no constraint. Leaves are then
+        "plain".
     class_weight : dict, list of dict, "balanced", "balanced_subsample" or None, default=None
-        Weights of the classes, as in scikit-learn; of several targets a dict for each.
-        "balanced_subsample": all classes weigh the same among the rows that are drawn for each tree;
-        leaves are plain then.
+        Weights of the classes, as in scikit-learn; a list of dicts for several targets.
+        "balanced_subsample": all classes have the same total weight in the bag of each tree; leaves
+        are then "plain".
     warm_start : bool, default=False
-        Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
-        the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
-        may change between them.
+        Whether a fit on the same rows keeps the trees of the previous fit, and adds trees until
+        there are `n_estimators`. Between these fits only `n_estimators`, `leaves`, `oob_score`,
+        `n_jobs`, `verbose` and `warm_start` may change.
     random_state : int, RandomState or None, default=None
-        Decides rows and features of the trees.
+        Draws the rows and features of the trees.
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,), or list of them
-        The classes; of several targets those of each.
+        The classes, ascending; a list with one array for each of several targets.
     n_classes_ : int, or list of int
-        How many they are.
+        Number of classes; a list for several targets.
     n_outputs_ : int
-        Number of columns of y; 1 where it is a column itself.
+        Number of columns of y; 1 if y has one dimension.
     trees_ : Trees
-        The trees. Leaves say shares of the classes, of two classes that of the second, one target
-        behind the other; other nodes the mean of the leaves below, by the rows in the tree's bag.
+        The trees. The value of a leaf is a probability for each class, or of the second of two
+        classes; several targets follow each other. The value of an inner node is the mean of the
+        leaves below, weighted by the rows in the tree's bag.
     leaves_ : Leaves
-        What leaves say, and the power of the averaged probabilities.
+        How leaves were filled, and the exponent of the averaged probabilities.
     feature_importances_ : ndarray of shape (p,)
-        Share of each feature in how far cuts lower the impurity.
+        Fraction of the decrease of the impurity that splits on each feature make.
     oob_score_ : float
-        Score of rows out of bags, if `oob_score`.
+        Score of the out-of-bag rows, if `oob_score` is set.
     oob_decision_function_ : ndarray of shape (n, K), or (n, K, n_outputs)
-        Their probabilities; NaN for rows that are in all bags, or of weight zero. Of several targets K
-        is the largest number of classes, and 0 stands for classes that a target does not have.
+        Their class probabilities; NaN for rows that are in all bags, or have weight zero. For
+        several targets K is the largest number of classes; classes that a target does not have get
+        0.
     sample_hashes_ : ndarray of uint64
-        Hashes of the rows of the fit.
+        Hashes of the training rows.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        The categories of the features; None if all are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if none are.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features, if X had names.
 
     References
     ----------
@@ -926,124 +1150,132 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     def _compute_target_scale(self, rows: ForestSamples) -> Float64:
         return np.ones(len(rows.columns))
 
-    def _slopes(self) -> MonotonicSigns:
-        slopes = super()._slopes()
-        if slopes is not None and self.n_classes_ > 2:
+    def _parse_monotonic_constraints(self) -> MonotonicSigns:
+        constraints = super()._parse_monotonic_constraints()
+        if constraints is not None and self.n_classes_ > 2:
             raise ValueError(
-                f"monotonic_cst takes numbers or two classes, got {self.n_classes_} classes"
+                "monotonic_cst must be None for more than two classes, as it constrains the "
+                f"probability of the second of two, got {self.n_classes_} classes"
             )
-        return slopes
+        return constraints
 
     @property
     def _power(self) -> float:
+        """Exponent of the averaged class probabilities: `leaves_.power`."""
         return self.leaves_.power
 
     def _grow_trees(
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
-        how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
-        how |= {"criterion": self.criterion, "balanced": self._has_balanced_bags}
+        options: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
+        options |= {"criterion": self.criterion, "balanced": self._has_balanced_bags}
         if self.n_outputs_ > 1:
             n_classes = [self.n_classes_[k] for k in rows.columns]
-            return grower.grow_columns(rows.y, n_trees, n_classes=n_classes, **how)
-        return grower.grow_classes(rows.y, self.n_classes_, n_trees, **how)
+            return grower.grow_columns(rows.y, n_trees, n_classes=n_classes, **options)
+        return grower.grow_classes(rows.y, self.n_classes_, n_trees, **options)
 
     def _collect_node_sums(self, forest: GrownForest) -> Float64:
         if self.n_outputs_ > 1:
             return np.ascontiguousarray(forest.total.reshape(-1, 1 + self._output_groups.n_outputs))
         table = forest.class_weights(self.n_classes_)
-        lanes = table[:, 1:] if self.n_classes_ == 2 else table
-        return np.column_stack([table.sum(axis=1), lanes])
+        outputs = table[:, 1:] if self.n_classes_ == 2 else table
+        return np.column_stack([table.sum(axis=1), outputs])
 
     def _predict_out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
-        shares = self._compute_probabilities(mean, leaves.power)
+        probabilities = self._compute_probabilities(mean, leaves.power)
         if not self._has_several_targets():
-            return np.asarray(shares)
+            return np.asarray(probabilities)
         most = max(self.n_classes_)
-        padded = [np.pad(one, ((0, 0), (0, most - one.shape[1]))) for one in shares]
-        padded = [np.where(np.isnan(one[:, :1]), np.nan, one) for one in padded]
+        padded = [np.pad(table, ((0, 0), (0, most - table.shape[1]))) for table in probabilities]
+        padded = [np.where(np.isnan(table[:, :1]), np.nan, table) for table in padded]
         return np.stack(padded, axis=2)
 
     def _score_out_of_bag(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        answer = select_classes(self.classes_, self._compute_probabilities(mean, leaves.power))
-        truth = self._decode_targets(y)
+        predicted = select_classes(self.classes_, self._compute_probabilities(mean, leaves.power))
+        target = self._decode_targets(y)
         if callable(self.oob_score):
-            return self.oob_score(truth, answer)
+            return self.oob_score(target, predicted)
         if self.n_outputs_ > 1:
-            return compute_subset_accuracy(truth, answer, weight)
-        return float(accuracy_score(truth, answer, sample_weight=weight))
+            return compute_subset_accuracy(target, predicted, weight)
+        return float(accuracy_score(target, predicted, sample_weight=weight))
 
     def _compute_probabilities(self, mean: Float64, power: float) -> Any:
-        return self._map_targets(lambda known, said: _shares(said, len(known), power), mean, axis=1)
+        def compute(classes: NDArray[Any], outputs: Float64) -> Float64:
+            return _compute_probabilities(outputs, len(classes), power)
+
+        return self._map_targets(compute, mean, axis=1)
 
 
 class TreeForestRegressor(RegressorMixin, TreeForest):
-    """A forest of trees for numbers: random forests, and extra trees.
+    """A random forest, or extra trees, for numbers.
 
-    See `TreeForestClassifier`, whose attributes it has but for those that speak of classes. Of several
-    numbers of each row a cut gains the mean of what their squared errors fall by, in units of their
-    variances.
+    See `TreeForestClassifier`; it has the same attributes, except for those about classes. For
+    several columns of y the gain of a split is the mean over columns of the decrease of the squared
+    error, each divided by the variance of the column.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
     criterion : {"squared_error", "poisson"}, default="squared_error"
-        Impurity that cuts lower. "poisson": half of the Poisson deviance, for counts and rates; leaves
-        say means all the same; of one number. There is no "absolute_error", as trees grow from sums,
-        which tell no median: `BoostedTreesRegressor` has that loss.
+        Impurity that splits lower. "poisson": half of the Poisson deviance, for counts and rates,
+        and one target only; the values of leaves are means, too. "absolute_error" is not available,
+        as the histograms from which trees grow do not give medians; `BoostedTreesRegressor` has
+        that loss.
     max_depth : int or None, default=None
-        Depth at which cells are leaves.
+        Largest depth of a tree; None: no limit.
     max_leaf_nodes : int or None, default=None
-        So many leaves a tree at most: the cell whose cut lowers the impurity most is divided first.
+        Largest number of leaves of a tree. The node whose split lowers the impurity most is split
+        first.
     min_samples_split : int or float, default=2
-        A cell of fewer rows is a leaf; a float is a share of the rows. A row counts once however often
-        it was drawn.
+        Smallest number of rows of a node that is split; a float is a fraction of the rows. A row
+        that was drawn several times counts once.
     min_samples_leaf : int or float, default=1
-        Rows on either side of a cut, likewise.
+        Smallest number of rows of each child of a split; a float is a fraction of the rows.
     max_features : int, float, "sqrt", "log2" or None, default=1.0
-        Features that are looked at in a cell; see `TreeForestClassifier`.
+        Number of features that are tried in a node; see `TreeForestClassifier`.
     max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
-        Features that a tree may compare at all, drawn for each.
+        Number of features that a tree may use, which are drawn for each tree; None: all.
     min_impurity_decrease : float, default=0
-        A cut is made if it lowers the variance of its cell, times its share of the tree's rows, by so
-        much at least.
+        Smallest decrease of the variance by a split, times the fraction of the tree's rows in the
+        node.
     splitter : {"best", "random"}, default="best"
-        "random": of each feature one cut is drawn, and the best of these is made, as in extra trees;
-        scikit-learn's have ``bootstrap=False``.
+        "random": draw one split of each feature, and make the best of these, as in extra trees.
+        scikit-learn's extra trees also have ``bootstrap=False``.
     leaves : {"auto", "plain", "refilled", "shrunk", "honest"}, default="auto"
-        What leaves say; see `TreeForestClassifier`. "auto" goes by the squared error, and there is no
-        power.
+        How the means of leaves are computed; see `TreeForestClassifier`. "auto" compares squared
+        errors; there is no exponent.
     bootstrap : bool, default=True
-        Whether each tree grows on rows that are drawn, the same ones more than once; else on all.
+        Whether each tree grows on rows that are drawn with replacement; else on all rows.
     max_samples : int, float or None, default=None
-        Number of rows drawn for a tree, or share of the rows; None: as many as there are.
+        Number of rows that are drawn for a tree; a float is a fraction of the rows; None: n.
     oob_score : bool or callable, default=False
-        Whether to score rows by the trees that did not grow on them: by R2, or what
-        ``oob_score(y, predicted)`` says.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Whether to score the predictions of out-of-bag rows, each by the trees of whose bags it is
+        out: by R2, or by a callable ``oob_score(y, predicted)``, which returns a float.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None,
+    default="from_dtype"
+        Which features are categorical; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
-        must not rise, 0 otherwise. Leaves are plain then.
+        For each feature, or by feature name: 1 if predictions must not fall as the feature rises,
+        -1 if they must not rise, 0 for no constraint. Leaves are then "plain".
     warm_start : bool, default=False
-        Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
-        the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
-        may change between them.
+        Whether a fit on the same rows keeps the trees of the previous fit, and adds trees until
+        there are `n_estimators`. Between these fits only `n_estimators`, `leaves`, `oob_score`,
+        `n_jobs`, `verbose` and `warm_start` may change.
     random_state : int, RandomState or None, default=None
-        Decides rows and features of the trees.
+        Draws the rows and features of the trees.
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     oob_prediction_ : ndarray of shape (n,), or (n, n_outputs)
-        What trees say of rows out of their bags, if `oob_score`; NaN as in
-        `TreeForestClassifier.oob_decision_function_`.
+        Mean prediction of each row over the trees of whose bags it is out, if `oob_score` is set;
+        NaN for rows that are in all bags, or have weight zero.
 
     Examples
     --------
@@ -1092,27 +1324,27 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     def _validate_params(self) -> None:
         if isinstance(self.criterion, str) and self.criterion == "absolute_error":
             raise ValueError(
-                'criterion="absolute_error" takes medians, and forests grow from sums, which tell '
-                'none: use BoostedTreesRegressor(loss="absolute_error"), or one tree on '
-                'Cart(criterion="absolute_error")'
+                'criterion="absolute_error" is not supported, as histogram-based forests have no '
+                'medians: use criterion="squared_error", BoostedTreesRegressor(loss="absolute_error"), '
+                'or a single tree with Cart(criterion="absolute_error")'
             )
         super()._validate_params()
 
     def _grow_trees(
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
-        how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
+        options: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
         if self.n_outputs_ == 1:
             SquaredLoss().check_targets(rows.y)
             if self.criterion == "poisson":
                 expect_poisson_targets(rows.y)
-            return grower.grow_numbers(rows.y, n_trees, criterion=self.criterion, **how)
+            return grower.grow_numbers(rows.y, n_trees, criterion=self.criterion, **options)
         if self.criterion == "poisson":
             self._expect_one_target('criterion="poisson"')
-        for one in rows.targets.T:
-            SquaredLoss().check_targets(one)
-        shares = 1 / (np.square(self._compute_target_scale(rows)) * self.n_outputs_)
-        return grower.grow_columns(rows.targets, n_trees, shares=shares, **how)
+        for target in rows.targets.T:
+            SquaredLoss().check_targets(target)
+        factors = 1 / (np.square(self._compute_target_scale(rows)) * self.n_outputs_)
+        return grower.grow_columns(rows.targets, n_trees, shares=factors, **options)
 
     @property
     def _output_groups(self) -> OutputGroups:
@@ -1130,10 +1362,10 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     def _score_out_of_bag(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        said = self._predict_out_of_bag(mean, leaves)
+        predicted = self._predict_out_of_bag(mean, leaves)
         if callable(self.oob_score):
-            return self.oob_score(y, said)
-        return float(r2_score(y, said, sample_weight=weight)) if len(y) > 1 else np.nan
+            return self.oob_score(y, predicted)
+        return float(r2_score(y, predicted, sample_weight=weight)) if len(y) > 1 else np.nan
 
     def _link(self) -> Link:
         return "identity"
@@ -1150,12 +1382,12 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows; of a collection of Dask one is told, when it is computed.
+        X : array-like of shape (n, p), or Dask collection
+            Rows. For a Dask array or data frame the result is a lazy Dask collection.
 
         Returns
         -------
         ndarray of shape (n,), or (n, n_outputs)
-            Numbers in units of the target.
+            Predictions in units of the target; a column for each of several targets.
         """
         return to_prediction_shape(self._average_trees(X).T)

@@ -1,4 +1,4 @@
-"""How much each feature matters to a forest: by impurity, and by shuffled values."""
+"""Feature importances of forests: by impurity, and by shuffling features of out-of-bag rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,53 +17,96 @@ from certree.rows.folds import Indices
 from certree.rows.relative_weights import balance_bag_weights
 from certree.tree import Trees
 
-# Nodes at a time, so that what is computed of several targets stays in the cache.
+# Nodes that are processed together, so that arrays of several outputs stay in the cache.
 _BLOCK = 8192
 
 
 def add_impurity_importances(
-    trees: Trees, sums: Float64, units: Float64, before: Float64
+    trees: Trees, sums: Float64, units: Float64, previous: Float64
 ) -> Float64:
-    """Shares of features in how far the cuts of each tree lower its impurity, added to those before.
+    """Add the impurity importances of some trees to those of previous trees.
 
-    The impurity is the Gini index of classes, or the variance: the weight of a cell times what its
-    variance falls by is w_l w_r / (w_l + w_r) times the squared distance of the means of its children,
-    each in a unit of its own.
+    Each tree adds, for each feature, the fraction of the tree's total impurity decrease that its
+    splits on the feature make. The impurity is the Gini index of classes, or the variance. A split
+    into children of weights w_l and w_r decreases it, times the node's weight, by w_l w_r / (w_l +
+    w_r) times the squared distance of the children's mean outputs.
+
+    Parameters
+    ----------
+    trees : Trees
+        T trees with M nodes.
+    sums : ndarray of shape (M, 1 + n_outputs)
+        Sums over the in-bag rows of each node: total weight, then the weighted sum of each output
+        (indicator of a class, or number).
+    units : ndarray of shape (n_outputs,) or (1,)
+        Differences of mean outputs are divided by these units before they are squared.
+    previous : ndarray of shape (p,)
+        Sum of the importances of previous trees; zeros if there are none.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        `previous` plus the importances of the T trees, which sum up to 1 in each tree with a split
+        that decreases the impurity, and are 0 in others.
     """
     inner = np.flatnonzero(trees.left >= 0)
-    fallen = np.empty(len(inner))
+    decrease = np.empty(len(inner))
     for start in range(0, len(inner), _BLOCK):
         block = slice(start, start + _BLOCK)
         child = trees.left[inner[block]]
-        weight = [sums[child + side, 0] for side in (0, 1)]
-        means = [sums[child + side, 1:] / weight[side][:, None] for side in (0, 1)]
-        apart = np.square((means[0] - means[1]) / units).sum(axis=1)
-        fallen[block] = weight[0] * weight[1] / (weight[0] + weight[1]) * apart
-    return add_normalized_gains(trees, inner, fallen, before)
+        weight = [sums[child + k, 0] for k in (0, 1)]
+        means = [sums[child + k, 1:] / weight[k][:, None] for k in (0, 1)]
+        distance = np.square((means[0] - means[1]) / units).sum(axis=1)
+        decrease[block] = weight[0] * weight[1] / (weight[0] + weight[1]) * distance
+    return add_normalized_gains(trees, inner, decrease, previous)
 
 
-def add_normalized_gains(trees: Trees, inner: Indices, fallen: Float64, before: Float64) -> Float64:
-    """Shares of features in what the cuts of each tree, (any,), are worth, added to those before."""
-    p, n_trees = len(before), len(trees)
+def add_normalized_gains(trees: Trees, inner: Indices, gain: Float64, previous: Float64) -> Float64:
+    """Sum up the gains of splits by feature, normalise them in each tree, and add all trees.
+
+    Parameters
+    ----------
+    trees : Trees
+        T trees.
+    inner : ndarray of intp, shape (k,)
+        Indices of nodes that are split, among all nodes of the trees.
+    gain : ndarray of shape (k,)
+        Gain of each of these splits, at least 0.
+    previous : ndarray of shape (p,)
+        Sum of the importances of previous trees.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        `previous` plus, for each tree, the fraction of its total gain that belongs to each feature;
+        a tree of gain 0 adds 0.
+    """
+    p, n_trees = len(previous), len(trees)
     tree = np.searchsorted(trees.root, inner, side="right") - 1
-    place = tree * p + trees.feature[inner]
-    table = np.bincount(place, weights=fallen, minlength=n_trees * p).reshape(n_trees, p)
+    index = tree * p + trees.feature[inner]
+    table = np.bincount(index, weights=gain, minlength=n_trees * p).reshape(n_trees, p)
     total = table.sum(axis=1, keepdims=True)
-    importances = before
-    # One tree after the other, so that it does not matter which fit has grown it.
-    for shares in table / np.where(total > 0, total, 1.0):
-        importances = importances + shares
+    importances = previous
+    # Trees are added one by one, so that a warm start gives the same bits as a single fit.
+    for fractions in table / np.where(total > 0, total, 1.0):
+        importances = importances + fractions
     return importances
 
 
 @contextmanager
 def shuffle_feature(X: Any, j: int, order: Indices) -> Iterator[Any]:
-    """Rows (n, p) whose values of a feature have another order, for a while."""
+    """Permute the values of one feature while the body of the with statement runs.
+
+    X: rows, (n, p), an ndarray or a CSR matrix; j: index of the feature; order: permutation (n,),
+    row i gets the value of row ``order[i]``. Yield the permuted rows. An ndarray is changed in
+    place and restored at the end, if the body raises no exception; of a sparse matrix a copy is
+    yielded.
+    """
     is_sparse: bool = issparse(X)
     if is_sparse:
         columns = X.tocsc(copy=True)
-        own = slice(*columns.indptr[j : j + 2])
-        columns.indices[own] = np.argsort(order)[columns.indices[own]]
+        entries = slice(*columns.indptr[j : j + 2])
+        columns.indices[entries] = np.argsort(order)[columns.indices[entries]]
         columns.has_sorted_indices = False
         yield columns.tocsr()
         return
@@ -74,7 +117,7 @@ def shuffle_feature(X: Any, j: int, order: Indices) -> Iterator[Any]:
 
 
 def compute_permutation_importances(
-    known: LeafStatistics,
+    statistics: LeafStatistics,
     X: Any,
     leaves: Leaves,
     drawing: RowSampling,
@@ -83,35 +126,44 @@ def compute_permutation_importances(
     seed: int,
     feature_order: Int32,
 ) -> Float64:
-    """How much the loss of rows out of bags rises by shuffling each feature, (p,).
+    """Compute by how much the mean out-of-bag loss rises if the values of a feature are shuffled.
 
     Parameters
     ----------
-    known : LeafStatistics
-        The rows of the fit, where they have arrived.
-    X : ndarray or sparse matrix of shape (n, p)
-        The same by their features.
+    statistics : LeafStatistics
+        Sums of targets in the nodes of the forest, and the leaves of its n training rows.
+    X : ndarray or CSR matrix of shape (n, p)
+        Features of the training rows, in the same order. An ndarray is changed while the function
+        runs.
     leaves : Leaves
-        What leaves say, filled by the rows that grew the trees.
+        How leaves are filled; `filled_by` must be "in_bag".
     drawing : RowSampling
-        How rows are drawn.
+        How the bags of the trees were drawn.
     classes : bool
-        Whether the target is a class.
+        True for log loss (nats), False for squared error.
     seed : int
-        Decides how values are shuffled.
+        Seed of the permutations.
     feature_order : ndarray of int32, shape (p,)
-        By their places in it features are shuffled differently.
+        Order of the features by content. The rank of a feature in it is part of its seed, so that
+        the order of the columns does not matter.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        Rise of the mean loss; 0 for a feature that no tree uses; NaN if no row is out of any bag.
     """
     rank = np.argsort(feature_order)
-    before = _loss(known, leaves, classes, known.walk.first)
-    # What no tree compares changes nothing; where no row judges nothing is known of any feature.
-    found = np.full(X.shape[1], before - before)
-    for j in np.unique(known.trees.feature[~known.trees.is_leaf]):
-        order = np.random.default_rng((seed, rank[j])).permutation(len(known.y))
-        with shuffle_feature(X, j, order) as shuffled_rows:
-            leaf = known.trees.find_out_of_bag_leaves(shuffled_rows, drawing, known.n_threads)
-        found[j] = _loss(known, leaves, classes, leaf) - before
-    return found
+    base_loss = _compute_loss(
+        statistics, leaves, classes, statistics.out_of_bag_leaves.first_leaves
+    )
+    # The difference is 0, or NaN if there is no out-of-bag row.
+    rise = np.full(X.shape[1], base_loss - base_loss)
+    for j in np.unique(statistics.trees.feature[~statistics.trees.is_leaf]):
+        order = np.random.default_rng((seed, rank[j])).permutation(len(statistics.y))
+        with shuffle_feature(X, j, order) as shuffled:
+            leaf = statistics.trees.find_out_of_bag_leaves(shuffled, drawing, statistics.n_threads)
+        rise[j] = _compute_loss(statistics, leaves, classes, leaf) - base_loss
+    return rise
 
 
 def sum_in_bag_targets(
@@ -119,30 +171,55 @@ def sum_in_bag_targets(
     rows: ForestSamples,
     X: Any,
     drawing: RowSampling,
-    lanes: OutputGroups,
+    output_groups: OutputGroups,
     balanced: bool,
 ) -> Float64:
-    """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes).
+    """Sum up the targets of the in-bag rows in each node of a forest.
 
-    balanced: whether classes weigh the same in each bag.
+    Parameters
+    ----------
+    trees : Trees
+        The trees, with M nodes.
+    rows : ForestSamples
+        Targets and weights of the n training rows.
+    X : ndarray or CSR matrix of shape (n, p)
+        Features of the same rows.
+    drawing : RowSampling
+        How the bags of the trees were drawn.
+    output_groups : OutputGroups
+        Which outputs belong to each target.
+    balanced : bool
+        Whether all classes have the same total weight in each bag.
+
+    Returns
+    -------
+    ndarray of shape (M, 1 + n_outputs)
+        Sums over the in-bag rows of each node: total weight, then the weighted sum of each output
+        (indicator of a class, or number). A row that was drawn k times counts k times.
     """
     root, y = np.zeros(1, dtype=np.int64), rows.targets
-    sums = [np.zeros((0, 1 + lanes.n_outputs))]
+    sums = [np.zeros((0, 1 + output_groups.n_outputs))]
     for number, tree in enumerate(trees):
-        count, own = draw_rows(len(y), drawing, number), rows.weights()
-        weight = count * (balance_bag_weights(count, own, y) if balanced else own)
+        count, row_weight = draw_rows(len(y), drawing, number), rows.get_weights()
+        weight = count * (balance_bag_weights(count, row_weight, y) if balanced else row_weight)
         leaf = ~tree.find_leaves(X, 1)
-        sums.append(sum_out_of_bag_targets(tree.left, root, leaf, y, weight, lanes.size_array, 1))
+        sizes = output_groups.size_array
+        sums.append(sum_out_of_bag_targets(tree.left, root, leaf, y, weight, sizes, 1))
     return np.concatenate(sums)
 
 
-def _loss(known: LeafStatistics, leaves: Leaves, classes: bool, leaf: Int32) -> float:
-    """Mean loss of rows out of bags at given leaves."""
-    total, n_trees = known.said(leaves, len(known.y), leaf)
-    judges = np.flatnonzero(n_trees > 0)
-    if not len(judges):
+def _compute_loss(statistics: LeafStatistics, leaves: Leaves, classes: bool, leaf: Int32) -> float:
+    """Compute the weighted mean of the out-of-bag losses of the training rows; NaN if there are none.
+
+    statistics: sums of targets in the nodes; leaves: how leaves are filled; classes: True for log
+    loss, False for squared error; leaf: ``~leaf`` of each out-of-bag row, 0 for in-bag rows, (T,
+    n).
+    """
+    total, n_trees = statistics.sum_predictions(leaves, len(statistics.y), leaf)
+    rows = np.flatnonzero(n_trees > 0)
+    if not len(rows):
         return np.nan
-    mean = total[judges] / n_trees[judges, None]
-    losses = known.losses(mean, judges, classes, (leaves.power,))[0]
-    weight = None if known.weight is None else known.weight[judges]
+    mean = total[rows] / n_trees[rows, None]
+    losses = statistics.compute_losses(mean, rows, classes, (leaves.power,))[0]
+    weight = None if statistics.weight is None else statistics.weight[rows]
     return float(np.average(losses, weights=weight))

@@ -1,4 +1,8 @@
-"""The rows of a forest, in an order that does not depend on that in which they came."""
+"""The training rows of a forest, sorted by hashes of their content.
+
+Rows are drawn by their position in this order, so a forest does not depend on the order of the
+input rows.
+"""
 
 from __future__ import annotations
 
@@ -23,29 +27,39 @@ from certree.tree import Trees
 
 
 class OutOfBagLeaves(Protocol):
-    """Where rows arrive in trees out of whose bags they are: complements of leaves, 0 for others."""
+    """For each row and each tree of a forest: the leaf that the row reaches if it is out of bag.
+
+    All arrays of leaves are int32 of shape (T, number of rows) and hold ``~leaf`` where the row is
+    out of the bag of the tree, and 0 where it is in the bag. Nodes are numbered through all T
+    trees. Rows are in the order of `ForestSamples`.
+    """
 
     @property
     def trees(self) -> Trees:
-        """The trees."""
+        """The T trees whose leaves these are."""
         ...
 
     @property
-    def first(self) -> Int32:
-        """Those of the first rows, (T, any): of those that judge, at least."""
+    def first_leaves(self) -> Int32:
+        """Out-of-bag leaves of rows 0 .. k - 1, (T, k), where k >= min(n, N_COMPARED_ROWS)."""
         ...
 
-    def leaf(self, begin: int, end: int) -> Int32:
-        """Those of some rows, (T, end - begin)."""
+    def find_leaves(self, begin: int, end: int) -> Int32:
+        """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin)."""
         ...
 
-    def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
-        """Those of all rows, some trees at a time: their left children and roots, and leaves."""
+    def iterate_blocks(self) -> Iterator[tuple[Int32, Int64, Int32]]:
+        """Yield the out-of-bag leaves of all n rows in blocks of t consecutive trees.
+
+        Each block is a tuple: left child of each of the block's m nodes, (m,), negative at leaves;
+        root of each tree, (t,); out-of-bag leaves, (t, n). All three number the nodes of the block
+        from 0.
+        """
         ...
 
 
 class ForestFeatures(Protocol):
-    """Features of rows in the order in which they are drawn."""
+    """The feature table of a forest's training rows, in the order of `ForestSamples`."""
 
     @property
     def n_features(self) -> int:
@@ -53,33 +67,65 @@ class ForestFeatures(Protocol):
         ...
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
-        """The rows as trees see them."""
+        """Return bin edges and bin codes of all rows, from which trees grow.
+
+        categorical: mask (p,), or indices, of the categorical features; None: all are numeric.
+        n_jobs: number of threads.
+        """
         ...
 
-    def walk(self, trees: Trees, drawing: RowSampling, n_threads: int) -> OutOfBagLeaves:
-        """Send rows down trees."""
+    def find_out_of_bag_leaves(
+        self, trees: Trees, drawing: RowSampling, n_threads: int
+    ) -> OutOfBagLeaves:
+        """Send each row down each tree of whose bag it is out.
+
+        trees: the T trees; drawing: how their bags were drawn; n_threads: number of threads. Return
+        the leaves that the rows reach.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemoryOutOfBagLeaves:
-    """See `OutOfBagLeaves`: all rows at once, leaf of shape (T, n)."""
+    """`OutOfBagLeaves` that are held in memory for all trees and rows.
+
+    Parameters
+    ----------
+    trees : Trees
+        The T trees.
+    first_leaves : ndarray of int32, shape (T, n)
+        ``~leaf`` of each out-of-bag row in each tree, 0 for rows in the bag; here of all n rows.
+    """
 
     trees: Trees
-    first: Int32
+    first_leaves: Int32
 
-    def leaf(self, begin: int, end: int) -> Int32:
-        """See `OutOfBagLeaves`."""
-        return np.ascontiguousarray(self.first[:, begin:end])
+    def find_leaves(self, begin: int, end: int) -> Int32:
+        """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin): ~leaf, or 0 in bag."""
+        return np.ascontiguousarray(self.first_leaves[:, begin:end])
 
-    def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
-        """See `OutOfBagLeaves`."""
-        yield self.trees.left, self.trees.root, self.first
+    def iterate_blocks(self) -> Iterator[tuple[Int32, Int64, Int32]]:
+        """Yield a single block, which has all T trees.
+
+        The block is a tuple: left child of each of the M nodes, (M,), negative at leaves; root of
+        each tree, (T,); out-of-bag leaves, (T, n).
+        """
+        yield self.trees.left, self.trees.root, self.first_leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedFeatures:
-    """See `ForestFeatures`: those of rows in memory, in the order that is given."""
+    """`ForestFeatures` of a table in memory, which is kept in input order and sorted on demand.
+
+    Parameters
+    ----------
+    features : FeatureColumns or SparseColumns
+        The features of the n rows, in input order.
+    order : ndarray of intp, shape (n,)
+        Row ``order[i]`` of `features` is row i of the forest's training rows.
+    feature_order : ndarray of int32, shape (p,)
+        The order in which features are drawn; it depends on their content alone.
+    """
 
     features: DenseOrSparseFeatures
     order: Indices
@@ -92,38 +138,52 @@ class SortedFeatures:
 
     @property
     def X(self) -> Any:  # noqa: N802
-        """All of them in order, (n, p), sparse if they are: a copy; most of a fit does without."""
+        """A sorted copy of the features, (n, p): a CSR matrix if they are sparse, else an ndarray.
+
+        Each access makes a new copy.
+        """
         return self.features.take_matrix(self.order)
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
-        """See `ForestFeatures`."""
-        look = self.feature_order
+        """Compute bin edges from all rows, and return them with the bin codes of the sorted rows.
+
+        categorical: mask (p,), or indices, of the categorical features; None: all are numeric.
+        n_jobs: number of threads.
+        """
+        order = self.feature_order
         bins = Bins.from_table(
-            self.features, categorical, fine_ends=True, n_jobs=n_jobs, feature_order=look
+            self.features, categorical, fine_ends=True, n_jobs=n_jobs, feature_order=order
         )
         return bins.select_rows(self.order)
 
-    def walk(self, trees: Trees, drawing: RowSampling, n_threads: int) -> InMemoryOutOfBagLeaves:
-        """See `ForestFeatures`."""
-        return InMemoryOutOfBagLeaves(
-            trees, trees.find_out_of_bag_leaves(self.X, drawing, n_threads)
-        )
+    def find_out_of_bag_leaves(
+        self, trees: Trees, drawing: RowSampling, n_threads: int
+    ) -> InMemoryOutOfBagLeaves:
+        """Send each row down each tree of whose bag it is out.
+
+        trees: the T trees; drawing: how their bags were drawn; n_threads: number of threads. Return
+        the leaves that the rows reach, all in memory.
+        """
+        leaves = trees.find_out_of_bag_leaves(self.X, drawing, n_threads)
+        return InMemoryOutOfBagLeaves(trees, leaves)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputRows:
-    """The rows of a fit in the order in which they were given, without those of weight zero.
+    """Targets and weights of the k training rows of positive weight, in input order.
+
+    Out-of-bag scores are computed on them, as those are reported in input order.
 
     Parameters
     ----------
     n : int
-        How many were given.
-    indices : ndarray of intp, shape (any,)
-        Which of these they are.
-    y : ndarray of shape (any,), or (any, q)
-        Codes of classes, or numbers.
-    weight : ndarray of float64, shape (any,), or None
-        Weights.
+        Number of rows that were passed to `fit`, rows of weight zero among them.
+    indices : ndarray of intp, shape (k,)
+        Position of each row among the n rows.
+    y : ndarray of shape (k,), or (k, q)
+        Class codes (int32), or numbers (float64); a column for each of several targets.
+    weight : ndarray of float64, shape (k,), or None
+        Row weights; None: 1 each.
     """
 
     n: int
@@ -132,91 +192,110 @@ class InputRows:
     weight: Float64 | None
 
     @classmethod
-    def of(cls, training: Training) -> InputRows:
-        """Those of rows in memory."""
+    def from_training(cls, training: Training) -> InputRows:
+        """Collect targets and weights from `training`, the encoded rows of a fit in memory."""
         sides, n = training.split, len(training.y)
         indices = np.arange(n) if sides.indices is None else sides.indices
-        n_given = n if sides.n_given is None else sides.n_given
-        return cls(n_given, indices, training.y, training.weight)
+        n_input = n if sides.n_given is None else sides.n_given
+        return cls(n_input, indices, training.y, training.weight)
 
 
 def sort_by_keys(keys: UInt64, weight: Float64 | None) -> tuple[Indices, int]:
-    """Sort rows by the keys of their content, and compute a number that no other rows have."""
+    """Sort rows by their content keys, and hash all rows together.
+
+    keys: content key of each row, (n,); weight: row weights, (n,), or None. Return the indices that
+    sort the rows by ascending key, (n,), and a 56-bit hash of the sorted keys and weights. The hash
+    does not depend on the order of the rows.
+    """
     order = np.argsort(keys, kind="stable")
     digest = compute_digest(keys[order])
     return order, digest if weight is None else digest ^ compute_digest(weight[order])
 
 
 def compute_digest(values: NDArray[Any]) -> int:
-    """Compute a number of 56 bits that other values hardly ever have."""
+    """Hash the bytes of an array of values to an integer of 56 bits (BLAKE2b)."""
     return int.from_bytes(blake2b(values.tobytes(), digest_size=7).digest(), "little")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForestSamples:
-    """Rows that grow trees and judge them, by ascending keys of their content.
+    """The training rows of a forest: n rows of positive weight, sorted by ascending content key.
+
+    A content key is a hash of a row's features, target and group.
 
     Parameters
     ----------
     features : ForestFeatures
         Features of the rows.
     y : ndarray of shape (n,), or (n, q)
-        Codes of classes, or numbers; of several targets those of each.
-    weight : ndarray of shape (n,), or None
-        Whole weights; None: 1 each.
-    place : ndarray of intp, shape (n,)
-        Which of the rows given each is.
+        Class codes (int32), or numbers (float64); a column for each of q > 1 targets.
+    weight : ndarray of float64, shape (n,), or None
+        Integer row weights; None: 1 each.
+    input_index : ndarray of intp, shape (n,)
+        Position of each row among the rows that were passed to `fit`.
     content : int
-        A number that other rows, or other weights or groups, do not have.
+        56-bit hash of rows, weights and groups. Two fits with equal hashes had the same rows.
     columns : ndarray of intp, shape (q,)
-        Which of the targets given each is: they stand in an order that they tell themselves, as do
-        sums over them.
+        Column ``columns[k]`` of the target that was passed to `fit` is column k of `y`. Targets are
+        sorted by a hash of their content, so sums over them do not depend on the order of the
+        columns.
     feature_order : ndarray of int32, shape (p,)
-        In which features are looked at and drawn.
+        The order in which features are drawn and compared; it depends on their content alone.
     group : ndarray of int32, shape (n,), or None
-        Number of each row's group, all rows of which are drawn together; None: each row by itself.
+        Number of each row's group, 0 .. n_groups - 1. All rows of a group are drawn together. None:
+        rows are drawn one by one.
     """
 
     features: ForestFeatures
     y: NDArray[Any]
     weight: Float64 | None
-    place: Indices
+    input_index: Indices
     content: int
     columns: Indices
     feature_order: Int32
     group: Int32 | None = None
 
     @classmethod
-    def of(cls, training: Training) -> ForestSamples:
-        """Turn weights into integers, and sort rows by their content."""
+    def from_training(cls, training: Training) -> ForestSamples:
+        """Sort the encoded rows of a fit in memory by content, and round their weights to integers.
+
+        training: the rows, in input order. `compute_integer_weights` says how weights are rounded.
+        """
         features, y, weight = training.features, training.y, training.weight
-        look = training.draw_order
+        feature_order = training.draw_order
         indices = training.split.indices
-        place = np.arange(len(y)) if indices is None else indices
-        whole = None if weight is None else compute_integer_weights(weight)
+        input_index = np.arange(len(y)) if indices is None else indices
+        rounded = None if weight is None else compute_integer_weights(weight)
         columns = np.zeros(1, dtype=np.intp)
         if y.ndim == 2:
-            columns = order_targets(y, *features.tables, order=look)
+            columns = order_targets(y, *features.tables, order=feature_order)
             y = y[:, columns]
         if training.split.groups is None:
-            keys = compute_content_keys(*features.tables, y, weight=whole, order=look)
-            order, content = sort_by_keys(keys, whole)
+            keys = compute_content_keys(*features.tables, y, weight=rounded, order=feature_order)
+            order, content = sort_by_keys(keys, rounded)
             group = None
         else:
-            _, given = number_groups(training.split.groups)
-            hashes = hash_samples(*features.tables, y, order=look)
-            keys = compute_group_keys(hashes, given, whole)
-            number = keys.argsort(kind="stable").argsort().astype(np.int32)[given]
-            # Equal rows come by their groups, wherever they stand.
+            _, input_group = number_groups(training.split.groups)
+            hashes = hash_samples(*features.tables, y, order=feature_order)
+            keys = compute_group_keys(hashes, input_group, rounded)
+            number = keys.argsort(kind="stable").argsort().astype(np.int32)[input_group]
+            # Equal rows are ordered by their groups, so that their input order does not matter.
             by_group = np.argsort(number, kind="stable")
-            weighed = None if whole is None else whole[by_group]
-            hashes[by_group] = compute_keys(hashes[by_group], weighed)
-            order, content = sort_by_keys(hashes, whole)
+            group_weight = None if rounded is None else rounded[by_group]
+            hashes[by_group] = compute_keys(hashes[by_group], group_weight)
+            order, content = sort_by_keys(hashes, rounded)
             group = number[order]
             content ^= compute_digest(group)
-        weighed = None if whole is None else whole[order]
-        drawn = SortedFeatures(features, order, look)
-        return cls(drawn, y[order], weighed, place[order], content, columns, look, group)
+        return cls(
+            SortedFeatures(features, order, feature_order),
+            y[order],
+            None if rounded is None else rounded[order],
+            input_index[order],
+            content,
+            columns,
+            feature_order,
+            group,
+        )
 
     @property
     def n_features(self) -> int:
@@ -225,27 +304,30 @@ class ForestSamples:
 
     @property
     def targets(self) -> Float64:
-        """Targets as the core takes them, (n, q)."""
+        """The targets as a contiguous float64 array, (n, q); class codes as floats."""
         return np.ascontiguousarray(self.y.reshape(len(self.y), -1), dtype=np.float64)
 
     @property
     def deviations(self) -> Float64:
-        """Standard deviation of each target, (q,); 1 where it does not vary."""
-        y, weight = self.targets, self.weights()
+        """Weighted standard deviation of each numeric target, (q,); 1 for a constant target."""
+        y, weight = self.targets, self.get_weights()
         variance = np.average((y - np.average(y, 0, weight)) ** 2, 0, weight)
         deviations: Float64 = np.where(np.ptp(y, axis=0) > 0, np.sqrt(variance), 1.0)
         return deviations
 
-    def weights(self) -> Float64:
-        """Weight of each row."""
+    def get_weights(self) -> Float64:
+        """Return the integer weight of each row, (n,); ones if `weight` is None."""
         return np.ones(len(self.y)) if self.weight is None else self.weight
 
-    def average_by_input_row(self, said: Float64, times: NDArray[Any], n: int) -> Float64:
-        """Compute the mean for each of n rows given of what it was told so many times, (n, n_outputs).
+    def average_by_input_row(self, total: Float64, n_trees: NDArray[Any], n: int) -> Float64:
+        """Divide summed predictions by the number of trees, and put the rows back in input order.
 
-        NaN for rows that were told nothing.
+        total: predictions of each row, summed over the trees of which it is out of bag, (len(y),
+        n_outputs); n_trees: how many trees those are, (len(y),); n: number of rows that were passed
+        to `fit`. Return means, (n, n_outputs). A row has NaN if it is in every bag or has weight
+        zero.
         """
-        mean = np.full((n, said.shape[1]), np.nan)
-        told = times > 0
-        mean[self.place[told]] = said[told] / times[told, None]
+        mean = np.full((n, total.shape[1]), np.nan)
+        is_out = n_trees > 0
+        mean[self.input_index[is_out]] = total[is_out] / n_trees[is_out, None]
         return mean

@@ -1,4 +1,4 @@
-"""Classifiers of one target, or of several columns of classes, each by numbers of its own."""
+"""Mixin for classifiers with one target or several columns of classes."""
 
 from __future__ import annotations
 
@@ -15,33 +15,69 @@ from certree.interface.arrays import Float64, stack_columns
 
 
 class LabelColumns(TreeModel):
-    """What ensembles of classifiers share that take one target or several columns of classes."""
+    """Mixin for ensemble classifiers: handles one target, or several columns of classes each by itself.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,), or list of ndarray
+        The classes; for several columns a list with those of each column.
+    n_classes_ : int, or list of int
+        Number of classes, of each column if there are several.
+    """
 
     classes_: Any
     n_classes_: Any
 
     score = score_classifier
 
-    def _of_each(self, told: Callable[..., Any], *numbers: Float64, axis: int = 0) -> Any:
-        """What is told by classes and their numbers, (n_lanes, n); of several targets in a list."""
-        if not self._has_several_targets():
-            return told(self.classes_, *numbers)
-        parts = [self._output_groups.split(one, axis) for one in numbers]
-        return [told(*of_one) for of_one in zip(self.classes_, *parts, strict=True)]
+    def _map_targets(self, function: Callable[..., Any], *arrays: Float64, axis: int = 0) -> Any:
+        """Apply a function to each column of classes.
 
-    def _in_columns(self, of_each: Any) -> NDArray[Any]:
-        """Classes of rows as y has them, by those of each target."""
-        return stack_columns(of_each) if self._has_several_targets() else of_each
+        Parameters
+        ----------
+        function : callable
+            ``function(classes, *parts)`` with the classes of one target, (K,), and its part of each
+            array.
+        *arrays : ndarray
+            Arrays with the outputs of all targets along `axis`.
+        axis : int
+            Axis of the outputs.
 
-    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        """The same by codes, (n,) or (n, q)."""
+        Returns
+        -------
+        object
+            The result of the function for one target; for several targets the list of their results.
+        """
         if not self._has_several_targets():
-            known: NDArray[Any] = self.classes_[y]
-            return known
+            return function(self.classes_, *arrays)
+        parts = [self._output_groups.split(array, axis) for array in arrays]
+        return [function(*arguments) for arguments in zip(self.classes_, *parts, strict=True)]
+
+    def _stack_targets(self, labels: Any) -> NDArray[Any]:
+        """Stack the classes of several targets into columns.
+
+        labels: list of q arrays (n,), which become (n, q); the array (n,) of one target is returned
+        as it is.
+        """
+        return stack_columns(labels) if self._has_several_targets() else labels
+
+    def _decode_targets(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Convert class codes to classes.
+
+        y: class codes, (n,), or (n, q) for several columns. Return classes of `classes_` in the
+        same shape.
+        """
+        if not self._has_several_targets():
+            labels: NDArray[Any] = self.classes_[y]
+            return labels
         columns = zip(self.classes_, y.T, strict=True)
-        return self._in_columns([known[codes] for known, codes in columns])
+        return self._stack_targets([classes[codes] for classes, codes in columns])
 
     def _build_formula(self) -> Formula:
+        """Return a description of the fitted model for exports.
+
+        Raise ValueError for several columns of classes, which exports do not support.
+        """
         check_is_fitted(self)
         self._expect_one_target("an export")
-        return super()._build_formula()  # type: ignore[safe-super] # that of the model
+        return super()._build_formula()  # type: ignore[safe-super] # of the next class

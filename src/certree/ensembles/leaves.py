@@ -1,8 +1,8 @@
-"""How the leaves of a forest are filled: by which rows, drawn to their parents, with what power.
+"""How the leaves of a forest are filled: from which rows, with how much shrinkage, and which power.
 
-Trees of a forest are judged by rows out of their bags. Where a leaf counts such rows, too, each is
-taken out of all the cells that hold it before it judges: what is averaged is the loss of leaving one
-row out, exactly.
+A way to fill leaves is evaluated on out-of-bag rows. If leaves are filled with out-of-bag rows,
+too, each row is left out of all nodes that hold it before its loss is computed. The mean of these
+losses is the exact leave-one-out loss.
 """
 
 from collections.abc import Iterator
@@ -20,30 +20,32 @@ from certree.tree import Trees
 FilledBy = Literal["in_bag", "all", "out_of_bag"]
 FILLED_BY: tuple[FilledBy, ...] = get_args(FilledBy)
 
-# What "auto" chooses among.
+# The candidates of leaves="auto".
 _FILLED: tuple[FilledBy, ...] = ("in_bag", "all")
 _SHRINKAGES = (0.0, 1.0, 3.0)
 POWERS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
-# So many rows tell candidates apart; more cost time.
+# Most rows whose losses decide between the candidates; more rows would cost time.
 N_COMPARED_ROWS = 2**13
-# So many leaves at a time, of rows that are sent down trees again.
+# Entries (trees times rows) of a block of leaves, when rows are sent down the trees again.
 _LEAVES_OF_BLOCK = 2**25
-# Logarithms of probabilities that are 0.
+# Smallest probability whose logarithm is taken; smaller ones are replaced by it.
 _LEAST = 1e-15
 
 
 class Leaves(NamedTuple):
-    """How leaves are filled.
+    """A way to fill the leaves of a forest with values.
 
     Attributes
     ----------
     filled_by : {"in_bag", "all", "out_of_bag"}
-        Whose means they say: those of the rows that grew the tree, of these and those that did not, or
-        of the latter alone.
+        Rows whose mean target is the value of a node: the rows that the tree was grown on, all
+        rows, or the rows out of the bag of the tree.
     shrinkage : float
-        So many rows of the mean of its parent's count in every cell, from the root down.
+        Number of rows of average weight that the parent's value counts for in the value of each
+        child, from the root down; 0: no shrinkage.
     power : float
-        Of the averaged probabilities, which are then divided by their sum.
+        Exponent of the class probabilities after they are averaged over trees; they are then
+        divided by their sum. 1 for regression.
     """
 
     filled_by: FilledBy = "in_bag"
@@ -60,94 +62,136 @@ NAMED_LEAVES = {
 }
 
 
-def restore_leaves(given: Any) -> Leaves:
-    """Leaves as a file holds them."""
-    if not isinstance(given, list) or len(given) != 3 or given[0] not in FILLED_BY:
-        raise ValueError(f"leaves must be a way to fill them and two numbers, got {given!r}")
-    if not all(type(one) is float and 0 <= one < 2**16 for one in given[1:]):
-        raise ValueError(f"leaves must have finite numbers >= 0, got {given!r}")
-    return Leaves(*given)
+def restore_leaves(stored: Any) -> Leaves:
+    """Convert the entry "leaves" of a model file to `Leaves`.
+
+    stored: must be a list [filled_by, shrinkage, power], else ValueError is raised; also if a
+    number is not a float, negative, or at least 2**16.
+    """
+    if not isinstance(stored, list) or len(stored) != 3 or stored[0] not in FILLED_BY:
+        raise ValueError(
+            f"leaves must be a list of one of {', '.join(FILLED_BY)} and two numbers, got {stored!r}"
+        )
+    if not all(type(number) is float and 0 <= number < 2**16 for number in stored[1:]):
+        raise ValueError(f"leaves must have two finite numbers >= 0, got {stored!r}")
+    return Leaves(*stored)
 
 
 @dataclass(slots=True, eq=False)
 class LeafStatistics:
-    """Rows that have walked down the trees of a forest.
+    """Sums of targets in every node of a forest, over in-bag and over out-of-bag rows.
+
+    Leaf values and out-of-bag predictions follow from them for each way to fill leaves. M is the
+    number of nodes of all T trees, n the number of training rows, q the number of targets.
 
     Parameters
     ----------
-    walk : OutOfBagLeaves
-        Where rows arrive that are out of bags; what nodes say has no part in it.
-    inside : ndarray of shape (M, 1 + n_lanes)
-        What the rows in the bags sum up to in each node, weight first.
+    out_of_bag_leaves : OutOfBagLeaves
+        The leaf that each row reaches in each tree of whose bag it is out. Values of the nodes do
+        not matter.
+    in_bag_sums : ndarray of shape (M, 1 + n_outputs)
+        Of the in-bag rows of each node: their weight, and the weighted sum of each output
+        (indicator of a class, or number).
     y : ndarray of float64, shape (n, q)
-        Numbers, or codes of classes, of each target.
-    weight : ndarray of shape (n,), or None
-        Whole weights.
-    lanes : OutputGroups
-        What leaves say of each target.
+        Numbers, or class codes.
+    weight : ndarray of float64, shape (n,), or None
+        Integer row weights; None: 1 each.
+    output_groups : OutputGroups
+        Which outputs belong to each of the q targets.
     scale : ndarray of shape (q,)
-        In units of which errors of numbers count; 1 for classes.
+        Errors of a numeric target are divided by its scale; 1 for classes.
     n_threads : int
         Number of threads.
     """
 
-    walk: OutOfBagLeaves
-    inside: Float64
+    out_of_bag_leaves: OutOfBagLeaves
+    in_bag_sums: Float64
     y: Float64
     weight: Float64 | None
-    lanes: OutputGroups
+    output_groups: OutputGroups
     scale: Float64
     n_threads: int
-    _outside: Float64 = field(init=False)
+    _out_of_bag_sums: Float64 = field(init=False)
 
     def __post_init__(self) -> None:
-        # Leaves of all rows are not held once they are added up.
-        sums = [*map(self._added_up, self.walk.parts())]
-        self._outside = sums[0] if len(sums) == 1 else np.concatenate(sums)
+        # A block of leaves is freed once its targets are summed.
+        sums = [*map(self._sum_block, self.out_of_bag_leaves.iterate_blocks())]
+        self._out_of_bag_sums = sums[0] if len(sums) == 1 else np.concatenate(sums)
 
-    def _added_up(self, part: tuple[Int32, Int64, Int32]) -> Float64:
-        """What rows sum up to that arrive in some trees."""
+    def _sum_block(self, block: tuple[Int32, Int64, Int32]) -> Float64:
+        """Sum the targets of out-of-bag rows in each node of a block of trees.
+
+        block: left children, roots and leaves, as `OutOfBagLeaves.iterate_blocks` yields them.
+        Return for each of the block's m nodes the total weight, and the weighted sum of each
+        output, (m, 1 + n_outputs).
+        """
         return sum_out_of_bag_targets(
-            *part, self.y, self.weight, self.lanes.size_array, self.n_threads
+            *block, self.y, self.weight, self.output_groups.size_array, self.n_threads
         )
 
     @property
     def trees(self) -> Trees:
-        """The trees."""
-        return self.walk.trees
+        """The T trees, M nodes together; the values of the nodes are not used."""
+        return self.out_of_bag_leaves.trees
 
     @property
-    def _unit(self) -> float:
-        """Weight of a row."""
+    def _mean_weight(self) -> float:
+        """Mean weight of the n rows; 1 without weights."""
         return compute_mean_weight(self.weight)
 
-    def sums(self, filled_by: FilledBy) -> Float64:
-        """What nodes sum up to, (M, 1 + n_lanes)."""
-        inside, outside = self.inside, self._outside
+    def sum_targets(self, filled_by: FilledBy) -> Float64:
+        """Return sums over the rows that fill each node, (M, 1 + n_outputs).
+
+        In column 0 the total weight, then the weighted sum of each output. filled_by: which rows
+        these are; see `Leaves`. With "out_of_bag", a tree without any out-of-bag row has the sums
+        of its in-bag rows.
+        """
+        in_bag, out_of_bag = self.in_bag_sums, self._out_of_bag_sums
         if filled_by == "in_bag":
-            return inside
+            return in_bag
         if filled_by == "all":
-            return inside + outside
-        # A tree that has no rows out of its bag says what it would without honesty.
-        empty = self.trees.root[outside[self.trees.root, 0] == 0]
-        filled = outside.copy()
-        filled[empty] = inside[empty]
+            return in_bag + out_of_bag
+        empty = self.trees.root[out_of_bag[self.trees.root, 0] == 0]
+        filled = out_of_bag.copy()
+        filled[empty] = in_bag[empty]
         return filled
 
-    def values(self, leaves: Leaves) -> Float64:
-        """What nodes say, (M, n_lanes)."""
-        sums = self.sums(leaves.filled_by)
-        return compute_leaf_values(self.trees, sums, leaves.shrinkage * self._unit, self.n_threads)
+    def compute_values(self, leaves: Leaves) -> Float64:
+        """Compute the values of all M nodes if leaves are filled in a given way, (M, n_outputs).
 
-    def said(
+        leaves: the way; its power is not applied. Values of inner nodes are 0.
+        """
+        sums = self.sum_targets(leaves.filled_by)
+        shrinkage = leaves.shrinkage * self._mean_weight
+        return compute_leaf_values(self.trees, sums, shrinkage, self.n_threads)
+
+    def sum_predictions(
         self, leaves: Leaves, n: int, leaf: Int32 | None = None, begin: int = 0
     ) -> tuple[Float64, Int32]:
-        """What trees say of n rows out of their bags, added up, and how many they are.
+        """Sum up the predictions of n rows over the trees of which they are out of bag.
 
-        leaf: where rows arrive, from `begin` on; None: the first ones at their own leaves. At other
-        leaves than their own rows may be judged by those that are filled by rows in bags.
+        Parameters
+        ----------
+        leaves : Leaves
+            How leaves are filled; its power is not applied. If out-of-bag rows fill leaves, each
+            row is left out of the leaves that predict it.
+        n : int
+            Number of rows.
+        leaf : ndarray of int32, shape (T, >= n), or None
+            ``~leaf`` of each out-of-bag row, 0 for in-bag rows. None: the leaves that the rows
+            reach. Leaves that rows do not really reach, as after shuffling a feature, are allowed
+            only with ``filled_by="in_bag"``.
+        begin : int
+            Index of the row that column 0 of `leaf` belongs to.
+
+        Returns
+        -------
+        total : ndarray of shape (n, n_outputs)
+            Sum of the predictions over trees.
+        n_trees : ndarray of int32, shape (n,)
+            Number of trees in the sum.
         """
-        leaf = self.walk.first if leaf is None else leaf
+        leaf = self.out_of_bag_leaves.first_leaves if leaf is None else leaf
         rows = slice(begin, begin + leaf.shape[1])
         return sum_out_of_bag_predictions(
             self.trees.left,
@@ -155,63 +199,78 @@ class LeafStatistics:
             leaf,
             self.y[rows],
             None if self.weight is None else self.weight[rows],
-            self.lanes.size_array,
-            self.sums(leaves.filled_by),
+            self.output_groups.size_array,
+            self.sum_targets(leaves.filled_by),
             leaves.filled_by != "in_bag",
-            leaves.shrinkage * self._unit,
+            leaves.shrinkage * self._mean_weight,
             n,
             self.n_threads,
         )
 
     def sum_all_predictions(self, leaves: Leaves) -> tuple[Float64, Int32]:
-        """The same of all rows."""
-        n, n_first = len(self.y), self.walk.first.shape[1]
-        told = [self.said(leaves, n_first)]
+        """Sum up the predictions of all n rows over the trees of which they are out of bag.
+
+        leaves: how leaves are filled. Return the sums, (n, n_outputs), and the numbers of trees,
+        (n,), as `sum_predictions` does. Rows are processed in blocks.
+        """
+        n, n_first = len(self.y), self.out_of_bag_leaves.first_leaves.shape[1]
+        results = [self.sum_predictions(leaves, n_first)]
         step = max(1, _LEAVES_OF_BLOCK // len(self.trees))
         for begin in range(n_first, n, step):
-            leaf = self.walk.leaf(begin, min(begin + step, n))
-            told.append(self.said(leaves, leaf.shape[1], leaf, begin))
-        if len(told) == 1:
-            return told[0]
-        totals, counts = zip(*told, strict=True)
+            leaf = self.out_of_bag_leaves.find_leaves(begin, min(begin + step, n))
+            results.append(self.sum_predictions(leaves, leaf.shape[1], leaf, begin))
+        if len(results) == 1:
+            return results[0]
+        totals, counts = zip(*results, strict=True)
         return np.concatenate(totals), np.concatenate(counts)
 
-    def best(self, classes: bool) -> Leaves:
-        """Choose leaves by the loss of rows that are left out; plain ones unless others are better.
+    def choose_leaves(self, classes: bool) -> Leaves:
+        """Choose the way to fill leaves with the smallest mean out-of-bag loss.
 
-        Better is what lowers the mean loss by more than its standard error, pair by pair.
+        The candidates fill leaves from in-bag or from all rows, with shrinkage 0, 1 or 3, and for
+        classes with 12 exponents of probabilities (`POWERS`). Losses are those of the first
+        `N_COMPARED_ROWS` rows. Return `PLAIN_LEAVES` unless the best candidate lowers the mean loss
+        by more than one standard error of the paired differences, or if no row is out of any bag.
+
+        classes: True for log loss, False for squared error.
         """
         n = min(len(self.y), N_COMPARED_ROWS)
-        judges: Any = None
+        rows: Any = None
         losses: dict[Leaves, Float64] = {}
-        for leaves in _candidates():
-            total, n_trees = self.said(leaves, n)
-            judges = np.flatnonzero(n_trees > 0)
-            if not len(judges):
+        for leaves in _iterate_candidates():
+            total, n_trees = self.sum_predictions(leaves, n)
+            rows = np.flatnonzero(n_trees > 0)
+            if not len(rows):
                 return PLAIN_LEAVES
-            mean = total[judges] / n_trees[judges, None]
+            mean = total[rows] / n_trees[rows, None]
             powers = POWERS if classes else (1.0,)
-            found = self.losses(mean, judges, classes, powers)
-            raised = (leaves._replace(power=power) for power in powers)
-            losses |= dict(zip(raised, found, strict=True))
-        weight = np.ones(len(judges)) if self.weight is None else self.weight[judges]
-        best = min(losses, key=lambda one: float(np.average(losses[one], weights=weight)))
+            loss_by_power = self.compute_losses(mean, rows, classes, powers)
+            candidates = (leaves._replace(power=power) for power in powers)
+            losses |= dict(zip(candidates, loss_by_power, strict=True))
+        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        best = min(losses, key=lambda leaves: float(np.average(losses[leaves], weights=weight)))
         return best if _is_better(losses[best] - losses[PLAIN_LEAVES], weight) else PLAIN_LEAVES
 
-    def losses(
-        self, mean: Float64, judges: Any, classes: bool, powers: tuple[float, ...]
+    def compute_losses(
+        self, mean: Float64, rows: Any, classes: bool, powers: tuple[float, ...]
     ) -> list[Float64]:
-        """Loss of some rows by what trees say on average, for each power; of all targets in sum."""
-        of_each = [
-            compute_losses_by_power(said, y, classes, powers, scale)
-            for said, y, scale in zip(
-                self.lanes.split(mean), self.y[judges].T, self.scale, strict=True
+        """Compute the loss of k rows, summed over targets, for each power.
+
+        mean: predictions averaged over trees, (k, n_outputs); rows: indices of the rows, (k,);
+        classes: True for log loss, False for squared error; powers: exponents of the probabilities.
+        Return an array (k,) for each power; for numbers there is one array.
+        """
+        by_target = [
+            compute_losses_by_power(outputs, y, classes, powers, scale)
+            for outputs, y, scale in zip(
+                self.output_groups.split(mean), self.y[rows].T, self.scale, strict=True
             )
         ]
-        return [sum(of_targets) for of_targets in zip(*of_each, strict=True)]
+        return [sum(losses) for losses in zip(*by_target, strict=True)]
 
 
-def _candidates() -> Iterator[Leaves]:
+def _iterate_candidates() -> Iterator[Leaves]:
+    """Yield the ways to fill leaves that leaves="auto" compares, with power 1; plain leaves first."""
     for filled_by in _FILLED:
         for shrinkage in _SHRINKAGES:
             yield Leaves(filled_by, shrinkage)
@@ -224,28 +283,56 @@ def compute_losses_by_power(
     powers: tuple[float, ...] = (1.0,),
     scale: float = 1.0,
 ) -> list[Float64]:
-    """Loss of each row by what trees say on average: squared error, or log loss for each power."""
+    """Compute the loss of each row of one target: squared error, or log loss for each power.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (k, n_outputs)
+        Predictions averaged over trees: numbers, or class probabilities (of two classes that of the
+        second).
+    y : ndarray of float64, shape (k,)
+        Numbers, or class codes.
+    classes : bool
+        Whether the target is a class.
+    powers : tuple of float
+        Exponents of the probabilities, which are then divided by their sum.
+    scale : float
+        Errors of numbers are divided by it.
+
+    Returns
+    -------
+    list of ndarray of shape (k,)
+        Squared errors in one array, or log losses (nats) in one array for each power.
+    """
     if not classes:
         return [np.square((mean[:, 0] - y) / scale)]
-    log_shares = np.log(np.maximum(expand_to_all_classes(mean), _LEAST))
-    own = log_shares[np.arange(len(y)), y.astype(np.intp)]
-    # Shares of the likeliest class are no less than 1 / K, so the sums do not underflow.
-    totals = [np.log(np.exp(power * log_shares).sum(axis=1)) for power in powers]
-    return [total - power * own for power, total in zip(powers, totals, strict=True)]
+    log_probabilities = np.log(np.maximum(expand_to_all_classes(mean), _LEAST))
+    log_true = log_probabilities[np.arange(len(y)), y.astype(np.intp)]
+    # The largest probability is at least 1 / K, so the sums do not underflow.
+    totals = [np.log(np.exp(power * log_probabilities).sum(axis=1)) for power in powers]
+    return [total - power * log_true for power, total in zip(powers, totals, strict=True)]
 
 
 def _is_better(difference: Float64, weight: Float64) -> bool:
-    """Whether the mean of differences is below 0 by more than its standard error."""
-    share = weight / weight.sum()
-    # Losses of large numbers have no squares.
+    """Return whether the weighted mean of differences is below 0 by more than its standard error.
+
+    difference: loss of a candidate minus loss of plain leaves for each of k rows, (k,); weight: row
+    weights, (k,).
+    """
+    fraction = weight / weight.sum()
+    # Squares of large losses would overflow.
     difference = difference / max(np.abs(difference).max(), np.finfo(float).tiny)
-    mean = float(share @ difference)
-    error = np.sqrt(float(np.square(share) @ np.square(difference - mean)))
+    mean = float(fraction @ difference)
+    error = np.sqrt(float(np.square(fraction) @ np.square(difference - mean)))
     return mean < -error
 
 
 def expand_to_all_classes(mean: Float64) -> Float64:
-    """Shares of all classes (n, K) from outputs; of two classes only the second has one."""
+    """Return the probabilities of all K classes, (n, K).
+
+    mean: these probabilities, which are returned unchanged; or only that of the second of two
+    classes, (n, 1), which is clipped to [0, 1].
+    """
     if mean.shape[1] > 1:
         return mean
     second = np.clip(mean[:, 0], 0.0, 1.0)
@@ -253,11 +340,28 @@ def expand_to_all_classes(mean: Float64) -> Float64:
 
 
 def compute_mean_weight(weight: Float64 | None) -> float:
-    """Weight of a row on average."""
+    """Return the mean of the row weights, (n,); 1 if weight is None."""
     return 1.0 if weight is None else float(weight.mean())
 
 
 def compute_leaf_values(trees: Trees, sums: Float64, shrinkage: float, n_threads: int) -> Float64:
-    """What leaves say, (M, n_lanes), drawn to their parents by so much weight; others say 0."""
+    """Compute leaf values: means of targets that are shrunk towards the parents' values.
+
+    Parameters
+    ----------
+    trees : Trees
+        Trees with M nodes, whose own values do not matter.
+    sums : ndarray of shape (M, 1 + n_outputs)
+        Sums over the rows that fill each node: total weight, then the weighted sum of each output.
+    shrinkage : float
+        Weight that the parent's value gets in the mean of each node, from the root down; 0: none.
+    n_threads : int
+        Number of threads.
+
+    Returns
+    -------
+    ndarray of shape (M, n_outputs)
+        Values of the leaves; those of inner nodes are 0.
+    """
     value = shrink_leaves(trees.left, trees.root, sums, shrinkage, n_threads)
     return np.where((trees.left < 0)[:, None], value, 0.0)

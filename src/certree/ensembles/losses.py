@@ -1,4 +1,4 @@
-"""Losses that boosting lowers: where it starts, which targets it takes, and what scores mean."""
+"""Loss functions of boosting: start scores, gradients, losses of rows, and checks of targets."""
 
 from __future__ import annotations
 
@@ -15,256 +15,368 @@ from certree._core import fixed_unit
 from certree.interface.arrays import Float64, Int32
 from certree.parts.exact_sums import whole_numbers
 
-# What outputs are for: the parameter of their loss, its share in that of a row, the first of the
-# outputs, how many there are, and which target they have.
-Goal = tuple[float, float, int, int, int]
+# The outputs that one loss reads together: (parameter of the loss, factor of the loss in the loss of a
+# row, index of the first output, number of outputs, index of the target).
+LossGroup = tuple[float, float, int, int, int]
 
-# Numbers of outputs in some order.
-Outputs = list[int] | slice
+# Indices of the outputs, (n_outputs,), in the order in which sums over outputs add them.
+OutputOrder = list[int] | slice
 
-# So often at most the odds of classes are scaled to fit beside offsets, and until they fit so well.
-_SCALINGS, _SCALED = 300, 1e-9
+# Iterative scaling of class scores ends after this many steps, or when the largest step is below this.
+_MAX_SCALING_STEPS, _MAX_SCALING_ERROR = 300, 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss of scores (n_outputs, n) at targets (n,)."""
+    """A loss function of boosting: the loss of scores, (n_outputs, n), at targets, (n,).
 
-    name: ClassVar[str]  # as the core knows it
-    # The number that all rows decide together and gradients depend on: the mean of numbers of the rows,
-    # a quantile of these, or none.
+    Base class. A subclass sets `name` and defines `compute_start`; the C++ core computes the loss
+    and its derivatives by `core_name` and `parameter`.
+
+    Attributes
+    ----------
+    name : str
+        Name of the loss in the core.
+    scale : "mean", "quantile" or None
+        The statistic of all rows that the gradients depend on: the mean, or a quantile, of one
+        number of each row (for Huber's loss its absolute error); None: gradients depend on their
+        row alone.
+    has_one_unit : bool
+        Whether losses of several targets are added without a factor, as they have the same unit.
+    n_outputs : int
+        Number of scores of a row.
+    quantile : float
+        The quantile of the pinball loss; for Huber's loss the quantile of the absolute errors from
+        which on the loss is linear.
+    cutoffs : tuple of two int
+        For ranking: `truncation_level` and `ndcg_at` of `BoostedTreesRanker`, 0 for None.
+    """
+
+    name: ClassVar[str]
     scale: ClassVar[Literal["mean", "quantile"] | None] = None
-    # Whether losses of several targets are in one unit as they stand, so that they can be added.
     has_one_unit: ClassVar[bool] = False
 
     n_outputs: int = 1
     quantile: float = 0.5
-    depths: tuple[int, int] = (1, 0)  # documents that pairs and NDCG of queries look at; 0: all
+    cutoffs: tuple[int, int] = (1, 0)
 
     @property
     def is_log(self) -> bool:
-        """Whether scores are logs of predictions."""
+        """Whether the prediction is the exponential of the score; here False."""
         return False
 
     @property
     def is_custom(self) -> bool:
-        """Whether Python functions compute the loss, so that the core gets gradients each round."""
+        """Whether Python functions compute the loss and pass gradients to the core; here False."""
         return False
 
     @property
     def parameter(self) -> float:
-        """The number that the core knows it by beside its name."""
+        """The parameter that the core needs besides the name; here `quantile`."""
         return self.quantile
 
     @property
     def core_name(self) -> str:
-        """What the core knows it by."""
+        """Name by which the core finds the loss; here `name`."""
         return self.name
 
     @property
-    def outputs(self) -> Outputs:
-        """In which order outputs are added up."""
+    def output_order(self) -> OutputOrder:
+        """Order in which sums over outputs add them; here the order of the columns of the scores."""
         return slice(None)
 
     @property
-    def single(self) -> tuple[Loss, ...]:
-        """The losses that it is the sum of: of each target, or each quantile."""
+    def components(self) -> tuple[Loss, ...]:
+        """The losses that this loss is the weighted sum of, one for each target or quantile.
+
+        Here a tuple of this loss alone.
+        """
         return (self,)
 
-    def goals(self) -> list[Goal]:
-        """What the core is told of it beside its name."""
+    def list_groups(self) -> list[LossGroup]:
+        """Return the output groups that the core reads, see `LossGroup`; here one with all outputs."""
         return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
 
-    def targets(self, y: NDArray[Any]) -> Float64:
-        """Targets as rounds take them, of numbers or codes of classes (n,)."""
+    def encode_targets(self, y: NDArray[Any]) -> Float64:
+        """Convert targets, y, to the float64 array that the core reads.
+
+        y: numbers or class codes, (n,). Here the shape stays; `MultiOutputLoss` returns one row for
+        each of its losses.
+        """
         return y.astype(np.float64)
 
-    def of_scores(self, y: Float64) -> Float64:
-        """What means of levels are taken of, by targets as rounds take them."""
+    def get_output_targets(self, y: Float64) -> Float64:
+        """Return the numbers whose mean in each category is used for splits on categories.
+
+        y: as `encode_targets` returns it. Here y itself; `MultiOutputLoss` of classes returns
+        indicators of the classes, (n_outputs, n).
+        """
         return y
 
-    def expect_domain(self, y: NDArray[Any]) -> None:
-        """Refuse targets that the loss is not made for."""
+    def check_targets(self, y: NDArray[Any]) -> None:
+        """Raise ValueError if the loss is not defined for one of the targets y, (n,).
 
-    def start(
+        Here all targets are accepted.
+        """
+
+    def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """The best scores that are the same for all rows, beside offsets, (n_outputs,)."""
+        """Compute the constant scores with the smallest mean loss, (n_outputs,).
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets: numbers or class codes.
+        weight : ndarray of float64, shape (n,), or None
+            Weights of the rows; None: all are equal.
+        offset : ndarray of float64, shape (n_outputs, n), or None
+            Offsets of the rows, to which the constant is added; None: no offsets.
+        """
         raise NotImplementedError
 
     def compute_gradients(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
-        """Compute first and second derivatives of the loss by the scores, (n_outputs, n) each."""
+        """Compute the gradient pairs of the rows.
+
+        y: targets, (n,), numbers or class codes; scores: (n_outputs, n). Return the first and the
+        second derivatives of the loss with respect to the scores, (n_outputs, n) each. Where the
+        loss has a kink, the second derivative is that of a parabola above the loss.
+        """
         return _core.compute_gradients(self.name, self.parameter, y.astype(np.float64), scores)
 
-    def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
-        """Loss of each row, (n,)."""
+    def compute_row_losses(self, y: NDArray[Any], scores: Float64) -> Float64:
+        """Compute the loss of each row, (n,), without weights.
+
+        y: targets, (n,), numbers or class codes; scores: (n_outputs, n).
+        """
         return _core.compute_losses(self.name, self.parameter, y.astype(np.float64), scores)
 
     def stack_custom_gradients(self, y: Float64, scores: Float64) -> Float64:
-        """Return gradients above Hessians, (2 * n_outputs, n); empty if the core computes the loss."""
+        """Compute gradient pairs for the core if the user has written the loss.
+
+        y, scores: as in `compute_gradients`. Return the gradients of all outputs followed by the
+        second derivatives, (2 * n_outputs, n); an empty array (0, 0) if the core computes the loss
+        itself.
+        """
         if not self.is_custom:
             return np.zeros((0, 0))
         return np.concatenate(self.compute_gradients(y, scores))
 
     def check_gradients(self, y: Float64, scores: Float64) -> None:
-        """Raise ValueError if a user's gradients are not the derivatives of the user's loss."""
+        """Raise ValueError if a custom loss and its gradients, at these rows, do not belong together.
 
-    def mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
-        """Mean loss of rows, in whatever order they come."""
+        y: targets, (n,); scores: (n_outputs, n). Here nothing is checked; see `CustomLossAdapter`.
+        """
+
+    def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+        """Compute the weighted mean of the losses of rows, by an order-independent sum.
+
+        y: targets, (n,); scores: (n_outputs, n); weight: (n,), or None for equal weights.
+        """
         return _core.compute_mean_loss(self.name, self.parameter, y, scores, weight)
 
 
 @dataclass(frozen=True, slots=True)
 class LogLoss(Loss):
-    """Log loss of classes 0, 1, ...
+    """Log loss of class codes 0, 1, ...
 
-    Scores are log odds of the second of two classes, of one output; or of more classes log
-    probabilities but for a constant. Each of these is moved by itself, which Hessians times K / (K - 1)
-    make up for (Friedman, "Greedy function approximation", 2001, Section 4.6).
+    Two classes have one output, the log odds of the second class. K > 2 classes have K outputs,
+    whose softmax are the probabilities. Each output takes its own Newton step as if the other
+    outputs stayed; second derivatives are multiplied by K / (K - 1) to correct for that (Friedman,
+    "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6).
     """
 
     name: ClassVar[str] = "classes"
     has_one_unit: ClassVar[bool] = True
 
-    def start(
+    def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """Log odds or log probabilities of the classes, half a row more in each."""
-        counts = _counts(y, weight, max(2, self.n_outputs))
+        """Compute the log odds of two classes, (1,), or the log probabilities of K > 2 classes, (K,).
+
+        Half a row is added to the weight of each class, so that none has probability 0.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Class codes.
+        weight : ndarray of shape (n,), or None
+            Weights of the rows; None: 1.
+        offset : ndarray of shape (n_outputs, n), or None
+            Offsets of the rows. With offsets the constants are such that the mean probability of
+            each class is its frequency.
+        """
+        counts = _sum_class_weights(y, weight, max(2, self.n_outputs))
         if offset is None:
-            return self.start_of(counts)
-        start = _scaled(counts + 0.5, weight, offset)
+            return self.compute_start_from_counts(counts)
+        start = _fit_class_constants(counts + 0.5, weight, offset)
         return start[1:] - start[:1] if self.n_outputs == 1 else start
 
-    def start_of(self, counts: Float64) -> Float64:
-        """The same by the weights of the classes, at least two."""
+    def compute_start_from_counts(self, counts: Float64) -> Float64:
+        """Compute what `compute_start` returns without offsets.
+
+        counts: sum of the row weights of each class, (K,), K >= 2. Return (n_outputs,).
+        """
         counts = counts + 0.5
         if self.n_outputs == 1:
             return np.log(counts[1:] / counts[:1])
         return np.log(counts / counts.sum())
 
 
-class LossOfNumbers(Loss):
-    """What losses of numbers share."""
+class RegressionLoss(Loss):
+    """Base class of losses of numeric targets: targets need squares that are float64."""
 
     __slots__ = ()
 
-    def expect_domain(self, y: NDArray[Any]) -> None:
-        """Numbers whose squares are some."""
-        most = np.abs(y).max()
-        if not (most == 0 or 1e-100 < most < 1e100):
+    def check_targets(self, y: NDArray[Any]) -> None:
+        """Raise ValueError unless the largest absolute target is 0 or in 1e-100 .. 1e100.
+
+        y: numeric targets, (n,).
+        """
+        largest = np.abs(y).max()
+        if not (largest == 0 or 1e-100 < largest < 1e100):
             raise ValueError(
-                f"y must be in a unit in which its squares are float64, got values in {y.min():.3g} "
-                f".. {y.max():.3g}: multiply it by a constant"
+                "y must have a largest absolute value between 1e-100 and 1e100, or be 0, got values in "
+                f"{y.min():.3g} .. {y.max():.3g}: multiply y by a constant"
             )
 
 
-class SquaredLoss(LossOfNumbers):
-    """Half of the squared error."""
+class SquaredLoss(RegressionLoss):
+    """Half of the squared error of a number."""
 
     __slots__ = ()
     name = "squared_error"
 
-    def start(
+    def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """The mean."""
-        return np.atleast_1d(exact_mean(_above(y, offset), weight))
+        """Compute the mean of the targets y, (n,), minus offsets, (1, n), if there are some.
+
+        weight: weights of the rows, (n,), or None for equal weights. Return (1,).
+        """
+        return np.atleast_1d(compute_exact_mean(_subtract_offset(y, offset), weight))
 
 
-class QuantileLoss(LossOfNumbers):
-    """Pinball loss of a quantile; that of one half is half of the absolute error.
+class QuantileLoss(RegressionLoss):
+    """Pinball loss of a quantile; for the quantile 0.5 it is half of the absolute error.
 
-    It has a kink, so a row's Hessian is that of the parabola which lies above the loss and touches it
-    at the row's score (Hunter and Lange, "Quantile regression via an MM algorithm", 2000). Slopes are
-    in units of the mean distance, so that Hessians are about 1.
+    The loss has a kink, so the second derivative of a row is that of the parabola that lies above
+    the loss and touches it at the score of the row (Hunter and Lange, "Quantile regression via an
+    MM algorithm", 2000). Gradient pairs are in units of the mean absolute error of all rows, so
+    that second derivatives are about 1.
     """
 
     __slots__ = ()
     name = "quantile"
     scale = "mean"
 
-    def start(
+    def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """The quantile of the targets."""
-        return np.atleast_1d(weighted_quantile(_above(y, offset), self.quantile, weight))
+        """Compute the quantile of the targets y, (n,), minus offsets, (1, n), if there are some.
+
+        offset: the offsets or None; weight: weights of the rows, (n,), or None for equal weights.
+        Return (1,). The quantile is the field `quantile`.
+        """
+        return np.atleast_1d(
+            compute_weighted_quantile(_subtract_offset(y, offset), self.quantile, weight)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class HuberLoss(LossOfNumbers):
-    """Squared error of the nearer rows, absolute error beyond a quantile of the distances.
+class HuberLoss(RegressionLoss):
+    """Huber's loss: half of the squared error up to a limit, linear in the absolute error beyond it.
 
-    Hessians are those of parabolas that touch the loss.
+    The limit is the quantile `quantile` of the absolute errors of all training rows; it changes
+    from round to round. Second derivatives are those of parabolas that touch the loss from above.
     """
 
     name: ClassVar[str] = "huber"
     scale: ClassVar[Literal["mean", "quantile"] | None] = "quantile"
     quantile: float = 0.9
 
-    def start(
+    def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """The median."""
-        return np.atleast_1d(weighted_quantile(_above(y, offset), 0.5, weight))
+        """Compute the median of the targets y, (n,), minus offsets, (1, n), if there are some.
+
+        offset: the offsets or None; weight: weights of the rows, (n,), or None for equal weights.
+        Return (1,).
+        """
+        return np.atleast_1d(compute_weighted_quantile(_subtract_offset(y, offset), 0.5, weight))
 
 
-class _LossOfPositive(LossOfNumbers):
-    """Deviances of which scores are logs of predictions, and variances powers of these."""
+class _LogLinkLoss(RegressionLoss):
+    """Base class of halved deviances with a log link; the variance is the mean to the power `power`."""
 
     __slots__ = ()
     power: float
 
     @property
     def is_log(self) -> bool:
-        """Scores are logs of predictions."""
+        """Whether the prediction is the exponential of the score; here True."""
         return True
 
-    def start(
+    def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """The log of the mean, or of that by which exponentials of offsets are multiplied."""
+        """Compute the logarithm of the weighted mean of the targets y, (n,), as an array (1,).
+
+        weight: (n,), or None for equal weights. With an offset, (1, n), compute the score c at
+        which the mean gradient of ``offset + c`` is 0: the logarithm of sum w y exp((1 - power)
+        offset) / sum w exp((2 - power) offset).
+        """
         if offset is None:
-            return np.log(np.atleast_1d(exact_mean(y, weight)))
-        above = exact_mean(y * np.exp((1 - self.power) * offset[0]), weight)
-        below = exact_mean(np.exp((2 - self.power) * offset[0]), weight)
+            return np.log(np.atleast_1d(compute_exact_mean(y, weight)))
+        above = compute_exact_mean(y * np.exp((1 - self.power) * offset[0]), weight)
+        below = compute_exact_mean(np.exp((2 - self.power) * offset[0]), weight)
         return np.log(np.atleast_1d(above)) - np.log(below)
 
-    def expect_domain(self, y: NDArray[Any]) -> None:
-        """Numbers that are not negative, of which one is more than 0."""
-        super().expect_domain(y)
+    def check_targets(self, y: NDArray[Any]) -> None:
+        """Raise ValueError if a target y, (n,), is negative or all are 0.
+
+        The check of `RegressionLoss` applies, too.
+        """
+        super().check_targets(y)
         if y.min() < 0 or y.max() == 0:
-            raise ValueError(f'loss="{self.name}" takes y >= 0 with a positive sum')
+            raise ValueError(
+                f'y must be >= 0 and have a positive value with loss="{self.name}", got values in '
+                f"{y.min():.3g} .. {y.max():.3g}"
+            )
 
 
-class PoissonLoss(_LossOfPositive):
-    """Half of the Poisson deviance, but for what no prediction changes."""
+class PoissonLoss(_LogLinkLoss):
+    """Half of the Poisson deviance, without the terms that do not depend on the prediction."""
 
     __slots__ = ()
     name = "poisson"
     power = 1.0
 
 
-class GammaLoss(_LossOfPositive):
-    """Half of the gamma deviance."""
+class GammaLoss(_LogLinkLoss):
+    """Half of the gamma deviance, without the terms that do not depend on the prediction."""
 
     __slots__ = ()
     name = "gamma"
     power = 2.0
 
-    def expect_domain(self, y: NDArray[Any]) -> None:
-        """Targets are positive."""
-        super().expect_domain(y)
+    def check_targets(self, y: NDArray[Any]) -> None:
+        """Raise ValueError unless all targets y, (n,), are positive.
+
+        The check of `RegressionLoss` applies, too.
+        """
+        super().check_targets(y)
         if y.min() <= 0:
-            raise ValueError('loss="gamma" takes y > 0')
+            raise ValueError(f'y must be > 0 with loss="gamma", got {y.min():.3g}')
 
 
 @dataclass(frozen=True, slots=True)
-class TweedieLoss(_LossOfPositive):
-    """Half of the deviance of sums of a Poisson number of gamma amounts, many of which are 0.
+class TweedieLoss(_LogLinkLoss):
+    """Half of the Tweedie deviance: a target is the sum of a Poisson number of gamma amounts.
 
-    The variance is the power of the mean (Jorgensen, "Exponential dispersion models", 1987). Slopes are
-    in units of the mean information, so that Hessians are about 1 whatever the unit of the targets is.
+    The variance is the mean to the power `power`, 1 < power < 2 (Jorgensen, "Exponential dispersion
+    models", 1987). Gradient pairs are divided by the mean Fisher information of all rows, so that
+    second derivatives are about 1 in any unit of the targets.
     """
 
     name: ClassVar[str] = "tweedie"
@@ -273,101 +385,142 @@ class TweedieLoss(_LossOfPositive):
 
     @property
     def parameter(self) -> float:
-        """The power."""
+        """The parameter that the core needs besides the name: the power of the variance."""
         return self.power
 
 
-# Gains above lose documents of less relevance among the digits.
-_MOST_RELEVANCE = 31
+# A gain 2**y - 1 of a larger relevance y would swamp small gains in float64 sums.
+_MAX_RELEVANCE = 31
 
 
 @dataclass(frozen=True, slots=True)
 class RankingLoss(Loss):
-    """1 - NDCG of queries, from whose pairs LambdaMART takes gradients."""
+    """1 - NDCG of queries; gradient pairs are those of LambdaMART.
+
+    NDCG is the normalized discounted cumulative gain (Järvelin and Kekäläinen, 2002). `cutoffs` has
+    the truncation level of LambdaMART's pairs and the number of ranks that NDCG counts, 0 for all.
+    """
 
     name: ClassVar[str] = "ranking"
 
-    def expect_domain(self, y: NDArray[Any]) -> None:
-        """Relevances whose gains are some."""
-        if not (y.min() >= 0 and y.max() <= _MOST_RELEVANCE):
+    def check_targets(self, y: NDArray[Any]) -> None:
+        """Raise ValueError unless all relevances y, (n,), are in 0 .. 31."""
+        if not (y.min() >= 0 and y.max() <= _MAX_RELEVANCE):
             raise ValueError(
-                f"y must hold relevances in 0 .. {_MOST_RELEVANCE}, got values in {y.min():.3g} .. "
+                f"y must hold relevances in 0 .. {_MAX_RELEVANCE}, got values in {y.min():.3g} .. "
                 f"{y.max():.3g}"
             )
 
-    def start(self, *_: Any) -> Float64:
-        """Nothing: what all rows share ranks none of them."""
+    def compute_start(self, *_: Any) -> Float64:
+        """Return array([0.0]), as a constant does not change the ranking; arguments are ignored."""
         return np.zeros(1)
 
-    def of_rows(self, *_: Any) -> Float64:
-        """No row has a loss of its own."""
+    def compute_row_losses(self, *_: Any) -> Float64:
+        """Raise ValueError, as only a whole query has a loss."""
         raise ValueError(
-            "a document has no loss by itself, and permutations know no queries: shuffle a feature "
-            "and ask score(X, y, qid=...)"
+            'importance kind="permutation" is not supported for rankings, as only whole queries have a '
+            "loss: shuffle a column of X and compare score(X, y, qid=...) instead"
         )
 
-    def of_queries(self, y: Float64, score: Float64, weight: Float64 | None, query: Int32) -> float:
-        """Mean over queries, whose rows stand together."""
-        return _core.compute_mean_ranking_loss((query, *self.depths), y, score, weight)
+    def compute_query_loss(
+        self, y: Float64, score: Float64, weight: Float64 | None, query: Int32
+    ) -> float:
+        """Compute the weighted mean over queries of 1 - NDCG.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Relevance of each row.
+        score : ndarray of shape (n,)
+            Score of each row.
+        weight : ndarray of shape (n,), or None
+            Weight of the query of each row; None: queries count equally.
+        query : ndarray of int32, shape (n,)
+            Number of the query of each row; rows of a query follow each other.
+        """
+        return _core.compute_mean_ranking_loss((query, *self.cutoffs), y, score, weight)
 
 
-def exact_mean(y: Float64, weight: Float64 | None) -> float:
-    """The mean, in whatever order the values come."""
+def compute_exact_mean(y: Float64, weight: Float64 | None) -> float:
+    """Return the weighted mean of y, (n,), by sums that do not depend on the order of rows.
+
+    weight: weights, (n,), or None for equal weights.
+    """
     if weight is None:
         return fsum(y) / len(y)
     return fsum(y * weight) / fsum(weight)
 
 
-def _above(y: Float64, offset: Float64 | None) -> Float64:
-    """Targets above offsets."""
+def _subtract_offset(y: Float64, offset: Float64 | None) -> Float64:
+    """Return y - offset[0], (n,); y itself if offset is None.
+
+    y: targets, (n,); offset: offsets of one output, (1, n), or None.
+    """
     return y if offset is None else y - offset[0]
 
 
-def _scaled(counts: Float64, weight: Float64 | None, offset: Float64) -> Float64:
-    """What beside offsets lets classes be as frequent as counted, (K,): log probabilities.
+def _fit_class_constants(counts: Float64, weight: Float64 | None, offset: Float64) -> Float64:
+    """Compute one constant for each class, (K,), that make mean probabilities equal to frequencies.
 
-    By iterative scaling (Darroch and Ratcliff, "Generalized iterative scaling for log-linear models",
-    1972), which no step makes worse. Rows more than there are count as ones of the mean offset.
+    Probabilities are softmax(constant + offset), where two classes have offsets 0 and `offset`. The
+    method is iterative scaling (Darroch and Ratcliff, "Generalized iterative scaling for log-linear
+    models", 1972); no step raises the loss.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (K,)
+        Weight of each class. It may add up to more than the rows: the rest counts as rows that have
+        the mean offset.
+    weight : ndarray of shape (n,), or None
+        Weight of each row; None: 1.
+    offset : ndarray of shape (1, n) or (K, n)
+        Offsets: log odds of the second of two classes, or one for each of K > 2 classes.
     """
     scores = np.vstack([np.zeros_like(offset), offset]) if len(offset) == 1 else offset
     n = scores.shape[1]
     weights = np.ones(n) if weight is None else weight
-    means = [exact_mean(one, weight) for one in scores]
+    means = [compute_exact_mean(column, weight) for column in scores]
     scores = np.column_stack([scores, means])
     weights = np.append(weights, counts.sum() - fsum(weights))
     start = np.log(counts / counts.sum()) - means
-    for _ in range(_SCALINGS):
-        shares = softmax(start[:, None] + scores, axis=0)
-        missing = np.log(counts / [fsum(weights * share) for share in shares])
-        start += missing
-        if np.abs(missing).max() < _SCALED:
+    for _ in range(_MAX_SCALING_STEPS):
+        probabilities = softmax(start[:, None] + scores, axis=0)
+        step = np.log(counts / [fsum(weights * p) for p in probabilities])
+        start += step
+        if np.abs(step).max() < _MAX_SCALING_ERROR:
             break
     return start
 
 
-def _counts(y: NDArray[Any], weight: Float64 | None, n_classes: int) -> Float64:
-    """Weight of each class, in whatever order the rows come."""
+def _sum_class_weights(y: NDArray[Any], weight: Float64 | None, n_classes: int) -> Float64:
+    """Return the weight of the rows of each class, (n_classes,), by order-independent sums.
+
+    y: class codes, (n,); weight: (n,), or None for a count of rows.
+    """
     if weight is None:
         return np.bincount(y.astype(np.intp), minlength=n_classes).astype(np.float64)
     return np.array([fsum(weight[y == k]) for k in range(n_classes)])
 
 
-def weighted_quantile(y: Float64, quantile: float, weight: Float64 | None) -> float:
-    """The smallest value with so large a share of the weight at or below it.
+def compute_weighted_quantile(y: Float64, quantile: float, weight: Float64 | None) -> float:
+    """Return the smallest value of y, such that values up to it have at least `quantile` of the weight.
 
-    Weights are added up as whole numbers, so that it hangs on no order.
+    y: (n,); quantile: between 0 and 1; weight: (n,), or None for equal weights. Weights are rounded
+    to integers of a common unit, so that the result does not depend on the order of the rows.
     """
     order = np.argsort(y, kind="stable")
     if weight is None:
-        place = rank_of(quantile, len(y))
+        place = compute_quantile_rank(quantile, len(y))
     else:
         unit = fixed_unit(float(weight.max()), len(y))
         total = np.cumsum(whole_numbers(weight[order], unit))
-        place = int(np.searchsorted(total, rank_of(quantile, int(total[-1])), side="right"))
-    # Zeros without a sign, as their order is that of the rows.
+        place = int(
+            np.searchsorted(total, compute_quantile_rank(quantile, int(total[-1])), side="right")
+        )
+    # -0.0 becomes 0.0: which of them comes first depends on the order of the rows.
     return float(y[order[place]]) + 0.0
 
 
-def rank_of(quantile: float, total: int) -> int:
-    """Where a quantile is among so many units of weight, the first being of rank 0."""
+def compute_quantile_rank(quantile: float, total: int) -> int:
+    """Return the rank, 0 .. total - 1, of a quantile among `total` sorted units of weight."""
     return min(max(ceil(quantile * float(total)) - 1, 0), total - 1)

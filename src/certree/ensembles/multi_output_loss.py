@@ -1,166 +1,222 @@
-"""Losses of several targets of each row, which one tree serves, as it serves the scores of classes."""
+"""A loss of rows with several targets or quantiles: the weighted sum of one loss for each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.ensembles.losses import Goal, Loss, Outputs
+from certree.ensembles.losses import Loss, LossGroup, OutputOrder
 from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, UInt64
 from certree.rows.hashes import hash_target
 
 
 @dataclass(frozen=True, slots=True)
-class SeveralLosses(Loss):
-    """The sum of losses of one kind, each of scores of its own.
+class MultiOutputLoss(Loss):
+    """The weighted sum of losses of one kind, each of its own outputs; one tree serves all of them.
 
-    They are of several numbers, or quantiles, or columns of classes. Losses of numbers are each in
-    units of what it is at the start, the same for all rows, so that no unit of a number matters, and
-    their sum is a mean. Log losses are added up as they stand. That is done in an order that the
-    targets tell, not the columns in which they stand.
+    There is one loss for each numeric target, for each quantile of one target, or for each column
+    of classes. A loss of numbers is divided by its mean before the first round and by the number of
+    losses, so that units of targets do not matter. Log losses have factor 1. Losses are added in an
+    order that depends on the values of the targets, so that the order of the columns changes no
+    bit.
 
-    Parameters
+    Attributes
     ----------
-    of : tuple of Loss
-        The losses.
-    shares : tuple of float
-        What each counts in the loss of a row; empty before the rows of the fit are known, and where
-        each counts 1.
+    components : tuple of Loss
+        The losses, one for each target or quantile, in the order of the columns of y.
+    factors : tuple of float
+        Factor of each loss in the sum. Empty before the training rows are known, and for log
+        losses.
     order : tuple of int
-        In which order they are added up; empty before the rows are known.
+        Indices of the losses in the order in which they are added. Empty before the training rows
+        are known.
     """
 
     name: ClassVar[str] = "several"
 
-    of: tuple[Loss, ...] = ()
-    shares: tuple[float, ...] = ()
+    components: tuple[Loss, ...] = ()
+    factors: tuple[float, ...] = ()
     order: tuple[int, ...] = ()
 
     @classmethod
-    def each(cls, losses: Any, shares: tuple[float, ...] = ()) -> Self:
-        """That of some losses."""
-        of = tuple(losses)
-        return cls(n_outputs=sum(one.n_outputs for one in of), of=of, shares=shares)
+    def combine(cls, losses: Iterable[Loss], factors: tuple[float, ...] = ()) -> Self:
+        """Make the sum of losses of one kind, with the factors of an earlier fit if there are some.
+
+        losses: one for each target or quantile; factors: one for each of them, or empty.
+        """
+        components = tuple(losses)
+        n_outputs = sum(loss.n_outputs for loss in components)
+        return cls(n_outputs=n_outputs, components=components, factors=factors)
 
     @property
-    def lanes(self) -> OutputGroups:
-        """Which scores are of which target."""
-        return OutputGroups(tuple(one.n_outputs for one in self.of))
+    def output_groups(self) -> OutputGroups:
+        """The number of outputs of each loss, in the order of `components`."""
+        return OutputGroups(tuple(loss.n_outputs for loss in self.components))
 
     @property
     def core_name(self) -> str:
-        """What the core knows each of them by."""
-        return self.of[0].core_name
+        """Name by which the core finds the losses: that of the first, as all are of one kind."""
+        return self.components[0].core_name
 
     @property
-    def outputs(self) -> Outputs:
-        """In which order outputs are added up: columns of classes as they tell it themselves."""
-        if not self.of[0].has_one_unit:
+    def output_order(self) -> OutputOrder:
+        """Order in which sums over outputs add them.
+
+        For classes, the outputs of target ``order[0]``, then those of ``order[1]``, and so on; for
+        numbers the order of the columns.
+        """
+        if not self.components[0].has_one_unit:
             return slice(None)
-        first, n_of = self.lanes.first_outputs, self.lanes.sizes
-        return [first[k] + j for k in self.order for j in range(n_of[k])]
-
-    @property
-    def single(self) -> tuple[Loss, ...]:
-        """The losses."""
-        return self.of
+        first, sizes = self.output_groups.first_outputs, self.output_groups.sizes
+        return [first[k] + j for k in self.order for j in range(sizes[k])]
 
     @property
     def is_log(self) -> bool:
-        """Whether scores are logs of predictions."""
-        return self.of[0].is_log
+        """Whether predictions are the exponentials of the scores, as the first loss says."""
+        return self.components[0].is_log
 
-    def targets(self, y: NDArray[Any]) -> Float64:
-        """Targets of each loss, (n_losses, n), by those of the rows: (n,) are of all of them."""
-        shape = len(self.of), y.shape[-1]
+    def encode_targets(self, y: NDArray[Any]) -> Float64:
+        """Convert targets to an array with one row for each loss, (n_losses, n), float64.
+
+        y: numbers or class codes, (n_losses, n), or (n,) if all losses are of one target.
+        """
+        shape = len(self.components), y.shape[-1]
         return np.ascontiguousarray(np.broadcast_to(y, shape), dtype=np.float64)
 
-    def of_scores(self, y: Float64) -> Float64:
-        """What each score is to tell, (n_outputs, n): a number, or whether a row has a class."""
-        if not self.of[0].has_one_unit:
+    def get_output_targets(self, y: Float64) -> Float64:
+        """Return the numbers whose mean in each category is used for splits on categories.
+
+        y: as `encode_targets` returns it. For numbers y itself, (n_losses, n). For classes
+        indicators of 0 or 1, (n_outputs, n): one row for the second of two classes, or one row for
+        each of K > 2 classes; targets in the order `order`.
+        """
+        if not self.components[0].has_one_unit:
             return y
-        columns = [(y[k], self.of[k].n_outputs) for k in self.order]
-        flags = [one == np.arange(n)[:, None] if n > 1 else one[None] for one, n in columns]
+        columns = [(y[k], self.components[k].n_outputs) for k in self.order]
+        flags = [codes == np.arange(n)[:, None] if n > 1 else codes[None] for codes, n in columns]
         return np.concatenate(flags).astype(np.float64)
 
-    def expect_domain(self, y: NDArray[Any]) -> None:
-        """Refuse targets that the loss is not made for."""
-        for one in np.atleast_2d(y):
-            self.of[0].expect_domain(one)
+    def check_targets(self, y: NDArray[Any]) -> None:
+        """Raise ValueError if the first loss is not defined for one of the targets y.
 
-    def known_by(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
-        """The same beside the rows (n,) of a fit, told by their hashes."""
-        targets = self.targets(y)
-        known = self.in_order([hash_target(one, rows) for one in targets])
-        if not known.asks_for_shares:
-            return known
-        lost = [
-            loss.mean(one, np.repeat(loss.start(one, weight)[:, None], len(one), axis=1), weight)
-            for loss, one in zip(self.of, targets, strict=True)
+        y: (n_losses, n), or (n,) for quantiles.
+        """
+        for target in np.atleast_2d(y):
+            self.components[0].check_targets(target)
+
+    def with_training_rows(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
+        """Return a copy whose `order`, and `factors` if they are needed, follow from the training rows.
+
+        y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; rows: hash of each
+        row, (n,), with which targets are hashed.
+        """
+        targets = self.encode_targets(y)
+        ordered = self.with_order([hash_target(target, rows) for target in targets])
+        if not ordered.needs_factors:
+            return ordered
+        means = [
+            loss.compute_mean(
+                target,
+                np.repeat(loss.compute_start(target, weight)[:, None], len(target), axis=1),
+                weight,
+            )
+            for loss, target in zip(self.components, targets, strict=True)
         ]
-        return known.shared(lost)
+        return ordered.with_factors(means)
 
-    def in_order(self, keys: Sequence[int]) -> Self:
-        """The same, whose losses are added up in the order of the keys of their targets."""
-        # Of one target quantiles are told apart.
-        about = [one.parameter for one in self.of], keys
-        return replace(self, order=tuple(int(k) for k in np.lexsort(about)))
+    def with_order(self, keys: Sequence[int]) -> Self:
+        """Return a copy that adds the losses by ascending keys, equal keys by ascending parameters.
+
+        keys: hash of the target of each loss, (n_losses,). Quantiles of one target have equal keys.
+        """
+        sort_keys = [loss.parameter for loss in self.components], keys
+        return replace(self, order=tuple(int(k) for k in np.lexsort(sort_keys)))
 
     @property
-    def asks_for_shares(self) -> bool:
-        """Whether losses are to be in units of what they are at the start, which is not known yet."""
-        return not (self.shares or self.of[0].has_one_unit)
+    def needs_factors(self) -> bool:
+        """Whether `factors` must still be computed: losses have different units and no factors yet."""
+        return not (self.factors or self.components[0].has_one_unit)
 
-    def shared(self, lost: Sequence[float]) -> Self:
-        """The same of losses that were so much at the start."""
-        shares = tuple(1 / (len(lost) * one) if one > 0 else 1 / len(lost) for one in lost)
-        return replace(self, shares=shares)
+    def with_factors(self, means: Sequence[float]) -> Self:
+        """Return a copy whose losses have the factors 1 / (n_losses * mean).
 
-    def ordered(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Targets of rows, (n,) or (n, n_outputs), of which columns stand in that order."""
+        means: mean of each loss before the first round, (n_losses,); if it is 0, the factor is
+        1 / n_losses.
+        """
+        n = len(means)
+        factors = tuple(1 / (n * mean) if mean > 0 else 1 / n for mean in means)
+        return replace(self, factors=factors)
+
+    def reorder_columns(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return targets with their columns in the order `order`.
+
+        y: (n, n_losses), or (n,) for quantiles, which is returned as it is.
+        """
         return y if y.ndim == 1 else y[:, list(self.order)]
 
-    def goals(self) -> list[Goal]:
-        """What the core is told of each, in the order in which they are added up."""
-        first = self.lanes.first_outputs
+    def list_groups(self) -> list[LossGroup]:
+        """Return the output group of each loss, see `LossGroup`, in the order `order`."""
+        first = self.output_groups.first_outputs
         return [
-            (self.of[k].parameter, share, first[k], self.of[k].n_outputs, k)
-            for k, share in zip(*self._in_order(), strict=True)
+            (self.components[k].parameter, factor, first[k], self.components[k].n_outputs, k)
+            for k, factor in zip(*self._get_order_and_factors(), strict=True)
         ]
 
-    def start(
+    def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """The best scores that are the same for all rows, beside offsets, (n_outputs,)."""
+        """Compute the constant scores with the smallest mean loss, (n_outputs,), of all losses in turn.
+
+        y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; offset: (n_outputs,
+        n) of losses with one output each, or None.
+        """
         return np.concatenate(
             [
-                loss.start(one, weight, None if offset is None else offset[k : k + 1])
-                for k, (loss, one) in enumerate(zip(self.of, self.targets(y), strict=True))
+                loss.compute_start(target, weight, None if offset is None else offset[k : k + 1])
+                for k, (loss, target) in enumerate(
+                    zip(self.components, self.encode_targets(y), strict=True)
+                )
             ]
         )
 
-    def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
-        """Loss of each row, (n,)."""
-        return self._sum(lambda loss, *rows: loss.of_rows(*rows), y, scores)
+    def compute_row_losses(self, y: NDArray[Any], scores: Float64) -> Float64:
+        """Compute the weighted sum of the losses in each row, (n,).
 
-    def mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
-        """Mean loss of rows, in whatever order they come."""
-        return float(self._sum(lambda loss, *rows: loss.mean(*rows, weight), y, scores))
+        y: targets, (n_losses, n), or (n,) for quantiles; scores: (n_outputs, n).
+        """
+        return self._sum(lambda loss, *rows: loss.compute_row_losses(*rows), y, scores)
 
-    def _in_order(self) -> tuple[tuple[int, ...], list[float]]:
-        n = len(self.of)
-        unknown = 1.0 if self.of[0].has_one_unit else 1 / n
-        order, shares = self.order or tuple(range(n)), self.shares or (unknown,) * n
-        return order, [shares[k] for k in order]
+    def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+        """Compute the mean over rows of the weighted sum of the losses, by order-independent sums.
 
-    def _sum(self, of: Callable[..., Any], y: NDArray[Any], scores: Float64) -> Any:
-        targets, parts = self.targets(y), self.lanes.split(scores, axis=0)
+        y: targets, (n_losses, n), or (n,) for quantiles; scores: (n_outputs, n); weight: (n,) or
+        None.
+        """
+        return float(self._sum(lambda loss, *rows: loss.compute_mean(*rows, weight), y, scores))
+
+    def _get_order_and_factors(self) -> tuple[tuple[int, ...], list[float]]:
+        """Return the indices of the losses in the order of addition, and their factors in that order.
+
+        Before the training rows are known this is the order of the columns, and equal factors.
+        """
+        n = len(self.components)
+        default = 1.0 if self.components[0].has_one_unit else 1 / n
+        order, factors = self.order or tuple(range(n)), self.factors or (default,) * n
+        return order, [factors[k] for k in order]
+
+    def _sum(self, compute: Callable[..., Any], y: NDArray[Any], scores: Float64) -> Any:
+        """Return the sum over all losses of factor times ``compute(loss, targets, scores)``.
+
+        compute: gets a loss, its targets, (n,), and its scores, (n_outputs of the loss, n); y,
+        scores: targets and scores of all losses, as in `compute_row_losses`.
+        """
+        targets, groups = self.encode_targets(y), self.output_groups.split(scores, axis=0)
         return sum(
-            share * of(self.of[k], targets[k], np.ascontiguousarray(parts[k]))
-            for k, share in zip(*self._in_order(), strict=True)
+            factor * compute(self.components[k], targets[k], np.ascontiguousarray(groups[k]))
+            for k, factor in zip(*self._get_order_and_factors(), strict=True)
         )

@@ -1,4 +1,4 @@
-"""What scores of rows start from beside the trees, as far as it is known before: offsets."""
+"""Offsets: known scores of rows, from which boosting starts."""
 
 from reprlib import repr as shortened
 from typing import Any
@@ -8,38 +8,39 @@ import numpy as np
 from certree.interface.arrays import Float64
 from certree.rows.training import expect_numbers
 
-# Logs beyond have exponentials whose products with targets are no float64.
-_MOST_LOG = 300.0
-_MOST_NUMBER = 1e100
+# Products of exponentials of larger logarithms with targets would overflow float64.
+_MAX_LOG = 300.0
+_MAX_NUMBER = 1e100
 
 
-def checked_offset(name: str, given: Any, n: int, n_outputs: int, *, is_log: bool) -> Float64:
-    """Check what scores of n rows start from, and return it as (n_outputs, n).
+def convert_offset(name: str, offset: Any, n: int, n_outputs: int, *, is_log: bool) -> Float64:
+    """Check the offsets of n rows and convert them to an array (n_outputs, n) of float64.
 
     Parameters
     ----------
     name : str
-        What errors call it.
-    given : array-like of shape (n,), or (n, n_outputs) where there are several
-        Numbers in units of the scores.
+        Name of the parameter in errors.
+    offset : array-like of shape (n,), or (n, n_outputs) for several outputs
+        Offsets in units of the scores.
     n, n_outputs : int
-        Numbers of rows and of scores.
+        Number of rows, and of scores of a row.
     is_log : bool
-        Whether scores are logarithms.
+        Whether scores are logarithms or log odds, which must be in -300 .. 300; other scores must be in
+        -1e100 .. 1e100.
 
     Raises
     ------
     ValueError
-        If it has another shape, or holds what is no finite number, or one that is too large.
+        If the shape differs, or a number is NaN, infinite or out of range.
     """
-    expect_numbers(name, given, "biuf")
-    offset, shape = np.array(given, dtype=np.float64), (n,) if n_outputs == 1 else (n, n_outputs)
-    if offset.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {offset.shape}")
-    most = _MOST_LOG if is_log else _MOST_NUMBER
-    if not (np.abs(offset) <= most).all():
+    expect_numbers(name, offset, "biuf")
+    array, shape = np.array(offset, dtype=np.float64), (n,) if n_outputs == 1 else (n, n_outputs)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    largest = _MAX_LOG if is_log else _MAX_NUMBER
+    if not (np.abs(array) <= largest).all():
         unit = "logarithms" if is_log else "numbers"
         raise ValueError(
-            f"{name} must hold {unit} in {-most:g} .. {most:g}, got {shortened(given)}"
+            f"{name} must hold {unit} in {-largest:g} .. {largest:g}, got {shortened(offset)}"
         )
-    return offset[None] if n_outputs == 1 else np.ascontiguousarray(offset.T)
+    return array[None] if n_outputs == 1 else np.ascontiguousarray(array.T)

@@ -34,97 +34,100 @@ from certree.rows.queries import (
 )
 from certree.rows.training import Training
 
-# Documents of a query, at most: the core counts them in int64.
-_LONGEST_LIST = 2**62
+# Largest cutoff: the core has int64.
+_MAX_CUTOFF = 2**62
 
 
 class BoostedTreesRanker(BoostedTrees):
-    """Boosted trees that rank the documents of queries, in which every pruning of every tree votes.
+    """Boosted trees that rank the documents of queries, in which all prunings of each tree vote.
 
-    Each round takes slopes of LambdaMART: of pairs of documents of a query whose relevance differs, the
-    logistic loss of their order, by what this is worth. Whole queries grow the tree of the round, the
-    others weigh its prunings. A document of relevance y gains ``2**y - 1`` by
-    ``1 / log2(1 + rank)``, as in LightGBM; XGBoost does so, too, and CatBoost gains y by itself.
+    Each row is a document of a query. A round takes the gradients of LambdaMART: the logistic loss
+    of the order of two documents of a query with different relevance, times a weight of the pair.
+    Whole queries are in-bag, and grow the tree, or out-of-bag, and weight its prunings. A document
+    of relevance y at a rank gains ``(2**y - 1) / log2(1 + rank)``, as in LightGBM and XGBoost.
 
-    A pair is worth the gains of one document beyond those of the other, times the difference between
-    the discounts of their places and one more. Differences alone are LambdaMART as published; pairs
-    far down say as much of the features, and few queries rank better with them.
+    The weight of a pair is the difference between the gains ``2**y`` of its documents, times one
+    plus the difference between the discounts ``1 / log2(1 + rank)`` of their ranks. LambdaMART as
+    published has no "one plus". With it pairs at low ranks count, too, which improves rankings if
+    there are few queries.
 
     Parameters
     ----------
     truncation_level : int, default=30
-        A pair counts if the better ranked of the two is among so many; LightGBM's
+        A pair counts if the better ranked of its documents has at most this rank; LightGBM's
         `lambdarank_truncation_level`.
     ndcg_at : int or None, default=10
-        How many of the best ranked documents NDCG looks at, by which queries are judged; None: all.
+        Number of ranks that NDCG counts; None: all ranks.
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds. "best": 1200, and the average of four fits of different seeds, stored as one
-        model; not with `warm_start`. Parameters that are given win.
+        "fast": 200 rounds. "best": 1200 rounds, and the mean of four fits with different seeds,
+        stored as one model; not with `warm_start`. Parameters that are given have priority.
     learning_rate : float, default=0.1
-        Factor of each tree's steps.
+        Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
-        Number of rounds. "auto": 400, with early stopping 1600 at most; more at a smaller
-        `learning_rate` than .1, up to twenty times as many. It is not chosen by cross-validation: NDCG
-        of few queries says too little, and rounds too many do little harm.
+        Number of rounds. "auto": 400, or with early stopping at most 1600. A `learning_rate` below
+        0.1 gets up to twenty times as many rounds. Cross-validation is not used, as NDCG of few
+        queries is noisy and too many rounds do little harm.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        So many leaves a tree at most. "auto": 16 below 3000 rows, else 31.
+        Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31.
     max_depth : int or None, default=None
-        Depth at which cells are leaves.
+        Largest depth of a leaf.
     min_samples_leaf : int, default=5
-        Training samples in each leaf.
+        Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
-        Sum of Hessians by which the step of a cell is drawn to that of its parent; a row has 1 on
-        average.
+        Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk
+        towards the value of its parent; a row has Hessian 1 on average.
     max_features : float or "auto", default="auto"
-        Share of the features that a round looks at. "auto": all of them.
+        Fraction of the features that a round may split on. "auto": all.
     max_thresholds : int, "auto" or None, default="auto"
-        So many thresholds of each feature that has more than 32 values are drawn for each tree, which
-        makes no other cuts; None: all. "auto": few and all in turn, but few for "fast".
+        Number of thresholds that are drawn for each tree and each feature with more than 32 values;
+        the tree splits at no other thresholds. None: all thresholds. "auto": few and all in turn,
+        but few for "fast".
     subsample : float, default=0.7
-        Share of the queries that grow the tree of a round; the others weigh its prunings.
+        Fraction of the queries that are in-bag in a round; the out-of-bag queries weight the prunings.
     prunings : {"vote", "none"}, default="vote"
-        "none": the whole trees step, for comparison.
+        "none": each step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        For every feature, or by its name, 1 if scores must not fall where it rises, -1 if they must not
-        rise, 0 otherwise.
+        For each feature, or by its name: 1 if scores must not fall if the feature rises, -1 if they
+        must not rise, 0 otherwise.
     interaction_cst : list of collections of int, or None, default=None
-        Groups of features that may act together in a tree.
+        Groups of features that may be used together on a path of a tree.
     warm_start : bool, default=False
-        Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
-        `max_iter`, `n_iter_no_change`, `tol`, `n_jobs`, `verbose` and `warm_start` may change between
-        them.
+        Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
+        `max_iter`, `n_iter_no_change`, `tol`, `n_jobs`, `verbose` and `warm_start` may change
+        between fits.
     early_stopping : bool or "auto", default=False
-        Whether a fit stops once new rounds gain nothing in NDCG on queries that have no part in them,
-        and keeps those up to the best one; "auto": from 10,001 rows on.
+        Whether a fit stops if new rounds do not improve NDCG on a validation set; rounds after the
+        best one are dropped. "auto": True for more than 10,000 rows.
     validation_fraction : float, int or None, default=0.1
-        Share or number of the queries that early stopping holds out if `fit` is given no `X_val`.
-        None: those that train judge, too.
+        Fraction or number of the queries that early stopping holds out as validation set if `fit`
+        gets no `X_val`. None: training queries are scored instead.
     n_iter_no_change : int, default=10
-        So many rounds without a gain on the best NDCG before are the last ones.
+        The fit stops after so many rounds without an improvement on the best NDCG.
     tol : float, default=1e-7
-        What a gain must exceed.
+        Smallest improvement that counts.
     random_state : int, RandomState or None, default=None
-        Decides queries and thresholds of the rounds. The model depends neither on the order of the rows
-        or queries, nor on what these are called, nor on the number of threads.
+        Seed of the queries and thresholds that rounds draw. The model does not depend on the order
+        of rows or queries, on the names of queries, or on the number of threads.
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        A positive number shows a progress bar.
 
     Attributes
     ----------
     n_iter_ : int
-        Number of rounds, of each of the fits that are averaged.
+        Number of rounds of each of the fits that are averaged.
     train_score_, validation_score_ : ndarray of shape (n_rounds + 1,)
-        NDCG less 1 of the queries that train, and of those that judge; see `BoostedTreesClassifier`,
-        whose other attributes the model has, but for those that speak of classes.
+        NDCG - 1 of the training and validation queries after each round; see
+        `BoostedTreesClassifier` also for the attributes that are not listed here.
 
     References
     ----------
     Burges, "From RankNet to LambdaRank to LambdaMART: an overview", 2010; Järvelin and Kekäläinen,
-    "Cumulated gain-based evaluation of IR techniques", 2002, for NDCG. The vote in every round is ours.
+    "Cumulated gain-based evaluation of IR techniques", 2002, for NDCG. The vote in every round is
+    new here.
 
     Examples
     --------
@@ -143,7 +146,7 @@ class BoostedTreesRanker(BoostedTrees):
         "truncation_level": [COUNT],
         "ndcg_at": [COUNT, None],
     }
-    # Scorers would have to be told which rows are ranked together.
+    # Scorers of scikit-learn do not know queries.
     scoring: ClassVar[str] = "loss"
 
     def __init__(
@@ -180,7 +183,7 @@ class BoostedTreesRanker(BoostedTrees):
     _SCHEDULE: ClassVar[RoundSchedule] = RANKING_SCHEDULE
 
     @fit_method
-    def fit(  # type: ignore[override] # rows have queries instead of groups and offsets
+    def fit(  # type: ignore[override] # queries instead of groups and offsets
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -195,29 +198,29 @@ class BoostedTreesRanker(BoostedTrees):
         qid_val: ArrayLike | None = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> Self:
-        """Grow trees, each of which ranks documents better than those before it.
+        """Fit the trees round by round; each round improves the ranking by the sum of all trees so far.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows, each a document of a query; NaN stands for a missing value.
         y : array-like of shape (n,)
-            Relevance of each row, in 0 .. 31; whole numbers as a rule.
+            Relevance of each row, in 0 .. 31, usually an integer.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row's query, the same for all its rows, relative to the mean weight. A query
-            is one draw whatever it weighs; one of weight zero is as if absent.
+            Weight of the query of each row, equal for all rows of a query, relative to the mean
+            weight. Whatever its weight, a query is one draw. A query of weight zero is ignored.
         group : array-like of int, shape (n_queries,), or None
-            How many rows each query has, one query behind the other, as in LightGBM.
+            Number of rows of each query; rows of a query follow each other, as in LightGBM.
         qid : array-like of shape (n,), or None
-            Number or name of each row's query, as in XGBoost; rows of a query need not stand together.
-            Exactly one of `group` and `qid` must be given.
+            Number or name of the query of each row, in any order, as in XGBoost. Give exactly one
+            of `group` and `qid`.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
-            Rows that are scored after each round. They grow no tree; with `early_stopping` they say how
-            many rounds there are, and without it nothing.
+            Validation set, which is scored after each round and grows no tree. With
+            `early_stopping` it decides the number of rounds.
         sample_weight_val, group_val, qid_val : array-like, or None
-            Weights of their queries, and which these are.
+            Weights and queries of the validation set, like `sample_weight`, `group` and `qid`.
         callbacks : list of callables, or None
-            See `BoostedTreesClassifier.fit`.
+            Functions that are called after each round; see `BoostedTreesClassifier.fit`.
 
         Returns
         -------
@@ -227,46 +230,46 @@ class BoostedTreesRanker(BoostedTrees):
         Raises
         ------
         ValueError
-            If queries do not go with the rows, or weights differ within one; with
-            ``warm_start=True``, if a parameter has changed that made the rounds before; if queries are
-            too few to hold some out.
+            If `group` or `qid` does not match the rows, or weights differ within a query; with
+            ``warm_start=True``, if a parameter of the previous rounds has changed; if there are too
+            few queries for a validation set.
         """
         callbacks = checked_callbacks(callbacks)
         expect_in_memory(self, X)
-        before = self._trees_before()
+        before = self._get_previous_trees()
         query = number_queries(_num_samples(X), group, qid)
         training = sort_by_query(
             self._prepare_training(X, y, sample_weight, reuse_encoding=before is not None), query
         )
         self._has_offset = False
-        judges, _ = self._judges(X_val, y_val, sample_weight_val, None)
-        if judges is None:
+        validation, _ = self._make_validation_set(X_val, y_val, sample_weight_val, None)
+        if validation is None:
             expect_no_queries(group_val, qid_val)
         else:
             query = number_queries(_num_samples(X_val), group_val, qid_val, "_val")
-            judges = sort_by_query(judges, query)
-        self._fit_rounds(training, before, judges, callbacks)
+            validation = sort_by_query(validation, query)
+        self._fit_rounds(training, before, validation, callbacks)
         return self
 
-    def _started(self, training: Training, loss: Any) -> tuple[Rounds, Float64]:
-        run, start = super()._started(training, loss)
+    def _start_run(self, training: Training, loss: Any) -> tuple[Rounds, Float64]:
+        run, start = super()._start_run(training, loss)
         query: Any = training.split.groups
         return run.anew(query=query), start
 
-    def _loss(self) -> RankingLoss:
-        pairs, judged = self.truncation_level, self.ndcg_at or 0
-        return RankingLoss(depths=(min(pairs, _LONGEST_LIST), min(judged, _LONGEST_LIST)))
+    def _make_loss(self) -> RankingLoss:
+        cutoffs = self.truncation_level, self.ndcg_at or 0
+        return RankingLoss(cutoffs=(min(cutoffs[0], _MAX_CUTOFF), min(cutoffs[1], _MAX_CUTOFF)))
 
-    def _targets(self, y: Any) -> NDArray[Any]:
+    def _encode_targets(self, y: Any) -> NDArray[Any]:
         return np.asarray(column_or_1d(y), dtype=np.float64)
 
-    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
+    def _decode_targets(self, y: NDArray[Any]) -> NDArray[Any]:
         return y
 
     def _link(self) -> Link:
         return "identity"
 
-    def _answers(self, scores: Float64) -> NDArray[Any]:
+    def _predict_from_scores(self, scores: Float64) -> NDArray[Any]:
         return scores[0]
 
     @snapshot_method
@@ -279,10 +282,10 @@ class BoostedTreesRanker(BoostedTrees):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> float:
-        """Mean NDCG at `ndcg_at` of some queries.
+        """Compute the mean NDCG at `ndcg_at` over queries.
 
-        Documents of equal score share their places; a query without relevant documents has NDCG 1, as
-        in LightGBM.
+        Documents with equal scores share the mean gain of their ranks. A query without relevant
+        documents has NDCG 1, as in LightGBM.
 
         Parameters
         ----------
@@ -291,16 +294,16 @@ class BoostedTreesRanker(BoostedTrees):
         y : array-like of shape (n,)
             Their relevance.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row's query, the same for all its rows.
+            Weight of the query of each row, equal for all rows of a query; None: queries count equally.
         group, qid : array-like, or None
-            Which rows are ranked together; see `fit`.
+            Queries of the rows; see `fit`.
 
         Returns
         -------
         float
             Between 0 and 1.
         """
-        rows, known, query, order = self._judged(X, y, group, qid)
+        rows, relevance, query, order = self._prepare_queries(X, y, group, qid)
         weight = None
         if sample_weight is not None:
             weight = to_contiguous(
@@ -310,11 +313,13 @@ class BoostedTreesRanker(BoostedTrees):
             if not weight.any():
                 raise ValueError("sample_weight must be positive for at least one row")
             weight = weight[order]
-        score = self._scores_of(rows)[0, order]
-        return 1 - self._loss().of_queries(known[order], score, weight, query[order])
+        score = self._compute_row_scores(rows)[0, order]
+        return 1 - self._make_loss().compute_query_loss(
+            relevance[order], score, weight, query[order]
+        )
 
     @snapshot_method
-    def staged_loss(  # type: ignore[override] # rows have queries instead of offsets
+    def staged_loss(  # type: ignore[override] # queries instead of offsets
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -322,7 +327,7 @@ class BoostedTreesRanker(BoostedTrees):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> Float64:
-        """1 - NDCG at `ndcg_at` of some queries after each round.
+        """Compute 1 - NDCG at `ndcg_at`, averaged over queries, after each round.
 
         Parameters
         ----------
@@ -331,24 +336,32 @@ class BoostedTreesRanker(BoostedTrees):
         y : array-like of shape (n,)
             Their relevance.
         group, qid : array-like, or None
-            Which rows are ranked together; see `fit`.
+            Queries of the rows; see `fit`.
 
         Returns
         -------
-        ndarray of shape (T,)
-            The mean over the queries.
+        ndarray of shape (n_iter_,)
         """
-        rows, known, query, order = self._judged(X, y, group, qid)
-        known, query, loss = known[order], query[order], self._loss()
-        staged = self._staged(rows)
-        return np.array([loss.of_queries(known, one[0, order], None, query) for one in staged])
+        rows, relevance, query, order = self._prepare_queries(X, y, group, qid)
+        relevance, query, loss = relevance[order], query[order], self._make_loss()
+        return np.array(
+            [
+                loss.compute_query_loss(relevance, scores[0, order], None, query)
+                for scores in self._iterate_scores(rows)
+            ]
+        )
 
-    def _judged(
+    def _prepare_queries(
         self, X: Any, y: Any, group: Any, qid: Any
     ) -> tuple[NDArray[Any], Float64, Int32, Indices]:
-        """Rows, their relevance and queries, and an order in which queries stay together."""
-        rows, known = self._encode_new_rows_or_csr(X), self._targets(y)
-        check_consistent_length(rows, known)
-        self._loss().expect_domain(known)
+        """Check and encode rows with queries.
+
+        X, y, group, qid: as in `score`. Return the encoded rows, (n, p); relevance, (n,); number of
+        each row's query, (n,); and an order of the rows in which the rows of a query follow each
+        other, (n,).
+        """
+        rows, relevance = self._encode_new_rows_or_csr(X), self._encode_targets(y)
+        check_consistent_length(rows, relevance)
+        self._make_loss().check_targets(relevance)
         query = number_queries(rows.shape[0], group, qid)
-        return rows, known, query, np.argsort(query, kind="stable")
+        return rows, relevance, query, np.argsort(query, kind="stable")

@@ -1,4 +1,4 @@
-"""Defaults of boosted trees that depend on the number of rows: rounds, folds, leaves and thresholds."""
+"""Automatic parameters of boosted trees by the number of rows: rounds, folds, leaves and thresholds."""
 
 from __future__ import annotations
 
@@ -7,44 +7,48 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RoundSchedule:
-    """The defaults for one kind of target; they hold where a parameter is "auto".
+    """Values of parameters that are "auto", for one kind of target.
 
-    `benchmarks/boosting_steps.py` measures the loss of fits that differ from them in one value, and
-    `benchmarks/boosting.py` loss and CPU time against other libraries.
+    `benchmarks/boosting_steps.py` measures the loss of fits that differ in one of these values, and
+    `benchmarks/boosting.py` compares loss and CPU time with other libraries.
 
     Parameters
     ----------
     n_members : int
-        Fits that are averaged with ``quality="best"``.
+        Number of fits that are averaged with ``quality="best"``.
     max_leaf_nodes : (int, int)
-        Leaves of a tree: below `few_rows`, and from it on.
+        Largest number of leaves of a tree: below `few_rows` rows, and from there on.
     n_folds : int
-        Folds of four that choose the number of rounds of a table of fewer than `few_rows`. One fold
-        chooses it up to `many_rows`.
+        Number of folds, of four, whose validation loss chooses the number of rounds below
+        `few_rows` rows. From there on, up to `many_rows`, it is one fold.
     fast_rounds : int
-        Rounds with ``quality="fast"``: as many as LightGBM's default makes in the same CPU time.
-    step_factor : int
-        The steps of fits that only choose the number of rounds are this many times as long below
-        `few_rows`, so that fewer rounds show it. `max_step_factor` is the factor from there on.
+        Number of rounds with ``quality="fast"``: as many as LightGBM's default makes in the same
+        CPU time.
+    step_factor, max_step_factor : int
+        Largest factor of the learning rate in fits that only choose the number of rounds, below
+        `few_rows` rows and from there on. With longer steps fewer rounds are needed.
     max_rounds_divisor : int
-        What `max_rounds` is divided by from `few_rows` on, with ``quality="default"``.
+        `max_rounds` is divided by it from `few_rows` rows on, with ``quality="default"``.
     chooses_rounds : bool
         Whether folds choose the number of rounds; False: it is always `fixed_rounds`.
     few_rows, many_rows : int
-        Numbers of rows: see above. From `many_rows` on a fit makes `fixed_rounds`, as rounds beyond the
-        best number do little harm there.
-    max_rounds, fixed_rounds : int
-        Most rounds that folds or early stopping may choose, and rounds where nothing chooses.
+        Numbers of rows that the other values refer to. From `many_rows` on a fit makes
+        `fixed_rounds` rounds, as too many rounds do little harm there.
+    max_rounds : int
+        Largest number of rounds that folds or early stopping may choose.
+    fixed_rounds : int
+        Number of rounds if neither folds nor early stopping choose it.
     best_factor : int
-        Factor of both with ``quality="best"``.
+        Factor of `max_rounds` and `fixed_rounds` with ``quality="best"``.
     fast_outputs, max_fast_factor : int
-        Fits with ``quality="fast"`` that learn more scores of a row than `fast_outputs` have
-        proportionally more rounds, by at most this factor.
-    reference_rate : float
-        Learning rate that these numbers of rounds are for. Smaller rates get proportionally more
-        rounds, by at most `max_rate_factor`.
+        With ``quality="fast"`` and more outputs than `fast_outputs` the number of rounds grows in
+        proportion to the outputs, by at most `max_fast_factor`.
+    reference_rate, max_rate_factor : float, int
+        Learning rate for which the numbers of rounds hold. Smaller rates have more rounds in inverse
+        proportion, by at most `max_rate_factor`.
     min_thresholds, rows_per_threshold : int
-        Thresholds of a feature that a tree may draw: one for so many rows, and no fewer than this.
+        A tree draws one threshold of a feature for each `rows_per_threshold` rows, but at least
+        `min_thresholds`.
     """
 
     n_members: int
@@ -69,7 +73,7 @@ class RoundSchedule:
 
 
 CLASS_SCHEDULE = RoundSchedule(n_members=2, max_leaf_nodes=(31, 63))
-# Numbers hardly overfit, so that two of the folds are enough.
+# Regressions hardly overfit by too many rounds, so two of the folds are enough.
 NUMBER_SCHEDULE = RoundSchedule(
     n_members=4,
     max_leaf_nodes=(16, 31),

@@ -1,4 +1,4 @@
-"""Which rounds, and how many of them, serve rows that have no part in them."""
+"""Choose the number of boosting rounds, and a schedule of thresholds, by cross-validation."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -7,56 +7,65 @@ import numpy as np
 
 from certree.ensembles.rounds import Rounds, advance
 
-# Steps beyond are too long to tell how many shorter ones would serve.
-_LONGEST = 0.5
-# The loss is taken after so many rounds, then after a factor more each time.
-_FIRST, _FACTOR = 3, 2**0.5
-# After so many rounds it is known which kind of them will be best.
-_RACE = 96
-# It has stopped falling once it has not fallen for so many looks, of which those at fewer rounds are
-# no evidence: features that tell something only together are not found at once.
-_PATIENCE, _EARLIEST = 1, 40
-# The first kind is left for another one that is better by this part: less is noise of the judges.
+# Largest learning rate of runs that only choose the number of rounds: with longer steps the best number
+# does not predict that of shorter steps.
+_MAX_RATE = 0.5
+# The loss is computed after the first number of rounds, and then whenever it has grown by the factor.
+_FIRST_CHECK, _CHECK_FACTOR = 3, 2**0.5
+# After this many rounds only the best schedule continues.
+_RACE_ROUNDS = 96
+# The search ends when so many checks after the given round have brought no smaller loss. Earlier checks
+# do not count, as interactions of features take some rounds to be found.
+_PATIENCE, _MIN_ROUNDS = 1, 40
+# A schedule replaces the first one only if its loss is smaller by this fraction: less may be noise.
 _MARGIN = 0.03
 
 
-def longer_steps(learning_rate: float, most: int) -> int:
-    """How many times as long the steps of runs are that choose the number of rounds, 4, 2 or 1."""
-    return next((one for one in (4, 2) if one <= most and learning_rate <= _LONGEST / one), 1)
+def choose_step_factor(learning_rate: float, largest: int) -> int:
+    """Return the factor of the learning rate in runs that only choose the number of rounds: 4, 2 or 1.
+
+    It is the largest factor up to `largest` with which `learning_rate` becomes at most 0.5.
+    """
+    return next(
+        (factor for factor in (4, 2) if factor <= largest and learning_rate <= _MAX_RATE / factor),
+        1,
+    )
 
 
-def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]:
-    """The kind of rounds, and their number, after which the loss of its runs is smallest.
+def choose_rounds(candidates: Sequence[Sequence[Rounds]], max_rounds: int) -> tuple[int, int]:
+    """Find the candidate, and the number of rounds, with the smallest validation loss.
 
-    Runs go on side by side until their loss has stopped falling; those of kinds that are behind
-    stop earlier.
+    All runs advance together and are changed. The search ends when the loss has stopped falling; after
+    96 rounds only the best candidate continues.
 
     Parameters
     ----------
-    kinds : sequence of sequences of Rounds
-        Runs of each kind, one for each fold; the first kind is that which others have to beat.
-    most : int
-        So many rounds at most.
+    candidates : sequence of sequences of Rounds
+        For each candidate its runs before the first round, one for each fold. The loss of a
+        candidate is the sum over its runs of the loss on the validation set. Others than the first
+        must be better by 3 %.
+    max_rounds : int
+        Largest number of rounds.
 
     Returns
     -------
-    kind : int
-        Which of them.
+    candidate : int
+        Index of the best candidate.
     n_rounds : int
-        Number of rounds, at least 1.
+        Best number of rounds, at least 1.
     """
-    best, least, done, look, since = (0, 1), np.inf, 0, _FIRST, 0
-    racing = [kind for kind, runs in enumerate(kinds) if runs]
-    while racing and done < most and since < _PATIENCE:
-        look = min(look, most)
-        since += look >= _EARLIEST
-        advance([*chain.from_iterable(kinds[kind] for kind in racing)], done, look)
-        for kind in racing:
-            loss = sum(float(run.losses[-1][-1]) for run in kinds[kind])
-            loss *= 1 + _MARGIN if kind > 0 else 1
+    best, least, done, target, since = (0, 1), np.inf, 0, _FIRST_CHECK, 0
+    racing = [index for index, runs in enumerate(candidates) if runs]
+    while racing and done < max_rounds and since < _PATIENCE:
+        target = min(target, max_rounds)
+        since += target >= _MIN_ROUNDS
+        advance([*chain.from_iterable(candidates[index] for index in racing)], done, target)
+        for index in racing:
+            loss = sum(float(run.losses[-1][-1]) for run in candidates[index])
+            loss *= 1 + _MARGIN if index > 0 else 1
             if loss < least:
-                best, least, since = (kind, look), loss, 0
-        if look >= _RACE:
+                best, least, since = (index, target), loss, 0
+        if target >= _RACE_ROUNDS:
             racing = [best[0]]
-        done, look = look, round(look * _FACTOR)
+        done, target = target, round(target * _CHECK_FACTOR)
     return best

@@ -1,4 +1,4 @@
-"""Boosting round by round: some rows grow a tree, the others weigh its prunings, all set its steps."""
+"""Rounds of boosting: in-bag rows grow a tree, out-of-bag rows weight its prunings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree._core import run_rounds
-from certree.ensembles.losses import Loss, Outputs
-from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
-from certree.ensembles.several_losses import SeveralLosses
-from certree.ensembles.staged import constant_scores
+from certree.ensembles.category_statistics import (
+    CategoryStatistics,
+    CategoryTarget,
+    HighCardinalityFeatures,
+)
+from certree.ensembles.losses import Loss, OutputOrder
+from certree.ensembles.multi_output_loss import MultiOutputLoss
+from certree.ensembles.staged import make_constant_scores
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64, divide_by_largest, get_csr_arrays
@@ -26,65 +30,94 @@ from certree.rows.sparse_rows import DenseOrSparseFeatures
 from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 
-# Stop probabilities of the branching priors that a round mixes.
+# Stop probabilities of the branching priors over prunings that a round mixes.
 STOPS, NO_STOPS = np.array([0.02, 0.1, 0.5]), np.zeros(0)
-# Rows that weigh have shaped the scores that they weigh, so their Hessians count half.
+# Out-of-bag rows of a round were in-bag in earlier rounds and have shaped the scores, so their Hessians
+# count half in the weights of the prunings.
 CURVATURE = 0.5
-# Each of several numbers has a vote of its own, in which losses of all others count so much: cuts that
-# serve many of them are made more gladly, and those that serve one do not move the others by noise.
+# Each of several targets has its own vote over the prunings, in which the losses of the other targets
+# count this much: splits that serve many targets get more weight.
 OTHERS = 0.1
 
-# Whether scores are taken after each round, so many rounds without a gain are the last ones (0: any
-# number), what a gain must exceed, and the scores so far.
+# How the core scores rounds: whether it does, the number of rounds without an improvement after which
+# it stops (0: never), the smallest improvement that counts, and the scores so far.
 Watch = tuple[bool, int, float, Float64]
 UNWATCHED: Watch = (False, 0, 0.0, np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What rounds are made with; see `BoostedTreesClassifier`."""
+    """Parameters of the rounds of a run; see `BoostedTreesClassifier`.
+
+    Attributes
+    ----------
+    loss : Loss
+        The loss that rounds minimize.
+    learning_rate : float
+        Factor of the step of each tree.
+    l2_regularization : float
+        Sum of Hessians with which the value of a node is shrunk towards the value of its parent.
+    feature_shares : sequence of float or int
+        Features that rounds use, one entry for each round in turn: a float is a fraction, an int a
+        number.
+    subsample : float
+        Fraction of the rows that are in-bag in a round.
+    votes : bool
+        Whether prunings vote; False: the whole tree steps.
+    """
 
     loss: Loss
     learning_rate: float
     l2_regularization: float
-    feature_shares: Sequence[float]  # one after the other, and again; whole numbers are of features
+    feature_shares: Sequence[float]  # in turn; an int is a number of features
     subsample: float
     votes: bool
 
 
 @dataclass(slots=True)
 class Rounds:
-    """A run of boosting on the rows of one table, some of which may judge it.
+    """A run of boosting on the rows of one table: its data, its trees so far, and their scores.
+
+    Training rows come first; a validation set may follow. `advance` makes rounds and changes the run.
 
     Parameters
     ----------
     settings : Settings
-        How rounds are made.
+        Parameters of the rounds.
     grower : BinnedGrower
-        Grows trees on the rows: first those that train, then those that judge.
+        Grows trees on the binned rows.
     y : ndarray of float64, shape (n,) or (n_targets, n)
-        Targets, or codes of classes; of several targets those of each.
+        Targets, numbers or class codes; a row for each of several targets.
     weight : ndarray of shape (n,), or None
-        Weights of the rows, in units of the mean weight of all rows that train the model.
+        Weights of the rows in units of the mean weight of the training rows; None: 1.
     keys : ndarray of uint64, shape (n_training,)
-        Numbers by which rows are drawn, wherever they stand; rows of a group share one, so that whole
-        groups grow a tree or weigh its prunings.
-    thresholds : sequence of int or None
-        Numbers of thresholds of a feature that rounds draw in turn; None: all.
+        Random keys of the training rows, which decide what rounds draw. They depend on the content
+        of a row and not on its position. Rows of a group share a key, so that they are in-bag
+        together.
+    thresholds : sequence of (int or None)
+        Numbers of thresholds per feature that rounds draw in turn; None: all thresholds.
     scores : ndarray of shape (n_outputs, n)
-        What the trees so far say.
+        Scores of the rows by the trees so far.
     seed : int
-        Decides with the number of a round what it draws.
+        Seed of the random draws of all rounds.
     offset : ndarray of shape (n_outputs, n), or None
-        What scores start from beside what is the same for all rows.
+        Offsets of the rows, which `scores` includes; None: no offsets.
     query : ndarray of int32, shape (n,), or None
-        Number of each row's query, where queries are ranked: rows of one stand together.
-    values : ndarray or csr_array of shape (any, p), or None
-        The last rows, where these judge and are not among those of the grower.
-    many : ManyLevels or None
-        Levels of the rows, if some features have many.
-    statistics : LevelStatistics or None
-        What is known of these levels, which the rows of the grower have as more features.
+        For rankings, number of each row's query; rows of a query follow each other.
+    values : ndarray or csr_array of shape (n_val, p), or None
+        Validation rows that are not in bins; None: the grower has all rows.
+    many : HighCardinalityFeatures or None
+        Categories of the rows in features with many categories; None: there are no such features.
+    statistics : CategoryStatistics or None
+        Statistics of these categories, which the grower has as additional features.
+    parts : list of Trees
+        Trees that each call of `advance` has grown.
+    deviations : list of ndarray of shape (n_nodes, n_outputs)
+        Their standard deviations of the values of the prunings at each node.
+    rows : list of ndarray of shape (n_nodes,)
+        Their numbers of in-bag rows in each node.
+    losses : list of ndarray
+        Sums of the losses of the validation set after the rounds of each call.
     """
 
     settings: Settings
@@ -98,36 +131,44 @@ class Rounds:
     offset: Float64 | None = None
     query: Int32 | None = None
     values: Any = None
-    many: ManyLevels | None = None
-    statistics: LevelStatistics | None = None
+    many: HighCardinalityFeatures | None = None
+    statistics: CategoryStatistics | None = None
     parts: list[Trees] = field(default_factory=list)
-    deviations: list[Float64] = field(default_factory=list)  # of what prunings say from steps
-    rows: list[Float64] = field(default_factory=list)  # growing ones in each node
-    losses: list[Float64] = field(default_factory=list)  # of the rows that judge
+    deviations: list[Float64] = field(default_factory=list)  # of the values of the prunings
+    rows: list[Float64] = field(default_factory=list)  # in-bag rows in each node
+    losses: list[Float64] = field(default_factory=list)  # of the validation set
 
     @property
     def bins(self) -> Bins:
-        """Its rows, as trees see them."""
+        """The binned training rows, with the validation set if it is binned."""
         return self.grower.bins
 
     def trees(self) -> Trees:
-        """All trees so far, on the features of the table."""
+        """Return all trees so far, in the features of the table.
+
+        Splits on category statistics become splits on sets of categories.
+        """
         statistics = self.statistics
         trees = Trees.joined(self.parts, self.bins.n_features, len(self.scores))
-        return trees if statistics is None else statistics.as_sets(trees)
+        return trees if statistics is None else statistics.replace_by_category_sets(trees)
 
     def deviations_of_nodes(self) -> Float64:
-        """How far what the prunings say lies from the steps of all trees so far, (m, n_outputs)."""
+        """Return the standard deviation of the values of the prunings at each node of all trees so far.
+
+        The shape is (n_nodes, n_outputs).
+        """
         return np.concatenate([np.zeros((0, len(self.scores))), *self.deviations])
 
     def rows_of_nodes(self) -> Float64:
-        """How many rows grew each node of all trees so far, (m,)."""
+        """Return the number of in-bag rows in each node of all trees so far, (n_nodes,)."""
         return np.concatenate([np.zeros(0), *self.rows])
 
     def fold(self, fold: Fold, longer: int = 1) -> Rounds:
-        """A run on some of its rows that others judge, in the same bins, before its first round.
+        """Make a run before its first round whose training rows and validation set are those of a fold.
 
-        Its steps are so many times as long. Of levels it knows nothing yet.
+        fold: indices of training rows (`grow`) and validation rows (`judge`) of this run; longer:
+        factor of the learning rate. Bins are those of this run; category statistics are not
+        computed yet.
         """
         rate = longer * self.settings.learning_rate
         rows = np.concatenate([fold.train, fold.validation])
@@ -135,52 +176,62 @@ class Rounds:
         y, n = self.y[..., rows], len(fold.train)
         offset = None if self.offset is None else self.offset[:, rows]
         of_training = [None if one is None else one[..., :n] for one in (weight, offset)]
-        start = self.settings.loss.start(y[..., :n], *of_training)
+        start = self.settings.loss.compute_start(y[..., :n], *of_training)
         return self.anew(
             settings=replace(self.settings, learning_rate=rate),
             grower=replace(self.grower, bins=self.bins.select_rows(rows)),
             y=y,
             weight=weight,
             keys=self.keys[fold.train],
-            scores=constant_scores(start, len(rows), offset),
+            scores=make_constant_scores(start, len(rows), offset),
             offset=offset,
             query=None if self.query is None else self.query[rows],
-            many=None if self.many is None else self.many.at(rows),
+            many=None if self.many is None else self.many.select_rows(rows),
         )
 
     def with_statistics(self) -> Rounds:
-        """The run before its first round, cutting by statistics of levels where there are many."""
+        """Return the run before its first round with category statistics as additional features.
+
+        Without features of many categories this is the run itself.
+        """
         if self.many is None:
             return self
-        statistics = self.many.statistics(self.target(), self.keys)
+        statistics = self.many.compute_statistics(self.target(), self.keys)
         values = self.values
         if values is not None:
-            values = np.concatenate([values, statistics.seen_by(values)], axis=1)
-        grower = statistics.beside(self.grower, statistics.coded(self.many.place, self.keys))
+            values = np.concatenate([values, statistics.encode_new_rows(values)], axis=1)
+        grower = statistics.extend_grower(
+            self.grower, statistics.encode_rows(self.many.indices, self.keys)
+        )
         return self.anew(grower=grower, values=values, statistics=statistics)
 
-    def target(self) -> Target:
-        """What means of levels are taken of, before the first round.
+    def target(self) -> CategoryTarget:
+        """Return the targets and weights of the training rows for category statistics.
 
-        Beside offsets of one score that is where a row would step by itself, weighed by its Hessian:
-        of counts beside the logs of exposures the rate, weighed by the exposure.
+        To be called before the first round. With offsets and one output the target is the Newton
+        step of the row by itself, weighted by its Hessian: for counts with the logarithm of
+        exposures as offset it is a function of the rate, weighted by the exposure.
         """
         n, weight = len(self.keys), self.weight
         if self.offset is None or len(self.scores) > 1:
-            y = self.settings.loss.of_scores(self.y)
-            return Target(y, len(self.scores), weight).at(slice(n))
+            y = self.settings.loss.get_output_targets(self.y)
+            return CategoryTarget(y, len(self.scores), weight).select_rows(slice(n))
         gradient, hessian = self.settings.loss.compute_gradients(self.y, self.scores)
         factors = hessian[0] if weight is None else hessian[0] * weight
-        return Target(-gradient[0] / hessian[0], 1, factors).at(slice(n))
+        return CategoryTarget(-gradient[0] / hessian[0], 1, factors).select_rows(slice(n))
 
     def judged_by(self, rows: Training, start: Float64) -> Rounds:
-        """The same beside other rows that judge it, which may have values that are in no bin."""
+        """Return a run before its first round with a validation set behind the training rows.
+
+        rows: the validation set, whose values need not be in bins; start: constant start scores,
+        (n_outputs,).
+        """
         weight = None
         if self.weight is not None or rows.weight is not None:
             own = np.ones(self.y.shape[-1]) if self.weight is None else self.weight
             others = np.ones(len(rows.y)) if rows.weight is None else _normalised(rows.weight)
             weight = np.concatenate([own, others])
-        y = np.concatenate([self.y, self.settings.loss.targets(rows.y.T)], axis=-1)
+        y = np.concatenate([self.y, self.settings.loss.encode_targets(rows.y.T)], axis=-1)
         offset = query = None
         if self.offset is not None and rows.offset is not None:
             offset = np.concatenate([self.offset, rows.offset], axis=1)
@@ -190,26 +241,28 @@ class Rounds:
             y=y,
             weight=weight,
             query=query,
-            scores=constant_scores(start, y.shape[-1], offset),
+            scores=make_constant_scores(start, y.shape[-1], offset),
             offset=offset,
             values=rows.features.matrix.astype(np.float64, copy=False),
         )
 
     def anew(self, **others: Any) -> Rounds:
-        """The same run before its first round, with other parameters."""
+        """Return a copy of the run without rounds, with other values of some fields by name."""
         return replace(self, **others, parts=[], deviations=[], rows=[], losses=[])
 
     def loss_of_judges(self) -> float:
-        """Sum of losses of the rows that judge."""
+        """Return the weighted sum of the losses of the validation rows."""
         n = len(self.keys)
         weight = np.ones(self.y.shape[-1] - n) if self.weight is None else self.weight[n:]
-        return fsum(weight * self.settings.loss.of_rows(self.y[..., n:], self.scores[:, n:]))
+        return fsum(
+            weight * self.settings.loss.compute_row_losses(self.y[..., n:], self.scores[:, n:])
+        )
 
     def _arguments(self) -> tuple[Any, ...]:
-        """The run as the core takes it."""
+        """Return the fields of the run in the order in which the core takes them."""
         n_thresholds = numbers_of_thresholds(self.thresholds)
         y = np.atleast_2d(self.y)
-        # Rounds that draw thresholds have codes of their own, which would be a third copy.
+        # Rounds that draw thresholds make their own codes, so a second layout would be a third copy.
         codes = self.bins.codes if n_thresholds.any() else self.bins.codes_by_feature_and_row
         rows = codes, self.bins.core_columns, y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
@@ -217,19 +270,31 @@ class Rounds:
         n = len(self.keys)
         loss, scores = self.settings.loss, self.scores[:, :n]
         gradients = loss.stack_custom_gradients(self.y[..., :n], scores)
-        ranked = None if self.query is None else (self.query, *self.settings.loss.depths)
+        ranked = None if self.query is None else (self.query, *self.settings.loss.cutoffs)
         return *rows, n_thresholds, self.seed, self.scores, values, gradients, ranked
 
 
 def importances(
-    trees: Trees, rows: Float64, before: Float64, outputs: Outputs = slice(None)
+    trees: Trees, rows: Float64, before: Float64, outputs: OutputOrder = slice(None)
 ) -> Float64:
-    """How far cuts by each feature move the rows (m,) of nodes, squared, (p,), and what was before.
+    """Add the gain importances of trees to those of earlier trees, (p,).
 
-    Outputs are added up in their order.
+    The importance of a feature is the sum over its splits of the squared differences between the
+    values of children and parent, times the number of rows in the child.
+
+    Parameters
+    ----------
+    trees : Trees
+        Trees with values (n_nodes, n_outputs).
+    rows : ndarray of shape (n_nodes,)
+        Number of in-bag rows in each node.
+    before : ndarray of shape (p,)
+        Importances of earlier trees.
+    outputs : slice or list of int
+        Order in which outputs are added.
     """
     inner, value = np.flatnonzero(trees.left != LEAF), trees.value[:, outputs]
-    # One node after the other, so that it does not matter which fit has made which round.
+    # Nodes are added one by one, so that the sum is the same for rounds of one fit or of two.
     child = trees.left[inner, None] + [0, 1]
     moved = np.square(value[child] - value[inner, None]).sum(axis=2)
     total = before.copy()
@@ -238,15 +303,25 @@ def importances(
 
 
 def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATCHED) -> Float64:
-    """Make rounds first, ..., last - 1 of some runs, which differ in rows, thresholds and seeds alone.
+    """Make rounds first, ..., last - 1 of several runs, and update their fields.
 
-    They go on side by side; where it is interrupted none has changed.
+    If it is interrupted, no run has changed.
+
+    Parameters
+    ----------
+    runs : sequence of Rounds
+        Runs that have made `first` rounds. They may differ in rows, thresholds and seeds; settings
+        and grower options are those of the first.
+    first, last : int
+        Indices of the first round, and of the round after the last one.
+    watch : tuple
+        How the core scores rounds and stops early, see `Watch`.
 
     Returns
     -------
     ndarray of shape (n_rounds, 2)
-        Where the rounds of one run are watched, its scores of the rows that train and of those that
-        judge, after each round; there may be less than were asked for. None of a custom loss.
+        Scores of the training rows and of the validation set after each round, if `watch` asks the
+        core for them: fewer than last - first if the core stopped early. Empty for a custom loss.
     """
     if not runs[0].settings.loss.is_custom:
         return _make(runs, first, last, watch)
@@ -258,14 +333,17 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
 
 
 def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
-    """Make rounds by the core."""
+    """Make rounds first, ..., last - 1 of several runs by the core, and update their fields.
+
+    The parameters and the result are those of `advance`.
+    """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.gradient_options
     made: Any = run_rounds(
         [run._arguments() for run in runs],
         (
             loss.core_name,
-            loss.goals(),
+            loss.list_groups(),
             settings.learning_rate,
             OTHERS,
             settings.l2_regularization,
@@ -293,20 +371,26 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
 
 
 def numbers_of_features(shares: Sequence[float], p: int) -> Int32:
-    """How many of p features rounds look at in turn; shares that are whole are such numbers."""
+    """Return the numbers of features that rounds use in turn, (len(shares),), of p features.
+
+    shares: a float is a fraction of p, an int a number of features.
+    """
     numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in shares]
     return np.array(numbers, dtype=np.int32)
 
 
 def numbers_of_thresholds(thresholds: Sequence[int | None]) -> Int32:
-    """How many thresholds of a feature rounds draw in turn, as the core takes it; 0: all."""
+    """Return the numbers of thresholds per feature that rounds draw in turn, for the core.
+
+    None, which stands for all thresholds, becomes 0. Shape (len(thresholds),), int32.
+    """
     return np.array([min(one or 0, MISSING) for one in thresholds], dtype=np.int32)
 
 
 def _normalised(weight: Float64) -> Float64:
-    """Weights with a mean of 1.
+    """Return weights, (n,), divided by their mean, which an order-independent sum computes.
 
-    Their unit means nothing, and large ones would overflow; summed in whatever order they come.
+    They are first divided by the largest weight, so that sums of large weights do not overflow.
     """
     weight = divide_by_largest(weight)
     return weight * (len(weight) / fsum(weight))
@@ -323,26 +407,52 @@ def started(
     offset: Float64 | None = None,
     groups: NDArray[Any] | None = None,
 ) -> tuple[Rounds, Float64]:
-    """A run before its first round, and the scores (n_outputs,) that it starts from.
+    """Make a run before its first round.
 
-    groups: group of each row, (n,), all rows of which are drawn together; None: each row by itself.
+    Parameters
+    ----------
+    settings : Settings
+        Parameters of the rounds.
+    grower : BinnedGrower
+        Grows trees on the binned training rows.
+    features : FeatureColumns or SparseColumns
+        The features of the training rows, from which the random keys of rows are computed.
+    y : ndarray of shape (n,), or (n, n_targets)
+        Targets: numbers or class codes.
+    weight : ndarray of shape (n,), or None
+        Weights of the rows; None: 1.
+    thresholds : sequence of (int or None)
+        Numbers of thresholds per feature that rounds draw in turn; None: all thresholds.
+    seed : int
+        Seed of the random draws.
+    offset : ndarray of shape (n_outputs, n), or None
+        Offsets of the rows.
+    groups : ndarray of shape (n,), or None
+        Group of each row; the rows of a group are in-bag together. None: each row by itself.
+
+    Returns
+    -------
+    run : Rounds
+        The run.
+    start : ndarray of shape (n_outputs,)
+        Its constant start scores.
     """
     if weight is not None:
         weight = _normalised(weight)
-    # The keys first: they take the most memory while they are made.
+    # Compute the keys first, as this needs the most memory.
     loss, told_apart, order = settings.loss, y, grower.checked_feature_order
-    if isinstance(loss, SeveralLosses):
-        loss = loss.known_by(y.T, weight, hash_samples(*features.tables, order=order))
-        settings, told_apart = replace(settings, loss=loss), loss.ordered(y)
+    if isinstance(loss, MultiOutputLoss):
+        loss = loss.with_training_rows(y.T, weight, hash_samples(*features.tables, order=order))
+        settings, told_apart = replace(settings, loss=loss), loss.reorder_columns(y)
     if groups is None:
         keys = compute_content_keys(*features.tables, told_apart, weight=weight, order=order)
     else:
         _, group = number_groups(groups)
         hashes = hash_samples(*features.tables, told_apart, order=order)
         keys = compute_group_keys(hashes, group, weight)[group]
-    start = loss.start(y.T, weight, offset)
-    scores = constant_scores(start, len(y), offset)
-    targets = loss.targets(y.T)
+    start = loss.compute_start(y.T, weight, offset)
+    scores = make_constant_scores(start, len(y), offset)
+    targets = loss.encode_targets(y.T)
     run = Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed, offset)
-    run.many = ManyLevels.of(features, grower.bins, run.target(), keys)
+    run.many = HighCardinalityFeatures.find(features, grower.bins, run.target(), keys)
     return run, start

@@ -1,4 +1,4 @@
-"""Models that add up scores tree by tree: what they predict, at the end and after each round."""
+"""Base classes of models that add up scores tree by tree, with predictions after each round."""
 
 from __future__ import annotations
 
@@ -17,42 +17,60 @@ from certree.interface.arrays import Float64, to_row_order
 from certree.interface.fitted_state import snapshot_method
 
 
-def constant_scores(start: Float64, n: int, offset: Float64 | None = None) -> Float64:
-    """The same scores (n_outputs,) for all rows, beside what each starts from, (n_outputs, n)."""
+def make_constant_scores(start: Float64, n: int, offset: Float64 | None = None) -> Float64:
+    """Return scores (n_outputs, n) that are `start`, (n_outputs,), in each row, plus the offsets.
+
+    n: number of rows; offset: (n_outputs, n), or None for no offsets.
+    """
     scores = np.repeat(start[:, None], n, axis=1)
     return scores if offset is None else scores + offset
 
 
-def columns_of(scores: Float64) -> Float64:
-    """Scores (n_outputs, n) as those who ask have them, (n,) or (n, K)."""
+def to_prediction_shape(scores: Float64) -> Float64:
+    """Convert scores (n_outputs, n) to (n,) for one output, else to (n, n_outputs)."""
     return scores[0] if len(scores) == 1 else to_row_order(scores)
 
 
-def likeliest(classes: NDArray[Any], scores: Float64) -> NDArray[Any]:
-    """The class of each row by scores (n_outputs, n), ties to the first."""
+def select_top_class(classes: NDArray[Any], scores: Float64) -> NDArray[Any]:
+    """Return the class with the largest score in each row, (n,); ties go to the first class.
+
+    classes: (K,); scores: (1, n) for one or two classes, the log odds of the second; else (K, n).
+    """
     if len(classes) == 1:
         return np.repeat(classes, scores.shape[1])
     return classes.take(select_best_classes(scores))
 
 
 class StagedTrees(TreeModel):
-    """A model that says the scores of rows, (n_outputs, n), and what they predict."""
+    """Base class of models that compute scores of rows, (n_outputs, n), and predictions from scores.
+
+    A subclass defines `_compute_scores`, `_iterate_scores` and `_predict_from_scores`.
+    """
 
     @abstractmethod
-    def _scores(self, X: Any) -> Float64:
-        """What all rounds say, (n_outputs, n)."""
+    def _compute_scores(self, X: Any) -> Float64:
+        """Return the scores of new rows by all rounds, (n_outputs, n).
+
+        X: rows as the user gives them.
+        """
 
     @abstractmethod
-    def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
-        """The scores after each round."""
+    def _iterate_scores(self, rows: NDArray[Any]) -> Iterator[Float64]:
+        """Yield the scores, (n_outputs, n), after each round.
+
+        rows: encoded rows, (n, p).
+        """
 
     @abstractmethod
-    def _answers(self, scores: Float64) -> NDArray[Any]:
-        """What scores predict."""
+    def _predict_from_scores(self, scores: Float64) -> NDArray[Any]:
+        """Convert scores, (n_outputs, n), to what `predict` returns.
+
+        These are classes or numbers, (n,), or (n, n_targets) for several targets.
+        """
 
     @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row, ties to the first in `classes_`, or its number.
+        """Predict the class of each row, or its number.
 
         Parameters
         ----------
@@ -62,13 +80,14 @@ class StagedTrees(TreeModel):
         Returns
         -------
         ndarray of shape (n,)
-            Classes, or numbers in units of the target.
+            The class with the largest score, in a tie the first in `classes_`; or the predicted
+            number in units of the target.
         """
-        return self._answers(self._scores(X))
+        return self._predict_from_scores(self._compute_scores(X))
 
     @snapshot_method
     def staged_predict(self, X: ArrayLike) -> Iterator[NDArray[Any]]:
-        """Predict after each round.
+        """Predict the class of each row, or its number, after each round.
 
         Parameters
         ----------
@@ -78,31 +97,39 @@ class StagedTrees(TreeModel):
         Yields
         ------
         ndarray of shape (n,)
-            What `predict` says of the rounds so far; of AdaBoost once, if no learner is kept.
+            What `predict` returns for the rounds so far. AdaBoost yields once if it keeps no weak
+            learner.
         """
-        return map(self._answers, self._staged(self._encode_new_rows(X)))
+        return map(self._predict_from_scores, self._iterate_scores(self._encode_new_rows(X)))
 
 
 class StagedClassifier(ClassifierMixin, StagedTrees):
-    """A model whose scores are one for two classes, above 0 for the second, or one for each class."""
+    """Base class of staged classifiers.
+
+    Two classes have one score, positive for the second class; K > 2 classes have K scores.
+    """
 
     @property
     def _n_outputs(self) -> int:
         return self.n_classes_ if self.n_classes_ > 2 else 1
 
     def _link(self) -> Link:
+        """Return the link from scores to probabilities: "logistic" for one score, else "softmax"."""
         return "logistic" if self._n_outputs == 1 else "softmax"
 
-    def _answers(self, scores: Float64) -> NDArray[Any]:
-        return likeliest(self.classes_, scores)
+    def _predict_from_scores(self, scores: Float64) -> NDArray[Any]:
+        return select_top_class(self.classes_, scores)
 
     @abstractmethod
-    def _shares(self, scores: Float64) -> Any:
-        """Probabilities of the classes, (n, K), or a list of them."""
+    def _compute_probabilities(self, scores: Float64) -> Any:
+        """Convert scores, (n_outputs, n), to the probabilities of the classes, (n, K).
+
+        Several columns of classes have a list of arrays, one for each column.
+        """
 
     @snapshot_method
     def decision_function(self, X: ArrayLike) -> Float64:
-        """Give the scores of rows.
+        """Compute the scores of rows.
 
         Parameters
         ----------
@@ -112,21 +139,22 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            Of boosted trees the log odds of the second of two classes, or scores whose softmax are the
-            probabilities. Of AdaBoost f(x) of two classes, or the sum of the alphas of the learners
-            that say each class. For a learner that decides alone, ``1/2 ln(n + 1)`` with the number n
-            of the rows of the fit has the place of its alpha.
+            For boosted trees the log odds of the second of two classes, or K scores whose softmax
+            are the probabilities. For AdaBoost f(x) of two classes, or for each class the sum of
+            the alphas of the weak learners that predict it. A weak learner without errors is used
+            alone and has alpha ``1/2 ln(n + 1)``, with the number n of training rows.
         """
-        return columns_of(self._scores(X))
+        return to_prediction_shape(self._compute_scores(X))
 
     @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Predict the probabilities of the classes.
 
-        Those of AdaBoost would make its scores the best ones. The expected loss is smallest where these
-        are half of the log probabilities, up to a number that all classes share. Many rounds drive them
-        far apart, so that they are too sure: `CalibratedClassifierCV` mends that. A learner that
-        decides alone is right with probability ``(w + 1) / (w + K)``, by the rule of succession.
+        For AdaBoost these are the probabilities for which its scores minimize the expected loss,
+        the softmax of twice the scores. They are overconfident after many rounds, which
+        `CalibratedClassifierCV` corrects. If a weak learner without errors is used alone, its class
+        has probability ``(w + 1) / (w + K)``, with the total weight w of the training rows (rule of
+        succession).
 
         Parameters
         ----------
@@ -136,9 +164,9 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         Returns
         -------
         ndarray of shape (n, K)
-            Probabilities in the order of `classes_`: softmax of the scores, of AdaBoost of twice these.
+            Probabilities in the order of `classes_`.
         """
-        return self._shares(self._scores(X))
+        return self._compute_probabilities(self._compute_scores(X))
 
     @snapshot_method
     def staged_predict_proba(self, X: ArrayLike) -> Iterator[Any]:
@@ -152,6 +180,6 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         Yields
         ------
         ndarray of shape (n, K)
-            What `predict_proba` says of the rounds so far.
+            What `predict_proba` returns for the rounds so far.
         """
-        return map(self._shares, self._staged(self._encode_new_rows(X)))
+        return map(self._compute_probabilities, self._iterate_scores(self._encode_new_rows(X)))

@@ -1,4 +1,9 @@
-"""How far boosted scores may lie from the true ones: prunings tell the shape, thirds the size."""
+"""Standard errors of boosted scores: the relative size by prunings, the scale by fits to thirds.
+
+The standard deviation over prunings says which rows are more uncertain than others. Its scale is
+set so that the mean square over rows matches the differences between fits to disjoint thirds of the
+rows.
+"""
 
 from __future__ import annotations
 
@@ -20,45 +25,69 @@ from certree.rows.training import Training
 
 @dataclass(frozen=True, slots=True)
 class StandardErrors:
-    """What the standard errors of scores are made of.
+    """What is needed to compute standard errors of boosted scores for new rows.
+
+    m is the number of nodes of all trees of the model, n_outputs the number of scores of a row.
 
     Parameters
     ----------
     deviation : ndarray of shape (m, n_outputs)
-        Standard deviation of what the prunings say from the step of each node. Those of the leaves that
-        a row reaches add up to how uncertain the row is, beside others.
+        Standard deviation, over the prunings of its tree, of the value that a row gets if it
+        reaches the node.
     scale : ndarray of shape (n_outputs,)
-        What these sums are multiplied by.
+        Standard error of a row divided by the sum of the deviations of its leaves, over all trees.
     constant : ndarray of shape (n_outputs,)
-        Standard error of all rows where all prunings say the same, so that sums are 0; else 0.
+        Standard error of every row for outputs whose deviations are 0 in all rows of the fit; 0 for
+        other outputs.
     """
 
     deviation: Float64
     scale: Float64
     constant: Float64
 
-    def of(self, said: Float64) -> Float64:
-        """Standard errors (n_outputs, n) of rows whose deviations add up to what is said."""
-        return said * self.scale[:, None] + self.constant[:, None]
+    def compute(self, total: Float64) -> Float64:
+        """Compute the standard errors of the scores of n rows, (n_outputs, n).
+
+        total: for each row the sum of `deviation` over the leaves that it reaches, (n_outputs, n).
+        """
+        return total * self.scale[:, None] + self.constant[:, None]
 
     def to_stored(self) -> dict[str, Any]:
-        """What a file holds of them."""
+        """Return the three arrays for a model file, by their names in it.
+
+        The names are "errors.deviation", "errors.scale" and "errors.constant".
+        """
         names = "deviation", "scale", "constant"
         return {f"errors.{name}": getattr(self, name) for name in names}
 
     @classmethod
     def from_stored(cls, stored: StoredState, shape: tuple[int, ...]) -> StandardErrors:
-        """Check what a file holds, of values of this shape."""
+        """Restore standard errors from a model file.
+
+        stored: the section "errors" of the file, with "deviation", "scale" and "constant"; shape:
+        shape of the values of the model's nodes, (m, n_outputs). Raise ValueError if an array has
+        another shape or dtype, or a negative or infinite number.
+        """
         rest = [stored.get_numbers(name, shape[1:], 0) for name in ("scale", "constant")]
         return cls(stored.get_numbers("deviation", shape, 0), *rest)
 
 
 @dataclass(frozen=True, slots=True)
 class ThirdFits:
-    """Fits to thirds of the rows, each with all fits that are averaged.
+    """Boosting runs that are fitted to three disjoint thirds of the training rows.
 
-    Two of them and the model are compared by the rows that neither of the two has seen. That they have
-    seen a third of the rows makes up for what no comparison tells: what all of them get wrong.
+    On the rows of a third, the fits to the other two thirds and the model are compared pair by
+    pair. Errors that all three have in common do not show in their differences. The fits to thirds
+    have larger errors than a fit to all rows, which makes up for that.
+
+    Parameters
+    ----------
+    rows : Training
+        The n training rows of the model.
+    folds : sequence of three Fold
+        The rows of each third, and the other rows. `grow` has the indices of a third.
+    runs : sequence of three sequences of Rounds
+        The boosting runs on the rows of each third; scores of the runs of one third are averaged.
     """
 
     rows: Training
@@ -66,54 +95,97 @@ class ThirdFits:
     runs: Sequence[Sequence[Rounds]]
 
     @classmethod
-    def of(
+    def start(
         cls, rows: Training, folds: Sequence[Fold], fits: Callable[[Fold], Sequence[Rounds]]
     ) -> ThirdFits:
-        """Those of some rows, before their first round, where one fold judges each third."""
+        """Prepare the runs on each third; no round is made yet.
+
+        Parameters
+        ----------
+        rows : Training
+            The n training rows of the model.
+        folds : sequence of Fold
+            Three folds, in each of which one third of the rows is the validation set.
+        fits : callable
+            Prepares the boosting runs for a fold: they grow trees on its `grow`, and hold scores of
+            its `judge` as well.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than three folds, as there are fewer than three rows, or groups.
+        """
         if len(folds) < 3:
             raise ValueError(
-                "standard_errors=True takes at least three rows, or groups if there are some, got "
-                f"n_samples={len(rows.y)}"
+                "standard_errors=True needs at least three rows, or three groups if the rows have "
+                f"groups, got n_samples={len(rows.y)}: set standard_errors=False or add rows"
             )
-        turned = [one.swap() for one in folds]
-        return cls(rows, turned, [fits(one) for one in turned])
+        turned = [fold.swap() for fold in folds]
+        return cls(rows, turned, [fits(fold) for fold in turned])
 
-    def errors(
-        self, deviation: Float64, said: Float64, scores: Float64, n_rounds: int
+    def compute_standard_errors(
+        self, deviation: Float64, total: Float64, scores: Float64, n_rounds: int
     ) -> StandardErrors:
-        """Standard errors whose mean square over the rows is what the comparison tells.
+        """Choose the scale of the standard errors.
 
-        said has the sums of deviations of the rows, and scores what the model says of them,
-        (n_outputs, n) each.
+        Their mean square over the training rows becomes three quarters of the mean squared
+        difference between the fits to thirds, and between these and the model. The runs are
+        advanced by n_rounds.
+
+        Parameters
+        ----------
+        deviation : ndarray of shape (m, n_outputs)
+            Standard deviation of each node's value over prunings.
+        total : ndarray of shape (n_outputs, n)
+            Sum of the deviations of the leaves that each training row reaches.
+        scores : ndarray of shape (n_outputs, n)
+            The model's scores of the training rows.
+        n_rounds : int
+            Number of rounds of the model.
         """
-        spread = self._spread(scores, n_rounds)
-        size = np.array([_root_mean_square(one, self.rows.weight) for one in said])
+        spread = self._compute_spread(scores, n_rounds)
+        size = np.array([_root_mean_square(values, self.rows.weight) for values in total])
         scale = np.divide(spread, size, out=np.zeros(len(size)), where=size > 0)
         return StandardErrors(deviation, scale, np.where(size > 0, 0.0, spread))
 
-    def _spread(self, scores: Float64, n_rounds: int) -> Float64:
-        """Root of three quarters of the mean square of the differences, (n_outputs,)."""
-        advance([run for third in self.runs for run in third], 0, n_rounds)
-        said = [self._said(k) for k in range(3)]
-        off, weight = [], []
-        for k, third in enumerate(self.folds):
-            seen = [one[:, third.train] for one in (said[k - 2], said[k - 1], scores)]
-            off += [one - other for one, other in combinations(seen, 2)]
-            given = self.rows.weight
-            weight += [np.ones(len(third.train)) if given is None else given[third.train]] * 3
-        differences, weights = np.concatenate(off, axis=1), np.concatenate(weight)
-        return sqrt(3) / 2 * np.array([_root_mean_square(one, weights) for one in differences])
+    def _compute_spread(self, scores: Float64, n_rounds: int) -> Float64:
+        """Compute sqrt(3/4) times the root mean square of the differences, (n_outputs,).
 
-    def _said(self, third: int) -> Float64:
-        """What the fits to a third say of all rows, (n_outputs, n)."""
+        The differences are those of the two fits that have not seen a row, and of each of them and
+        the model. This advances all runs by n_rounds.
+
+        scores: the model's scores of the training rows, (n_outputs, n).
+        """
+        advance([run for third in self.runs for run in third], 0, n_rounds)
+        third_scores = [self._gather_scores(k) for k in range(3)]
+        differences, weights = [], []
+        for k, third in enumerate(self.folds):
+            on_third = [
+                values[:, third.train]
+                for values in (third_scores[k - 2], third_scores[k - 1], scores)
+            ]
+            differences += [first - second for first, second in combinations(on_third, 2)]
+            row_weight = self.rows.weight
+            weights += [
+                np.ones(len(third.train)) if row_weight is None else row_weight[third.train]
+            ] * 3
+        difference, weight = np.concatenate(differences, axis=1), np.concatenate(weights)
+        return sqrt(3) / 2 * np.array([_root_mean_square(row, weight) for row in difference])
+
+    def _gather_scores(self, third: int) -> Float64:
+        """Return the mean scores of the runs on a third (0, 1 or 2) for all rows, (n_outputs, n)."""
         scores, fold = scores_together(self.runs[third]), self.folds[third]
-        said = np.empty((len(scores), len(self.rows.y)))
-        said[:, np.concatenate([fold.train, fold.validation])] = scores
-        return said
+        gathered = np.empty((len(scores), len(self.rows.y)))
+        gathered[:, np.concatenate([fold.train, fold.validation])] = scores
+        return gathered
 
 
 def _root_mean_square(values: Float64, weight: Float64 | None) -> float:
-    """That of numbers (n,) by their weights, in whatever order they come."""
+    """Compute the weighted root mean square of values (n,); weight (n,), or None for equal weights.
+
+    The sums are exact (`math.fsum`), so the order of the values does not matter. Large values do
+    not overflow.
+    """
     largest = float(np.abs(values).max())
     if largest == 0:
         return 0.0

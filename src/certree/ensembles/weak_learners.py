@@ -1,4 +1,4 @@
-"""Weak learners: what AdaBoost fits to weighted rows in each round."""
+"""The learners that AdaBoost fits to weighted rows in each round: small trees, or any classifier."""
 
 from __future__ import annotations
 
@@ -16,50 +16,55 @@ from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, find_positions
 from certree.tree import Tree
 
-# A fall of the impurity below this share of the weight is what rounding leaves of nothing.
-_NOTHING = 2.0**-46
-# Where no cut gains anything, shares of 0 are divided by this.
+# Smallest gain of a split of more than two classes, as a fraction of the weight. Lower gains are
+# rounding errors.
+_MIN_GAIN = 2.0**-46
+# Smallest divisor of gains, for trees whose splits gain nothing.
 _SMALLEST = float(np.finfo(np.float64).tiny)
-_MOST_SEED = int(np.iinfo(np.int32).max)
+_MAX_SEED = int(np.iinfo(np.int32).max)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeakTree:
-    """A small tree with a class at each node.
+    """A small classification tree, as `WeakTreeFitter` grows it.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
-    says : ndarray of intp, shape (m,)
-        Code of the class of largest weight at each node, of equal ones the first.
+        The tree, with m nodes.
+    labels : ndarray of intp, shape (m,)
+        Code of the class of largest weight in each node; the first of equal ones.
     importances : ndarray of shape (p,)
-        Share of each feature in how far the cuts lower the Gini index; zeros if there are none.
+        Fraction of the tree's decrease of the weighted Gini index that splits on each feature make;
+        zeros if it has no split.
     """
 
     tree: Tree
-    says: Codes
+    labels: Codes
     importances: Float64
 
     def predict(self, X: NDArray[Any]) -> Codes:
-        """Code of the class of each row, whose categories are codes."""
-        return self.says[self.tree.apply(X)]
+        """Predict the class code of each row, (n,).
+
+        X: encoded rows, (n, p): numbers and category codes, as in the fit of the ensemble.
+        """
+        return self.labels[self.tree.apply(X)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeakTreeFitter:
-    """Grows small trees on weighted rows.
+    """Callable that grows a small tree on rows of given weights.
 
     Parameters
     ----------
     grower : BinnedGrower
-        Knows the rows.
+        Grows trees from the binned rows.
     X : ndarray of shape (n, p)
         The rows.
     y : ndarray of int32, shape (n,)
-        Class of each row.
+        Class code of each row.
     n_classes : int
-        Number of classes.
+        Number of classes, K.
     """
 
     grower: BinnedGrower
@@ -68,7 +73,7 @@ class WeakTreeFitter:
     n_classes: int
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         X: NDArray[np.floating],
         y: NDArray[np.int32],
@@ -79,72 +84,110 @@ class WeakTreeFitter:
         n_jobs: int | None = None,
         feature_order: Int32 | None = None,
     ) -> WeakTreeFitter:
-        """Grow trees of so many levels, and leaves, on these rows."""
+        """Bin the rows, and prepare the grower of the trees.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, p)
+            Rows: numbers and category codes; NaN for missing values.
+        y : ndarray of int32, shape (n,)
+            Class code of each row.
+        n_classes : int
+            Number of classes, K.
+        max_depth, max_leaves : int or None
+            Largest depth and number of leaves of a tree; None: no limit.
+        categorical : ndarray of bool, shape (p,), or None
+            Which features are categorical; None: none are.
+        n_jobs : int or None
+            Number of threads; None is one, -1 all.
+        feature_order : ndarray of int32, shape (p,), or None
+            The order in which features are compared, so that of equal splits the first feature
+            wins; None: by column.
+        """
         X = np.ascontiguousarray(X)
         bins = Bins.from_table(X, categorical, n_jobs=n_jobs, feature_order=feature_order)
         grower = BinnedGrower(
             bins,
             max_leaves=max_leaves,
             max_depth=max_depth,
-            min_gain=_NOTHING if n_classes > 2 else 0.0,
+            min_gain=_MIN_GAIN if n_classes > 2 else 0.0,
             feature_order=feature_order,
             n_jobs=n_jobs,
         )
         return cls(grower, X, y, n_classes)
 
     def __call__(self, weight: Float64) -> tuple[WeakTree, Codes]:
-        """Grow a tree; returns it and what it says of each row."""
-        tree, leaf, sums = self._grown(weight)
-        k = sums.shape[1]
-        # Sums of the grower are rounded: its leaves say what the weights themselves say.
-        table, own = sums.copy(), tree.is_leaf
-        exact = np.bincount(leaf.astype(np.intp) * k + self.y, weight, tree.n_nodes * k)
-        table[own] = exact.reshape(-1, k)[own]
-        says = table.argmax(axis=1)
-        return WeakTree(tree, says, _importances(tree, sums)), says[leaf]
+        """Grow a tree on the rows with the given weights.
 
-    def _grown(self, weight: Float64) -> tuple[Tree, Int32, Float64]:
-        """The tree, the leaf of each row, and the weight of each class in each node."""
+        weight: weight of each row, (n,). Return the tree, and the class code that it predicts for
+        each row, (n,).
+        """
+        tree, leaf, sums = self._grow(weight)
+        k = sums.shape[1]
+        # Sums of the grower are rounded. The classes of leaves are those of the exact weights.
+        table, is_leaf = sums.copy(), tree.is_leaf
+        exact = np.bincount(leaf.astype(np.intp) * k + self.y, weight, tree.n_nodes * k)
+        table[is_leaf] = exact.reshape(-1, k)[is_leaf]
+        labels = table.argmax(axis=1)
+        return WeakTree(tree, labels, _compute_importances(tree, sums)), labels[leaf]
+
+    def _grow(self, weight: Float64) -> tuple[Tree, Int32, Float64]:
+        """Grow a tree by the Gini index on the rows with these weights, (n,).
+
+        Return the tree of m nodes, the leaf of each row, (n,), and the weight of each class in each
+        node, (m, K), up to rounding.
+        """
         if self.n_classes > 2:
             forest = self.grower.grow_classes(self.y, self.n_classes, 1, sample_weight=weight)
             tree = forest.trees.tree(0)
             return tree, tree.route(self.X, 1), forest.class_weights(self.n_classes)
-        # The Gini index of two classes is squared loss of -1 and 1, whose gradients are quicker.
+        # For two classes the Gini index is the squared loss of targets -1 and 1. That is faster.
         tree, leaf, sums = self.grower.grow_gradients(np.where(self.y, weight, -weight), weight)
-        beyond, both = sums[:, 0], sums[:, 1]
-        return tree, leaf, np.column_stack([both - beyond, both + beyond]) / 2
+        difference, total = sums[:, 0], sums[:, 1]
+        return tree, leaf, np.column_stack([total - difference, total + difference]) / 2
 
 
-def _importances(tree: Tree, table: Float64) -> Float64:
-    """Share of each feature in the sum over cuts of the fall of the Gini index times the weight."""
+def _compute_importances(tree: Tree, table: Float64) -> Float64:
+    """Compute the fraction of the decrease of the weighted Gini index that each feature makes, (p,).
+
+    tree: a tree with m nodes; table: weight of each class in each node, (m, K). Return zeros if no
+    split decreases the index.
+    """
     total = table.sum(axis=1)
     square = (table**2).sum(axis=1)
-    pure = np.divide(square, total, out=np.zeros_like(total), where=total > 0)
+    purity = np.divide(square, total, out=np.zeros_like(total), where=total > 0)
     inner = np.flatnonzero(~tree.is_leaf)
     left = tree.left[inner]
-    gain = np.maximum(pure[left] + pure[left + 1] - pure[inner], 0)
-    parts: Float64 = np.bincount(tree.feature[inner], gain, tree.n_features).astype(np.float64)
-    return np.divide(parts, max(float(parts.sum()), _SMALLEST))
+    gain = np.maximum(purity[left] + purity[left + 1] - purity[inner], 0)
+    gains: Float64 = np.bincount(tree.feature[inner], gain, tree.n_features).astype(np.float64)
+    return np.divide(gains, max(float(gains.sum()), _SMALLEST))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeakClassifierFitter:
-    """Fits copies of a classifier of scikit-learn to weighted rows.
+    """Callable that fits a clone of a scikit-learn classifier to rows of given weights.
 
     Parameters
     ----------
     estimator : classifier
-        Is cloned.
+        The classifier that is cloned. Its `fit` must take `sample_weight`.
     X : ndarray of shape (n, p)
-        Rows.
+        Rows: numbers and category codes.
     labels : ndarray of shape (n,)
-        Label of each row.
+        Class of each row.
     classes : ndarray of shape (K,)
-        The labels in order.
-    random_state : numpy RandomState
-        Gives each copy a seed of its own, as those of scikit-learn's ensembles do.
+        The classes, ascending.
+    random_state : numpy.random.RandomState
+        Draws the seeds that replace every parameter `random_state` of a clone and its nested
+        estimators.
     categorical : ndarray of bool, shape (p,), or None
-        Which columns hold codes of categories; estimators that ask for it are told.
+        Mask of the categorical features, which is passed on to estimators with a parameter
+        `categorical_features`; None: no feature is categorical.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is no classifier, or its `fit` takes no `sample_weight`.
     """
 
     estimator: Any
@@ -163,19 +206,27 @@ class WeakClassifierFitter:
             )
 
     def __call__(self, weight: Float64) -> tuple[Any, Codes]:
-        """Fit a copy; returns it and what it says of each row."""
-        one = clone(self.estimator)
-        names = sorted(one.get_params(deep=True))
+        """Fit a clone of the estimator to the rows with the given weights.
+
+        weight: weight of each row, (n,). Return the fitted clone, and the class code that it
+        predicts for each row, (n,). Each call draws new seeds from `random_state`.
+        """
+        learner = clone(self.estimator)
+        names = sorted(learner.get_params(deep=True))
         seeded = [name for name in names if name.split("__")[-1] == "random_state"]
-        one.set_params(**{name: self.random_state.randint(_MOST_SEED) for name in seeded})
+        learner.set_params(**{name: self.random_state.randint(_MAX_SEED) for name in seeded})
         if self.categorical is not None and "categorical_features" in names:
-            one.set_params(categorical_features=self.categorical)
-        one.fit(self.X, self.labels, sample_weight=weight)
-        return one, predict_class_codes(one, self.X, self.classes)
+            learner.set_params(categorical_features=self.categorical)
+        learner.fit(self.X, self.labels, sample_weight=weight)
+        return learner, predict_class_codes(learner, self.X, self.classes)
 
 
 def predict_class_codes(learner: Any, X: NDArray[Any], classes: NDArray[Any]) -> Codes:
-    """Codes of the classes that a learner gives rows."""
+    """Predict the class of each row as its index in `classes`, (n,).
+
+    learner: a `WeakTree`, or a fitted classifier of scikit-learn; X: encoded rows, (n, p); classes:
+    the classes, ascending, (K,).
+    """
     if isinstance(learner, WeakTree):
         return learner.predict(X)
     return find_positions(classes, learner.predict(X))[0]

@@ -1,4 +1,4 @@
-"""The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
+"""A tree classifier with a certificate: an upper bound on its error on new rows."""
 
 from __future__ import annotations
 
@@ -70,20 +70,33 @@ from certree.votes import Ballots, Kind, Vote, Voting
 from certree.weights.family import Scoring
 from certree.weights.node_weights import NodeWeights
 
-# Of the learning curve of the pilot; at a third of its rows each fold grows alone.
+# Folds of the learning curve of the pilot; trees grow on two folds or, with the sets exchanged, on one.
 _PILOT_FOLDS = 3
-# Less than all rows.
-_MOST_GROW = 1 - 2.0**-53
-# How the training samples choose a posterior where nothing else is said.
+# Largest number below 1.
+_MAX_TRAIN_SIZE = 1 - 2.0**-53
+# How the training set chooses a posterior by default.
 _POSTERIORS = PACBayesPosteriors()
 
 
 def compute_learning_curve(
     folds: Iterable[tuple[list[GrownFold], list[tuple[int, int]]]], n: int
 ) -> list[CurvePoint]:
-    """Errors of prunings by folds of several sizes, of some of n rows.
+    """Compute the cross-validation error of the best pruning for training sets of several sizes.
 
-    folds: those of a size, and how many rows have grown and judge each.
+    Parameters
+    ----------
+    folds : iterable of (list of GrownFold, list of (int, int))
+        For each size of the training set: its grown folds, and the numbers of training and
+        validation rows of each fold. A size without folds is skipped.
+    n : int
+        Number of rows of the fit.
+
+    Returns
+    -------
+    list of CurvePoint
+        For each size: training rows per fold as a fraction of n, the error of the cost-complexity
+        prunings with the best alpha as a fraction of the validation weight, and the number of
+        validation rows.
     """
     prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
     for grown, sizes in folds:
@@ -91,124 +104,129 @@ def compute_learning_curve(
             continue
         wrong = find_best_loss(Objective.for_candidate(grown, prunings, "error"))
         total = sum([float(fold.validation[0].sum()) for fold in grown])
-        grew, judged = map(sum, zip(*sizes, strict=True))
-        curve.append(CurvePoint(grew / len(sizes) / n, wrong / total, judged))
+        n_train, n_validation = map(sum, zip(*sizes, strict=True))
+        curve.append(CurvePoint(n_train / len(sizes) / n, wrong / total, n_validation))
     return curve
 
 
 class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
-    """A tree with a certificate on its error on new rows.
+    """A tree classifier with a certificate: an upper bound on its error on new rows.
 
-    Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others
-    bound the error of that vote, or of another one by which they improve on it. The bound holds with
-    probability ``1 - delta`` over the draw of the rows, whatever their distribution is: it needs no
-    test set and no assumption on the model.
+    The training set grows the tree and lets its prunings vote, as in `PACBayesTreeClassifier`. The
+    calibration set bounds the error of that vote, or of another vote whose weights it chooses. The
+    bound holds with probability ``1 - delta`` over the draw of the rows, for every distribution. It
+    needs no test set and no assumption about the model.
 
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown; see `PACBayesTreeClassifier`. With `Grid` no rows grow it: all of them
-        weigh labelled prunings and certify the vote.
+        How the tree is grown; see `PACBayesTreeClassifier`. With `Grid` there is no training set:
+        all rows are calibration rows, which weight labelled prunings and certify the vote.
     train_size : "auto" or float, default="auto"
-        Share of the rows, or groups, that grow and label the tree. "auto": as many as the learning
-        curve of a pilot of 35 % of them lets expect the lowest bound from, at most 85 %. `Grid` does
-        not read it.
+        Fraction of the rows, or groups, in the training set. "auto": one of 35, 50, 65, 75 and 85
+        %, for which the learning curve of a pilot (35 % of the rows) predicts the lowest bound. Not
+        used with `Grid`.
     delta : float, default=0.05
         Probability with which the certificate may fail.
     selection : {"best", "vote"}, default="best"
-        What predicts: the vote of the training samples or one by the calibration samples, whichever has
-        the lower bound, or the latter in any case.
+        Which vote predicts. "best": that of the training set or that of the calibration set,
+        whichever has the lower bound. "vote": that of the calibration set.
     posteriors : {"bound", "cv"} or PACBayesPosteriors, default="bound"
-        How the posterior over prunings of the calibration samples is chosen: by the bound along the
-        path of Gibbs posteriors; by cross-validation on the training samples, like theirs; or so with
-        temperatures of one's own, for both.
+        How the posterior of the calibration set is chosen. "bound": the posterior with the lowest
+        bound on a path of Gibbs posteriors. "cv": inverse temperatures by cross-validation in the
+        training set. A `PACBayesPosteriors` object sets the cross-validation for both votes.
     vote : {"mean", "majority"} or Voting, default="mean"
         How a pruning votes; see `PACBayesTreeClassifier`.
     cv : int, splitter, iterable or None, default=3
-        Folds of the cross-validation among the training samples; see `PACBayesTreeClassifier`.
+        Folds of the cross-validation in the training set; see `PACBayesTreeClassifier`.
     preprocessor : transformer or None, default=None
-        FittedVote on the rows that grow the tree, and applied to all, before anything else.
+        A transformer that is fitted on the training set and then applied to all rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are that are alike, class included. "genuine": draws of their own, each of which
-        counts. "copies": made of one row, by oversampling or a join: one draw, which has the sum of
-        their weights in the tree, and counts once where it certifies. "auto": of n calibration samples
-        up to ``sqrt(n) / 4`` that repeat other rows are taken for draws. Up to 2 % of n count as
-        the worst case, an error whatever is predicted. More are refused; of fewer than 40 rows it warns
-        instead. "refuse" refuses any. The certificate says what is assumed.
+        How rows with equal features and class are treated. "genuine": they are independent draws,
+        and each counts. "copies": they are copies of one draw, as oversampling or a join produces;
+        they count once in the certificate and have the sum of their weights in the tree. "refuse":
+        raise an error. "auto": of n calibration rows, up to ``sqrt(n) / 4`` repeated rows count as
+        genuine; up to 2 % of n count as errors whatever is predicted; more raise an error (for
+        fewer than 40 rows a warning). The certificate states the assumption.
     max_leaf_nodes : int or None, default=None
-        If given, what predicts is one tree of at most so many leaves, a pruning of the tree that was
-        grown. The training samples choose it by cost-complexity and Gini impurity, and its price of a
-        leaf by cross-validation; the calibration samples certify it, and may name its leaves anew, as
-        `selection` says. None: all prunings of the whole tree vote. ``grower__max_leaf_nodes`` limits
-        growth instead.
+        If it is set, a single tree with at most this number of leaves predicts instead of the vote.
+        It is a pruning of the grown tree by cost-complexity with Gini impurity, with alpha chosen
+        by cross-validation in the training set. The calibration set certifies it and, as
+        `selection` says, may choose the classes of its leaves. None: all prunings of the tree vote.
+        To limit growth, use ``grower__max_leaf_nodes``.
     max_depth : int, "log" or None, default=None
-        Depth at which cells are leaves; "log" is p times the whole part of log n.
+        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
+        rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories, learned from the training samples; see `PACBayesTreeClassifier`.
+        Which features are categorical; see `PACBayesTreeClassifier`. Categories are those of the
+        training set.
     monotonic_cst : array-like of int, dict or None, default=None
-        Constraints on features; see `PACBayesTreeClassifier`.
+        Monotonic constraints on features; see `PACBayesTreeClassifier`.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn; "balanced" by the training samples. A certificate
-        does not read them.
+        Weights of the classes, as in scikit-learn; "balanced" counts the training set. The
+        certificate ignores them.
     random_state : int, RandomState or None, default=None
-        Decides the order of the rows, of which the first grow, the folds, random cuts and features.
+        Seed of the train/calibration split, of the folds, and of random splits and features.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all. The model does not depend on it.
+        Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar (> 0).
 
     Attributes
     ----------
     certificate_ : Certificate
-        What is promised about the error on new rows.
+        The bound on the error of this model on new rows.
     certificates_ : tuple of Certificate
-        That of the vote of the training samples and the lowest of one by the calibration samples, which
-        hold together, and further ones of the latter, each by itself.
+        First the bounds of the vote of the training set and of the best vote of the calibration
+        set, which hold together with probability ``1 - delta``; then further bounds on the latter
+        vote, each of which holds by itself.
     full_certificate_ : Certificate or None
-        What is promised, by itself, of the vote of all prunings of the whole tree, if `max_leaf_nodes`
-        has put one of at most so many leaves in its place; else None.
+        If `max_leaf_nodes` has replaced the vote of all prunings by a single small tree, the bound
+        of that vote, which holds by itself; else None.
     train_size_ : float
-        Share of the rows, or groups, that have grown the tree; 0 in a `Grid`.
+        Fraction of the rows, or groups, in the training set; 0 for a `Grid`.
     classes_ : ndarray of shape (K,)
-        The classes: those given, or all that y has. One that only calibration samples have has
-        probability 0 and is never predicted, as calibration samples must not choose what may be.
+        The classes, sorted: `classes` of `fit`, or those in y. A class that only occurs in the
+        calibration set has probability 0 and is never predicted, as the calibration set must not
+        choose the classes.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
-        was saved without.
+        Hashes of the rows of the fit, by which `certify` recognises them among new rows; None if
+        the model was loaded from a file that was saved without them.
     best_params_ : dict
-        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
-        posteriors of a mixture.
+        `lambda_error` and `lambda_penalty`, as set or chosen; a list if the posteriors of a mixture
+        differ in the value.
     posteriors_ : list of str
-        See `PACBayesTreeClassifier`; ["bound"] if the bound chose a vote by the calibration samples,
-        ["pruning"] if `max_leaf_nodes` is given.
+        Names of the posteriors; see `PACBayesTreeClassifier`. ["bound"] for the vote of the
+        calibration set with posteriors="bound", ["pruning"] with `max_leaf_nodes`.
     mixture_weights_ : list of float
-        Share of each posterior in the vote; 1 for a single one.
+        Weight of each posterior in the vote; they sum to 1.
     tree_ : Tree
-        The tree.
+        The grown tree, or the single small tree.
     stats_ : NodeStats
         Class counts and labels of its nodes.
     weights_ : NodeWeights
-        The distribution over its prunings that predicts.
+        Posterior weights of its prunings.
     vote_ : Vote
-        The outcome of the vote in every cell.
+        The outcome of the vote in every node.
     model_selection_ : ModelSelection, LabelledSelection or None
-        The rows that certify, and what may be certified by them, by the classes that may be predicted;
-        None if loaded from a file.
+        The calibration set and the candidates for prediction that it can certify; None if the model
+        was loaded from a file.
     calibration_ : CalibrationSamples or None
-        The calibration samples one by one, and what the training samples said; None if loaded from a
-        file that was saved without.
+        The leaf and class of each calibration row, and class counts of the training set; None if
+        the model was loaded from a file that was saved without them.
     guarantees_ : TreeGuarantees or None
-        All that these rows guarantee, which the methods below ask; None if there are none.
+        The guarantees by the calibration set; the methods below that certify parts of the rows,
+        sets and abstention use it. None if `calibration_` is None.
     preprocessor_ : transformer or None
         The fitted preprocessor.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        Names of the categories of each categorical feature; None if all features are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     References
     ----------
@@ -231,7 +249,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     certificates_: tuple[Certificate, ...]
     full_certificate_: Certificate | None
     calibration_: CalibrationSamples | None
-    # Classes that calibration samples alone have; and which ones training samples have, None: all.
+    # Classes that only the calibration set has; and which classes the training set has (None: all).
     _calibration_classes: NDArray[Any]
     _trained: TrainedClasses | None = None
     _takes_blocks = True
@@ -280,27 +298,27 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Grow the tree on some of the rows, let its prunings vote by the others, and certify.
+        """Grow the tree on the training set, let its prunings vote, and certify by the calibration set.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the grower sends it. They may lie
-            elsewhere, as those of `PACBayesTreeClassifier` may.
+            Rows; NaN is a missing value, and the grower decides where it goes. X may be out-of-core
+            or distributed, as in `PACBayesTreeClassifier.fit`.
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row in the tree and the vote, relative to the mean weight of those that grow
-            the tree, or of those that weigh its prunings. A certificate counts every row of positive
-            weight once; a row of weight zero is as if absent.
+            Weight of each row in the tree and the vote; None: 1. Only ratios of weights matter,
+            separately in the training and the calibration set. The certificate counts every row of
+            positive weight once; rows of weight zero are left out.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups grow or weigh, and the certificate is about new groups. They are dealt by their
-            order, which is that of their values: of categories, too, and wherever rows lie.
+            Group of each row, such as a patient, if rows of one group depend on each other. All
+            rows of a group are in the training set or all in the calibration set, and the
+            certificate is about new groups. Groups must have an order, such as numbers or strings.
         classes : array-like of shape (K,), or None
-            The classes that may be predicted, known without the rows; needed with a `Grid`. None:
-            those of the training samples. A calibration sample of another class is an error whatever
-            is predicted.
+            The classes that may be predicted, if they are known without the rows; required with a
+            `Grid`. None: the classes of the training set. A calibration row of another class counts
+            as an error whatever is predicted.
 
         Returns
         -------
@@ -309,94 +327,130 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """
         if is_out_of_core(X):
             if classes is not None:
-                raise ValueError("classes takes rows in memory, got X that lies elsewhere")
-            few = self._fit_out_of_core(X, y, sample_weight, groups)
-            if few is None:
+                raise ValueError(
+                    "classes must be None for out-of-core or distributed X: pass X as an array or "
+                    "data frame in memory, or leave classes out"
+                )
+            arrays = self._fit_out_of_core(X, y, sample_weight, groups)
+            if arrays is None:
                 return self
-            X, y, sample_weight, groups = few
+            X, y, sample_weight, groups = arrays
         random_state = check_random_state(self.random_state)
         depends_on_rows = self._get_grower().depends_on_rows
-        if classes is None and not depends_on_rows:
-            raise ValueError(
-                "fit must be given classes= where no row grows the tree, as rows that certify "
-                "must not choose what may be predicted"
-            )
-        if self.max_leaf_nodes is not None and not depends_on_rows:
-            raise ValueError(
-                "max_leaf_nodes takes a grower whose rows choose the pruning, got "
-                f"grower={self.grower!r}"
-            )
+        if not depends_on_rows:
+            self._check_grid(classes)
         shuffled = deepcopy(random_state)
 
-        def dealt(share: float, is_pilot: bool = False) -> Training:
-            # The same order for every share: more training samples are those of fewer, and others.
+        def take_rows(train_size: float, is_pilot: bool = False) -> Training:
+            # The random order is the same for every size: a larger training set contains a smaller one.
             return self._prepare_training(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
                 row_splitter=TrainCalibrationSplitter(
-                    share, deepcopy(shuffled), self._splits_by_content(), is_pilot
+                    train_size, deepcopy(shuffled), self._splits_by_content(), is_pilot
                 ),
                 classes=classes,
             )
 
         if depends_on_rows:
-            self._fit_and_select(self._choose_training_set(dealt, random_state), random_state)
+            self._fit_and_select(self._choose_training_set(take_rows, random_state), random_state)
         else:
             self.train_size_ = 0.0
-            self._fit_labelled(dealt(0.0), random_state)
+            self._fit_labelled(take_rows(0.0), random_state)
         return self
 
-    def _fit_blocks(self, parts: Executor) -> None:
+    def _check_grid(self, classes: ArrayLike | None) -> None:
+        """Raise ValueError if a parameter needs a training set, which a `Grid` does not have.
+
+        classes: the argument of `fit`, which must not be None; `max_leaf_nodes` must be None.
+        """
+        if classes is None:
+            raise ValueError(
+                f"classes must be passed to fit with grower={self.grower!r}, got None: all rows "
+                "certify, and must not choose the classes that may be predicted"
+            )
+        if self.max_leaf_nodes is not None:
+            raise ValueError(
+                f"max_leaf_nodes must be None with grower={self.grower!r}, which has no training set "
+                "to choose the pruning: use another grower"
+            )
+
+    def _fit_blocks(self, executor: Executor) -> None:
         random_state = check_random_state(self.random_state)
-        dealt, shuffled = CertifiedFitOfParts.of(self, parts), deepcopy(random_state)
+        fit, shuffled = CertifiedFitOfParts.of(self, executor), deepcopy(random_state)
         if isinstance(self.train_size, str):
-            told, sides = dealt.pilot(PILOT, deepcopy(shuffled), random_state)
-            curve, grouped = compute_learning_curve(*told), sides.n_groups is not None
-            share = choose_train_fraction(curve, sides.n_units, self.delta, grouped)
+            pilot, sides = fit.pilot(PILOT, deepcopy(shuffled), random_state)
+            curve, grouped = compute_learning_curve(*pilot), sides.n_groups is not None
+            train_size = choose_train_fraction(curve, sides.n_units, self.delta, grouped)
         else:
-            share = self.train_size
-        self.train_size_ = float(share)
-        grown = dealt.grown(self.train_size_, shuffled, random_state)
+            train_size = self.train_size
+        self.train_size_ = float(train_size)
+        grown = fit.grown(self.train_size_, shuffled, random_state)
         stats: Any = grown.stats
-        rows = CertifyingRows(*dealt.certifying(grown), grown=stats)
+        rows = CertifyingRows(*fit.certifying(grown), grown=stats)
         self._select_and_certify(grown.tree, grown.posteriors, grown.folds, rows)
 
     def _choose_training_set(
-        self, dealt: Callable[..., Training], random_state: np.random.RandomState
+        self, take_rows: Callable[..., Training], random_state: np.random.RandomState
     ) -> Training:
-        """Reveal rows to the tree until it is time to stop; see `certificates.model_selection`."""
+        """Choose the size of the training set, set `train_size_`, and return the split rows.
+
+        With train_size="auto" the learning curve of a pilot chooses it; see
+        `certificates.model_selection`.
+
+        Parameters
+        ----------
+        take_rows : callable
+            ``take_rows(train_size, is_pilot=False)`` splits the rows of the fit, and returns them
+            as `Training`.
+        random_state : RandomState
+            Source of the folds and seeds of the pilot.
+
+        Returns
+        -------
+        Training
+            All rows, with their split in `sides`.
+        """
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
-            return dealt(self.train_size_)
-        pilot = dealt(PILOT, is_pilot=True)
+            return take_rows(self.train_size_)
+        pilot = take_rows(PILOT, is_pilot=True)
         curve = self._compute_pilot_curve(pilot, random_state)
         units = pilot.split.n_units
         self.train_size_ = choose_train_fraction(curve, units, self.delta, pilot.split.grouped)
         if self.train_size_ != PILOT:
-            return dealt(self.train_size_)
+            return take_rows(self.train_size_)
         return pilot.expect_few_near_copies(self.duplicates)
 
     def _compute_pilot_curve(
         self, training: Training, random_state: np.random.RandomState
     ) -> list[CurvePoint]:
-        """Errors of the training samples' prunings at one and two thirds of these rows."""
+        """Compute the learning curve of the pilot at one and two thirds of its training rows.
+
+        training: all rows, split by the size of the pilot; random_state: source of folds and seeds.
+        Return two points; see `compute_learning_curve`.
+        """
         growing = training.train_subset or training
         rows = self._make_training_samples(growing, random_state)
         target, two_thirds = growing.target, growing.split_folds(_PILOT_FOLDS, random_state)
-        sizes, n = [(len(one.train), len(one.validation)) for one in two_thirds], len(two_thirds)
+        sizes, n = [(len(fold.train), len(fold.validation)) for fold in two_thirds], len(two_thirds)
         one_third = [fold.swap() for fold in two_thirds]
         trees = grow_trees(self._get_grower(), rows, [*one_third, *two_thirds])
         n_threads = get_n_threads(self.n_jobs)
         leaves = [tree.route(rows.X, n_threads) for tree in trees]
-        every = self._compute_fold_stats([*one_third, *two_thirds], trees, leaves, target)
-        turned = [(judged, grew) for grew, judged in sizes]
-        folds = (every[:n], turned), (every[n:], sizes)
+        grown = self._compute_fold_stats([*one_third, *two_thirds], trees, leaves, target)
+        exchanged = [(n_validation, n_train) for n_train, n_validation in sizes]
+        folds = (grown[:n], exchanged), (grown[n:], sizes)
         return compute_learning_curve(folds, len(training.y))
 
     def _fit_and_select(self, training: Training, random_state: np.random.RandomState) -> None:
-        """Grow and propose on one side, weigh and certify on the other."""
+        """Grow the tree on the training set, certify by the calibration set, and set fitted attributes.
+
+        training: all rows with their train/calibration split; random_state: source of folds and
+        seeds.
+        """
         tree, posteriors, folds = self._grow_and_tune(
             training.train_subset or training, random_state
         )
@@ -412,12 +466,16 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         weight: Float64 | None,
         sides: TrainCalibrationSplit,
     ) -> CertifyingRows:
-        """The rows that certify, and counts of those that grow, in the leaves of a tree."""
+        """Return the calibration rows, with the class counts of the training rows by node.
+
+        tree: the tree; leaf, y, weight: leaf, class code and weight (None: 1) of all n rows, (n,)
+        each; sides: indices of the training and the calibration rows.
+        """
         grown, certifying = (
             (leaf[rows], y[rows], None if weight is None else weight[rows])
             for rows in (sides.train, sides.calibration)
         )
-        # Where no row grows the tree nothing is counted, whatever the unit.
+        # Without training rows nothing is counted, and any unit will do.
         unit = compute_mean_weight(grown[2]) if len(sides.train) else 1.0
         stats: Any = self._compute_node_stats(tree, *grown, unit)
         return CertifyingRows(sides, *certifying, stats)
@@ -425,7 +483,21 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _select_and_certify(
         self, tree: Tree, posteriors: Mixture, folds: list[GrownFold], rows: CertifyingRows
     ) -> None:
-        """Let what the training samples have chosen stand for election, and set what wins."""
+        """Choose and certify the vote, or a small tree, by the calibration rows.
+
+        The fitted attributes are set.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree of the training set.
+        posteriors : Mixture
+            Inverse temperatures that cross-validation has chosen.
+        folds : list of GrownFold
+            Its folds, which choose alpha if `max_leaf_nodes` is set.
+        rows : CertifyingRows
+            The calibration rows, and class counts of the training rows.
+        """
         posterior = partial(posteriors.compute_posterior, self._get_candidates(), tree)
         by_bound = isinstance(self.posteriors, str) and self.posteriors == "bound"
         standing = self._make_selection(tree, posterior, rows)
@@ -448,7 +520,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         self._set_selected(small, selected, Mixture.from_single("pruning", [0.0, 0.0]), full)
 
     def _needs_cross_validation(self) -> bool:
-        """Folds are judged also where a price of a leaf is left to choose."""
+        """Return whether folds have to choose a temperature, or alpha for `max_leaf_nodes`."""
         return super()._needs_cross_validation() or self.max_leaf_nodes is not None
 
     def _make_selection(
@@ -457,7 +529,22 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         posterior: Callable[[NodeStats], NodeWeights],
         rows: CertifyingRows,
     ) -> ModelSelection:
-        """What certifies the prunings of a tree, of which training samples propose a posterior."""
+        """Return the candidates for prediction on a tree; sets `model_selection_` and `calibration_`.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree.
+        posterior : callable
+            Takes the class counts of the training rows (NodeStats). Returns the posterior over
+            prunings, or the pruning, that the training set proposes.
+        rows : CertifyingRows
+            The calibration rows.
+
+        Returns
+        -------
+        ModelSelection
+        """
         held = rows.held_out(tree)
         weighing = self._count_weighted_calibration(tree, rows, held)
         standing = ModelSelection(
@@ -470,18 +557,27 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _count_weighted_calibration(
         self, tree: Tree, rows: CertifyingRows, held: HeldOut
     ) -> NodeStats | None:
-        """What the rows that certify weigh; None: each counts once, as it does in the certificate."""
+        """Return weighted class counts of the calibration rows by node; None if all weigh the same.
+
+        tree: the tree; rows: the calibration rows with their weights; held: the same rows, counted
+        once each, as the certificate counts them. The weighted counts only shape the posterior.
+        Their unit is the mean weight of a row, or of a group of rows.
+        """
         weight = rows.weights()
         if weight is None:
             return None
-        # A row, or a group of rows, counts as one on average.
+        # The mean weight of a row, or of a group of rows, is one unit.
         unit = math.fsum(weight) / held.n
         return count_calibration_rows(
             tree, rows.leaf, rows.effective_classes, weight, rows.grown, unit
         )
 
     def _fit_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
-        """Let all rows weigh and certify a tree in which none of them has had a part."""
+        """Let all rows choose and certify prunings and labels of a tree that is fixed without them.
+
+        training: all rows, which are calibration rows; random_state: source of the grower's seed.
+        Sets the fitted attributes.
+        """
         tree = self._get_grower().grow(self._make_training_samples(training, random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
         rows = self._make_certifying_rows(tree, leaf, training.y, training.weight, training.split)
@@ -514,7 +610,20 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         posteriors: Mixture | None,
         full: Certificate | None = None,
     ) -> None:
-        """Set the fitted attributes."""
+        """Set the fitted attributes from the selected predictor.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree.
+        selected : SelectedModel
+            The predictor that was selected, with its certificates.
+        posteriors : Mixture or None
+            Inverse temperatures by cross-validation; None: that of `selected`, which has the lowest
+            bound.
+        full : Certificate or None
+            Bound of the vote of all prunings, if `tree` is a small tree in its place.
+        """
         if posteriors is None:
             posteriors = Mixture.from_single("bound", [selected.lambda_error or 0.0, 0.0])
         self._set_posteriors(posteriors)
@@ -535,40 +644,46 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         trained = self._trained
         if trained is None:
             return super()._compute_ballots(tree, stats)
-        # Smoothing and slopes know the trained classes alone.
+        # Smoothing and monotonic constraints are about the classes of the training set alone.
         ballots: Any = super()._compute_ballots(tree, trained.collapse_stats(stats))
         label = None if ballots.label is None else trained.class_positions[ballots.label]
         values = None if ballots.values is None else trained.expand_columns(ballots.values)
         return Ballots(label, values, self._output_groups.sizes[0])
 
     def _get_trained_vote(self) -> Vote:
-        """The vote by the codes that calibration samples have."""
+        """Return the vote with one column for each class that the training set has.
+
+        `vote_` has columns for classes of the calibration set alone, too.
+        """
         trained = self._trained
         return self.vote_ if trained is None else Vote(trained.collapse_columns(self.vote_.score))
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit: of the rows that certify it leaves and classes."""
+        """Return the fitted state for a model file, with leaves and classes of the calibration rows."""
         certified = serialize_certificates(self.certificates_, self.certificate_)
         rows = self.calibration_
-        judging = {} if rows is None else {"calibration": rows, "grown": rows.grown}
+        calibration = {} if rows is None else {"calibration": rows, "grown": rows.grown}
         full = self.full_certificate_
-        beside: dict[str, Any] = {} if full is None else {"full_certificate": asdict(full)}
+        optional: dict[str, Any] = {} if full is None else {"full_certificate": asdict(full)}
         if self._trained is not None:
-            beside["is_trained"] = self._trained.is_trained
+            optional["is_trained"] = self._trained.is_trained
         return {
             **super().__stored__(),
             **certified,
-            **beside,
+            **optional,
             "train_size": float(self.train_size_),
-            **judging,
+            **calibration,
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the content of a model file, `stored`.
+
+        Raise ValueError if entries are missing, out of range, or contradict each other.
+        """
         self._trained = TrainedClasses.from_stored(stored)
         super().__restore__(stored)
         self.model_selection_ = None
-        self.train_size_ = stored.get_number("train_size", 0, _MOST_GROW)
+        self.train_size_ = stored.get_number("train_size", 0, _MAX_TRAIN_SIZE)
         self.certificates_, self.certificate_ = restore_certificates(stored)
         self.full_certificate_ = restore_full_certificate(stored)
         self.calibration_ = (
@@ -576,14 +691,20 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         )
 
     def _restore_calibration(self, stored: StoredState) -> CalibrationSamples:
-        """The rows that certify, which must say what the certificate says that they do."""
+        """Return the calibration rows from the content of a model file, `stored`.
+
+        Tree, vote and certificate must have been restored before. Raise ValueError if the rows do
+        not fit the tree, or do not have the number and error that the certificate states.
+        """
         grown, label = (
             NodeStats.from_stored(stored.get_section("grown")),
             self._get_trained_vote().label,
         )
         n_codes = self._output_groups.sizes[0] if self._trained is None else self._trained.n_codes
         if grown.n_classes != n_codes:
-            raise ValueError(f"grown must be of {n_codes} classes, got {grown.n_classes}")
+            raise ValueError(
+                f"the model file must have grown of {n_codes} classes, got {grown.n_classes}"
+            )
         known = {"grown": grown, "near_copies": self.certificate_.near_copies}
         rows = CalibrationSamples.from_stored(
             stored.get_section("calibration"), tree=self.tree_, **known
@@ -591,19 +712,30 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         if self._trained is not None and n_codes + rows.n_others != len(
             self._trained.class_positions
         ):
-            raise ValueError("the calibration samples are of other classes than the tree")
-        seen = rows.held.grouped, rows.held.n, rows.held.compute_error(label)
-        one = self.certificate_
-        if seen[:2] != (one.grouped, one.n) or not math.isclose(seen[2], one.risk, abs_tol=1e-9):
-            raise ValueError("the calibration samples are not those that the certificate is of")
+            raise ValueError(
+                "the model file must have a calibration set with the classes of is_trained"
+            )
+        held, certificate = rows.held, self.certificate_
+        is_same_set = (held.grouped, held.n) == (certificate.grouped, certificate.n)
+        if not is_same_set or not math.isclose(
+            held.compute_error(label), certificate.risk, abs_tol=1e-9
+        ):
+            raise ValueError(
+                "the model file must have the calibration set of its certificate, got other rows"
+            )
         if not math.isfinite(rows.structure.log_mass(label)):
-            raise ValueError("grown and splits must give every labelling some mass")
+            raise ValueError(
+                "the model file must have grown and splits that give every labelling a positive prior"
+            )
         return rows
 
     @property
     @snapshot_method
     def guarantees_(self) -> TreeGuarantees | None:
-        """All that calibration samples guarantee: of parts of the rows, of sets, and of silence."""
+        """The guarantees by the calibration set: of subsets of rows, sets of classes, and abstention.
+
+        None if the model was loaded from a file without its calibration set.
+        """
         check_is_fitted(self)
         rows = self.calibration_
         if rows is None:
@@ -630,7 +762,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     draw_pruning = delegate_to_guarantees(TreeGuarantees.draw_pruning)
 
     def _certify_nodes(self) -> CertificateFamily | None:
-        """Certificates of all nodes of the tree, at the delta of the fit."""
+        """Return bounds on the error in every node, which hold together with probability 1 - `delta`.
+
+        None without a calibration set.
+        """
         guarantees = self.guarantees_
         return None if guarantees is None else guarantees.cells()
 
@@ -638,21 +773,22 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def predict_selective(
         self, X: ArrayLike, margin: float
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Predict, and say where the vote is sure enough to answer.
+        """Predict, and decide for which rows the vote is clear enough not to abstain.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
         margin : float
-            The vote answers where its first class is at least so far before the second.
+            Smallest difference between the probabilities of the first and the second class of a row
+            with which the model does not abstain.
 
         Returns
         -------
         label : ndarray of shape (n,)
-            Predicted classes, also where the vote does not answer.
+            Predicted class of each row, also where the model abstains.
         answered : ndarray of bool, shape (n,)
-            Whether it does.
+            False where the model abstains.
 
         Raises
         ------
@@ -667,12 +803,13 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
     @snapshot_method
     def report(self) -> str:
-        """Say what was fitted and what is certified.
+        """Describe the fitted tree and its certificate in sentences.
 
         Returns
         -------
         str
-            Some sentences.
+            The size of the tree, the certificate, and the three terms of the bound: observed error,
+            complexity and confidence.
         """
         check_is_fitted(self)
         size = self._describe_size()
@@ -680,12 +817,15 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             size += " It halves the given box, and is the same whatever the rows are."
         parts = self.certificate_.parts
         named = zip(("observed error", "complexity", "confidence"), astuple(parts), strict=True)
-        shares = ", ".join(f"{100 * value:.1f} % {name}" for name, value in named)
-        said = f"{size} {self.certificate_} The bound is made of {shares}."
-        return f"{said}{self._describe_full_certificate()}{self._describe_thresholds()}"
+        terms = ", ".join(f"{100 * value:.1f} % {name}" for name, value in named)
+        text = f"{size} {self.certificate_} The bound is made of {terms}."
+        return f"{text}{self._describe_full_certificate()}{self._describe_thresholds()}"
 
     def _describe_size(self) -> str:
-        """How large the tree is, in a sentence."""
+        """Return a sentence about the number of leaves of the tree.
+
+        For a vote it has the mean number of leaves of its prunings, too.
+        """
         leaves = self.get_n_leaves()
         if self.full_certificate_ is not None:
             return f"One tree of {format_quantity(leaves, 'leaf', 'leaves')}."
@@ -693,7 +833,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return f"A tree of {leaves:,} leaves; its prunings have {mean:,.1f} leaves on average."
 
     def _describe_full_certificate(self) -> str:
-        """What the vote of the whole tree would promise, after a blank; empty: it is what predicts."""
+        """Return a sentence that compares the small tree with the vote of all prunings.
+
+        It begins with a blank. The text is empty if the model is no small tree.
+        """
         full, small = self.full_certificate_, self.certificate_
         if full is None:
             return ""
@@ -705,7 +848,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         )
 
     def _describe_thresholds(self) -> str:
-        """Where a cost of errors is said, after a blank; empty: there is no threshold to choose."""
+        """Return a sentence that points to `guarantees_.thresholds()`, for costs that differ by class.
+
+        It begins with a blank. The text is empty if thresholds cannot be certified: with more than
+        two classes, with groups, or without a calibration set.
+        """
         if len(self.classes_) != 2 or self._trained is not None:
             return ""
         if self.certificate_.grouped or self.guarantees_ is None:

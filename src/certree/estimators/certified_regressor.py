@@ -1,4 +1,4 @@
-"""The regressor whose fit certifies: some rows grow the tree, the others say how far it is off."""
+"""A tree regressor with prediction intervals, and a certificate on its mean absolute error."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ from certree.weights.node_weights import NodeWeights, map_pruning
 
 Widths = Literal["scaled", "one", "leaf"]
 
-# The posterior is chosen by cross-validation.
+# How cross-validation in the training set chooses the posterior.
 _POSTERIORS = PACBayesPosteriors(search="mixture")
-# Rows with the errors of its parent that every cell is given.
+# Number of rows with the mean error of its parent that are added to each node.
 _SMOOTHING = 20.0
 
 
@@ -72,154 +72,163 @@ def collect_validation_errors(
     leaves: list[Int32],
     leaf: Int32,
     rows: WeightedTarget,
-    said: list[Float64],
-    own: Int32,
+    predicted: list[Float64],
+    node_map: Int32,
 ) -> JudgedErrors:
-    """How far the rows that folds judge lie off.
+    """Collect the absolute errors of the validation rows of all folds.
 
     Parameters
     ----------
     folds : list of Fold
-        The folds.
-    leaves : list of ndarray of shape (n,)
+        Row indices of each fold, among n training rows.
+    leaves : list of ndarray of int32, shape (n,)
         Leaf of each row in the tree of each fold.
     leaf : ndarray of int32, shape (n,)
-        Its leaf in the tree of all.
+        Leaf of each row in the tree of all training rows.
     rows : WeighedTarget
-        Their targets and weights.
-    said : list of ndarray
-        What each fold predicts in its nodes.
-    own : ndarray of int32
-        Where the nodes of the tree of all are in the one that predicts.
+        Targets and weights of the n rows.
+    predicted : list of ndarray of float64
+        Prediction of each node in the tree of each fold.
+    node_map : ndarray of int32, shape (m,)
+        For each node of the tree of all training rows, the node of the deployed tree that contains
+        it.
+
+    Returns
+    -------
+    JudgedErrors
+        The largest error, the range of the targets, and a function that sums the errors by leaf of
+        the deployed tree.
     """
     y = rows.y
     weights = np.ones(len(y)) if rows.weight is None else rows.weight
-    parts = [(leaf[:0], y[:0], y[:0])]
-    for fold, inside, values in zip(folds, leaves, said, strict=True):
-        off = np.abs(y[fold.validation] - values[inside[fold.validation]])
-        parts.append((own[leaf[fold.validation]], off, weights[fold.validation]))
-    cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-    largest, ends = float(off.max(initial=0.0)), (float(y.min()), float(y.max()))
+    columns = [(leaf[:0], y[:0], y[:0])]
+    for fold, fold_leaf, values in zip(folds, leaves, predicted, strict=True):
+        error = np.abs(y[fold.validation] - values[fold_leaf[fold.validation]])
+        columns.append((node_map[leaf[fold.validation]], error, weights[fold.validation]))
+    node, error, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
+    largest, ends = float(error.max(initial=0.0)), (float(y.min()), float(y.max()))
     return JudgedErrors(
-        len(off) > 0,
+        len(error) > 0,
         largest,
         ends,
-        lambda limit: reduce_in_memory(cells, off / limit, weight),
+        lambda limit: reduce_in_memory(node, error / limit, weight),
         rows.weight_unit,
     )
 
 
 class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegressor):
-    """A tree with bands that hold new numbers, and a certificate on its mean absolute error.
+    """A tree regressor with prediction intervals, and a certificate on its mean absolute error.
 
-    Some of the rows grow the tree and fit the vote of its prunings, as `PACBayesTreeRegressor` does;
-    the others certify it. Given the fit, with probability ``1 - delta`` over the draw of the rows that
-    certify and whatever their distribution is,
+    The training set grows the tree and fits the vote of its prunings, as in
+    `PACBayesTreeRegressor`. The calibration set certifies it. Given the fit, with probability ``1 -
+    delta`` over the draw of the calibration set, for every distribution,
 
-    * a share `coverage` of all new rows lies in the bands of `predict_interval`;
+    * the intervals of `predict_interval` contain the target of a fraction `coverage` of all new rows;
     * the mean absolute error on new rows is at most ``certificate_.bound``, in units of the target,
-      where no error counts as more than ``certificate_.unit``. A mean of errors without a limit cannot
-      be bounded by any number of rows, as rare ones may be as large as they like.
+      where errors above ``certificate_.unit`` count as that. Without such a limit no number of rows
+      could bound the mean, as rare errors may be arbitrarily large.
 
-    Each promise holds by itself. They speak of all new rows, not of every kind of them; with
-    ``widths="leaf"`` that of the bands holds in every region of the tree.
+    Each guarantee holds by itself. They are about all new rows together, not about every subset of
+    them; with ``widths="leaf"`` the intervals have their coverage in every region of the tree.
 
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeRegressor`.
     train_size : float, default=0.5
-        Share of the rows, or groups, that grow the tree and fit the vote.
+        Fraction of the rows, or groups, in the training set; the others are the calibration set.
     coverage : float, default=0.9
-        Share of new rows that bands are to hold.
+        Fraction of new rows whose target the prediction interval must contain.
     delta : float, default=0.05
-        Probability with which a promise may fail.
+        Probability with which a guarantee may fail.
     widths : {"scaled", "one", "leaf"}, default="scaled"
-        Where bands are how wide. "scaled": in proportion to the absolute errors there in a
-        cross-validation on the training samples. "one": the same everywhere. "leaf": every region of
-        the tree has a width and keeps the promise for itself, all at once; regions are the leaves of
-        the likeliest pruning as far as they have training samples enough, and each has its share of
-        delta.
+        How wide the intervals are in different leaves. "scaled": in proportion to the mean absolute
+        error in the leaf, by cross-validation in the training set. "one": equally wide everywhere.
+        "leaf": the width is calibrated in every region separately, and all regions keep the
+        coverage together with probability ``1 - delta``. Regions are leaves of the likeliest
+        pruning, or nodes above them that have enough rows.
     smoothing : float, default=2
-        Rows with the value of its parent that every cell is given; see `Voting`.
+        Number of rows with the mean of its parent that are added to each node; see `Voting`.
     cv : int, splitter, iterable or None, default=5
-        Folds of the cross-validation among the training samples; see `PACBayesTreeRegressor`.
+        Folds of the cross-validation in the training set; see `PACBayesTreeRegressor`.
     preprocessor : transformer or None, default=None
-        FittedVote on the rows that grow the tree, and applied to all, before anything else.
+        A transformer that is fitted on the training set and then applied to all rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are that are alike, target included; see `CertifiedTreeClassifier`.
+        How rows with equal features and target are treated; see `CertifiedTreeClassifier`.
     max_leaf_nodes : int or None, default=None
-        If given, what predicts is one tree of at most so many leaves, a pruning of the tree that was
-        grown, which the training samples choose by cost-complexity and sums of squares, and its price
-        of a leaf by cross-validation. None: all prunings of the whole tree vote.
-        ``grower__max_leaf_nodes`` limits growth instead.
+        If it is set, a single tree with at most this number of leaves predicts instead of the vote.
+        It is a pruning of the grown tree by cost-complexity with sums of squares, with alpha chosen
+        by cross-validation in the training set. None: all prunings of the tree vote. To limit
+        growth, use ``grower__max_leaf_nodes``.
     max_depth : int, "log" or None, default=None
-        Depth at which cells are leaves; "log" is p times the whole part of log n.
+        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
+        rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories, learned from the training samples; see `PACBayesTreeClassifier`.
+        Which features are categorical; see `PACBayesTreeClassifier`. Categories are those of the
+        training set.
     monotonic_cst : array-like of int, dict or None, default=None
-        Constraints on features; see `PACBayesTreeRegressor`.
+        Monotonic constraints on features; see `PACBayesTreeRegressor`.
     random_state : int, RandomState or None, default=None
-        Decides which rows grow, the folds, random cuts and features.
+        Seed of the train/calibration split, of the folds, and of random splits and features.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all. The model does not depend on it.
+        Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar (> 0).
 
     Attributes
     ----------
     certificate_ : Certificate
-        What is promised of the mean absolute error; its ``unit`` is the limit of an error, the largest
-        of the cross-validation among the training samples.
+        The bound on the mean absolute error. Its ``unit`` is the limit of a single error: the
+        largest error of the cross-validation in the training set.
     certificates_ : tuple of Certificate
-        The same, and that of the bands at `coverage` and `delta`, if it is one and the rows are enough
-        for it; see `certify_interval`.
+        `certificate_`; and that of the intervals at `coverage` and `delta`, unless widths="leaf",
+        there are groups, or the calibration rows are too few. See `certify_interval`.
     full_certificate_ : Certificate or None
-        What is promised, by itself, of the vote of all prunings of the whole tree, if `max_leaf_nodes`
-        has put one of at most so many leaves in its place; else None. Its limit of an error is that of
-        `certificate_`.
-    intervals_ : Bands
-        Where bands are how wide.
+        If `max_leaf_nodes` has replaced the vote of all prunings by a single small tree, the bound
+        of that vote, which holds by itself and has the same limit of an error; else None.
+    intervals_ : PredictionIntervals
+        The scale of the interval width in each node, and the region of each node.
     conformity_scores_ : Scores
-        How far the calibration samples lie off.
+        Absolute errors of the calibration rows divided by the scale of their leaf, sorted in each
+        region.
     held_out_ : HeldOutNumbers or None
-        The rows that certify; None if loaded from a file.
+        The calibration rows; None if the model was loaded from a file.
     best_params_ : dict
-        See `PACBayesTreeRegressor`.
+        The inverse temperatures; see `PACBayesTreeRegressor`.
     posteriors_ : list of str
-        See `PACBayesTreeRegressor`; ["pruning"] if `max_leaf_nodes` is given.
+        Names of the posteriors; see `PACBayesTreeRegressor`. ["pruning"] with `max_leaf_nodes`.
     mixture_weights_ : list of float
-        Share of each posterior in the prediction.
+        Weight of each posterior in the prediction; they sum to 1.
     tree_ : Tree
-        The tree.
+        The grown tree, or the single small tree.
     stats_ : TargetStats
-        Moments of the training samples in its nodes.
+        Moments of the target of the training rows in its nodes.
     weights_ : NodeWeights
-        The distribution over its prunings.
+        Posterior weights of its prunings.
     vote_ : Vote
-        The prediction in every cell.
+        The prediction in every node.
     preprocessor_ : transformer or None
         The fitted preprocessor.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        Names of the categories of each categorical feature; None if all features are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     See Also
     --------
-    PACBayesTreeRegressor : The same on all rows, without promises.
-    certree.ensembles.ConformalBandRegressor : Bands around quantiles of any regressor.
+    PACBayesTreeRegressor : The same model fitted to all rows, without guarantees.
+    certree.ensembles.ConformalBandRegressor : Intervals around quantiles of any regressor.
 
     References
     ----------
     Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical
     Statistics 1941; Vovk, "Conditional validity of inductive conformal predictors", ACML 2012; Lei,
-    G'Sell, Rinaldo, Tibshirani and Wasserman, "Distribution-free predictive inference for regression",
-    JASA 2018, for errors in units of a scale.
+    G'Sell, Rinaldo, Tibshirani and Wasserman, "Distribution-free predictive inference for
+    regression", JASA 2018, for errors in units of a scale.
 
     Examples
     --------
@@ -283,23 +292,23 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Grow the tree and fit its vote on some of the rows, and certify by the others.
+        """Grow the tree and fit its vote on the training set, and certify by the calibration set.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the grower sends it. They may lie
-            elsewhere, as those of `PACBayesTreeClassifier` may.
+            Rows; NaN is a missing value, and the grower decides where it goes. X may be out-of-core
+            or distributed, as in `PACBayesTreeRegressor.fit`.
         y : array-like of shape (n,)
-            Numbers.
+            Target of each row, a number.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row in the tree and the vote, relative to the mean weight. A certificate
-            counts every row of positive weight once; a row of weight zero is as if absent.
+            Weight of each row in the tree and the vote; None: 1. Only ratios of weights matter. The
+            certificate counts every row of positive weight once; rows of weight zero are left out.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups grow or certify, and the certificate is about new groups. There are no bands then.
-            Groups are dealt by their order, which is that of their values: of categories, too, and
-            wherever rows lie.
+            Group of each row, such as a patient, if rows of one group depend on each other. All
+            rows of a group are in the training set or all in the calibration set, and the
+            certificate is about new groups. With groups there are no prediction intervals. Groups
+            must have an order, such as numbers or strings.
 
         Returns
         -------
@@ -307,10 +316,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The fitted estimator.
         """
         if is_out_of_core(X):
-            few = self._fit_out_of_core(X, y, sample_weight, groups)
-            if few is None:
+            arrays = self._fit_out_of_core(X, y, sample_weight, groups)
+            if arrays is None:
                 return self
-            X, y, sample_weight, groups = few
+            X, y, sample_weight, groups = arrays
         random_state = check_random_state(self.random_state)
         training = self._prepare_training(
             X,
@@ -326,29 +335,29 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         target, folds = growing.target, growing.split_folds(self.cv, random_state)
         with self._show_progress(folds) as advance:
             *trees, tree = grow_trees(self._get_grower(), rows, [*folds, None], advance)
-            leaves = [one.route(rows.X, get_n_threads(self.n_jobs)) for one in trees]
+            leaves = [grown_tree.route(rows.X, get_n_threads(self.n_jobs)) for grown_tree in trees]
             grown = self._compute_fold_stats(folds, trees, leaves, target)
             posteriors = self._tune(grown, advance)
         leaf, sides = tree.route(training.X, get_n_threads(self.n_jobs)), training.split
         stats: Any = self._compute_node_stats(tree, leaf[sides.train], *target)
-        judged = partial(collect_validation_errors, folds, leaves, leaf[sides.train], target)
-        certifying = sides, leaf[sides.calibration], training.y[sides.calibration], None
-        self._set_certified_fit(tree, stats, posteriors, grown, judged, lambda: certifying)
+        collect = partial(collect_validation_errors, folds, leaves, leaf[sides.train], target)
+        calibration = sides, leaf[sides.calibration], training.y[sides.calibration], None
+        self._set_certified_fit(tree, stats, posteriors, grown, collect, lambda: calibration)
         return self
 
-    def _fit_blocks(self, parts: Executor) -> None:
+    def _fit_blocks(self, executor: Executor) -> None:
         random_state = check_random_state(self.random_state)
-        dealt = CertifiedFitOfParts.of(self, parts)
-        grown = dealt.grown(self.train_size, random_state, random_state)
+        fit = CertifiedFitOfParts.of(self, executor)
+        grown = fit.grown(self.train_size, random_state, random_state)
         stats: Any = grown.stats
-        # The parts of those that grow are asked before those that certify take their place.
+        # The errors of the training rows are computed before the calibration rows replace their blocks.
         self._set_certified_fit(
             grown.tree,
             stats,
             grown.posteriors,
             grown.folds,
             grown.judged_errors,
-            lambda: dealt.certifying(grown),
+            lambda: fit.certifying(grown),
         )
 
     def _set_certified_fit(
@@ -357,10 +366,28 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         stats: TargetStats,
         posteriors: Mixture,
         grown: list[GrownFold],
-        judged: Callable[[list[Float64], Int32], JudgedErrors],
-        certifying: Callable[[], tuple[TrainCalibrationSplit, Int32, Float64, Any]],
+        collect_errors: Callable[[list[Float64], Int32], JudgedErrors],
+        get_calibration: Callable[[], tuple[TrainCalibrationSplit, Int32, Float64, Any]],
     ) -> None:
-        """Set what the training samples have fitted, and what the others say of it."""
+        """Set all fitted attributes from the fitted tree, its folds and the calibration rows.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree of the training set.
+        stats : TargetStats
+            Moments of the training rows in its nodes.
+        posteriors : Mixture
+            Inverse temperatures that cross-validation has chosen.
+        grown : list of GrownFold
+            The folds of the cross-validation.
+        collect_errors : callable
+            ``collect_errors(predicted, node_map)`` returns the errors of the validation rows; see
+            `collect_validation_errors`.
+        get_calibration : callable
+            Returns the split, and leaf, target and weight of each calibration row; the weight is
+            not used.
+        """
         posterior: Callable[..., NodeWeights] = partial(
             posteriors.compute_posterior, self._get_candidates()
         )
@@ -374,14 +401,12 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             posterior = partial(find_small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
         self._set_posteriors(posteriors)
         self._set_fitted(*fitted)
-        own = map_to_smaller_tree(self.tree_, tree)
-        limit, scale = self._estimate_scale(
-            judged([self._predict_fold(one, posterior) for one in grown], own)
-        )
-        sides, leaf, y, _ = certifying()
-        self._set_certificates(
-            self._make_held_out(self.tree_, self.stats_, sides, y, own[leaf], limit), scale
-        )
+        node_map = map_to_smaller_tree(self.tree_, tree)
+        predicted = [self._predict_fold(fold, posterior) for fold in grown]
+        limit, scale = self._estimate_scale(collect_errors(predicted, node_map))
+        sides, leaf, y, _ = get_calibration()
+        held = self._make_held_out(self.tree_, self.stats_, sides, y, node_map[leaf], limit)
+        self._set_certificates(held, scale)
         self.full_certificate_ = None
         if fitted is not whole:
             held = self._make_held_out(tree, stats, sides, y, leaf, limit)
@@ -390,25 +415,36 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     def _predict_fold(
         self, fold: GrownFold, posterior: Callable[[Tree, Stats], NodeWeights]
     ) -> Float64:
-        """What the vote of a fold predicts in its cells, (m,)."""
+        """Return the prediction of the vote in each node of the tree of a fold, (m,).
+
+        posterior: function that takes a tree and its statistics, and returns posterior weights of
+        prunings.
+        """
         weights = posterior(fold.tree, fold.stats)
         return vote(fold.tree, fold.stats, weights, self._get_voting()).score[:, 0]
 
-    def _estimate_scale(self, judged: JudgedErrors) -> tuple[float, Float64]:
-        """The largest absolute error of the cross-validation, and what it is about in every cell.
+    def _estimate_scale(self, errors: JudgedErrors) -> tuple[float, Float64]:
+        """Return the largest absolute validation error, and the mean error in every node.
 
-        The same prunings that predict the target predict how far it lies off, with the same weights.
+        errors: absolute errors of the validation rows. The mean error of a node is the vote of the
+        same prunings, with the same weights, as for the target, and at least 30 % of the mean over
+        all rows. Return a float and an array (m,), in units of the target. `tree_` and `weights_`
+        must have been set.
         """
-        limit = compute_error_limit(judged.largest, *judged.ends)
-        if not judged.has_any:
+        limit = compute_error_limit(errors.largest, *errors.ends)
+        if not errors.has_any:
             return limit, np.full(self.tree_.n_nodes, limit)
-        stats = measure_exactly(self.tree_, judged.asking(limit), judged.weight_unit)
+        stats = measure_exactly(self.tree_, errors.asking(limit), errors.weight_unit)
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
-        about = ballots.cast(self.tree_, self.weights_).score[:, 0]
-        return limit, limit * np.maximum(about, LEAST_SCALE * float(stats.mean[0]) or 1.0)
+        mean = ballots.cast(self.tree_, self.weights_).score[:, 0]
+        return limit, limit * np.maximum(mean, LEAST_SCALE * float(stats.mean[0]) or 1.0)
 
     def _set_certificates(self, held: HeldOutNumbers, scale: Float64) -> None:
-        """Set what the rows that certify say of the fitted vote."""
+        """Set certificates, conformity scores and intervals by the calibration rows.
+
+        held: the calibration rows; scale: mean error in every node, (m,), which widths="scaled"
+        uses. The tree and its vote must have been set.
+        """
         tree, value = self.tree_, self.vote_.score[:, 0]
         leaf, y, n = held.leaf, held.y, held.n
         region, mass = np.zeros(tree.n_nodes, dtype=np.int32), np.ones(1)
@@ -422,10 +458,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             scale if self.widths == "scaled" else np.ones(tree.n_nodes), region
         )
         with np.errstate(over="ignore"):
-            off = np.abs(y - value[leaf])
+            error = np.abs(y - value[leaf])
         if held.is_worst is not None:
-            off[held.is_worst] = np.inf
-        self.conformity_scores_ = self.intervals_.scores(leaf, off, mass)
+            error[held.is_worst] = np.inf
+        self.conformity_scores_ = self.intervals_.scores(leaf, error, mass)
         self.held_out_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
         of_all = not held.grouped and self.widths != "leaf"
@@ -441,30 +477,54 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         leaf: Int32,
         limit: float,
     ) -> HeldOutNumbers:
-        """The rows that certify a tree, by targets and leaves."""
-        weigh, groups = sides.calibration, sides.groups
-        weight, n = np.ones(len(weigh)), len(weigh)
+        """Return the calibration rows with the tree and the statistics of the training rows.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree to certify.
+        stats : TargetStats
+            Moments of the training rows in its nodes.
+        sides : TrainCalibrationSplit
+            Which rows are training and calibration rows.
+        y : ndarray of float64, shape (N,)
+            Target of each calibration row.
+        leaf : ndarray of int32, shape (N,)
+            Leaf of `tree` that each calibration row reaches.
+        limit : float
+            Absolute error that larger ones count as.
+
+        Returns
+        -------
+        HeldOutNumbers
+        """
+        calibration, groups = sides.calibration, sides.groups
+        weight, n = np.ones(len(calibration)), len(calibration)
         if groups is not None:
-            weight, n = compute_group_weights(groups, sides.train, weigh)
-        about = (
+            weight, n = compute_group_weights(groups, sides.train, calibration)
+        draw = (
             groups is not None,
             sides.repeats,
             sides.distinct,
             sides.is_worst,
             sides.near_copies,
         )
-        return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *about)
+        return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *draw)
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit: of the rows that certify it, how far they lie off."""
+        """Return the fitted state for a model file, with the calibration rows' conformity scores."""
         certified = serialize_certificates(self.certificates_, self.certificate_)
         bands = {"bands": self.intervals_, "scores": self.conformity_scores_}
         full = self.full_certificate_
-        beside = {} if full is None else {"full_certificate": asdict(full)}
-        return {**super().__stored__(), **bands, **certified, **beside}
+        optional = {} if full is None else {"full_certificate": asdict(full)}
+        return {**super().__stored__(), **bands, **certified, **optional}
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the content of a model file, `stored`.
+
+        `held_out_` becomes None. Raise ValueError if entries are missing, out of range, or
+        contradict each other.
+        """
         super().__restore__(stored)
         self.held_out_ = None
         self.intervals_ = PredictionIntervals.from_stored(stored.get_section("bands")).check_tree(
@@ -472,7 +532,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         )
         self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if self.intervals_.region.max() >= len(self.conformity_scores_.mass):
-            raise ValueError("the bands have regions that no scores are of")
+            raise ValueError(
+                "the model file must have bands.region below the number of regions with scores, "
+                f"{len(self.conformity_scores_.mass)}, got {self.intervals_.region.max()}"
+            )
         self.certificates_, self.certificate_ = restore_certificates(stored)
         self.full_certificate_ = restore_full_certificate(stored)
 
@@ -482,38 +545,45 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
 
     @snapshot_method
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
-        """Certify any pruning of the tree with the means of the training samples, edited by hand, too.
+        """Certify a pruning of the tree that predicts the means of the training rows in its leaves.
 
-        All prunings are covered at once, so that the lowest bound of any number of them holds.
+        The pruning may be edited by hand. The guarantee covers all prunings at once, so it also
+        holds for the one with the lowest bound among several.
 
         Parameters
         ----------
         pruning : NodeWeights
-            Weights 0 and 1 over the nodes of `tree_`, such as ``map_pruning(tree_, weights_)``, which
-            the prior expects.
+            A single pruning of `tree_`: weights 0 and 1. ``map_pruning(tree_, weights_)`` has the
+            largest prior probability, and so the smallest bound for a given error.
         delta : float or None
-            Probability with which any of these promises may fail, apart from that of the fit; None:
-            `delta` of the fit.
+            Probability with which any of these guarantees may fail, apart from those of the fit;
+            None: the parameter `delta`.
 
         Returns
         -------
         Certificate
-            On the mean absolute error, like `certificate_`.
+            A bound on the mean absolute error, in units of the target; errors above its `unit`
+            count as that.
 
         Raises
         ------
         TypeError
-            If `pruning` holds no weights of nodes.
+            If `pruning` is no `NodeWeights`.
         ValueError
-            If the weights are not 0 and 1, or the model was loaded from a file.
+            If its weights are not 0 and 1, or the model was loaded from a file, which lacks the
+            calibration rows.
         """
         check_is_fitted(self)
         if self.held_out_ is None:
             raise ValueError(
-                "A model file does not keep the rows of the fit. Certify before saving"
+                "certify_pruning needs the calibration rows, which a model loaded from a file lacks: "
+                "call it before saving, or fit the model again"
             )
         if not isinstance(pruning, NodeWeights):
-            raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
+            raise TypeError(
+                "pruning must be NodeWeights, such as map_pruning(tree_, weights_), got "
+                f"{pruning!r}"
+            )
         prior = pruning_prior(self.tree_, map_pruning(self.tree_, self.weights_))
         level = self.delta if delta is None else delta
         return absolute_error_pruning(

@@ -1,4 +1,4 @@
-"""Smaller trees that predict alike: cells below which little changes become leaves."""
+"""Compact copies of fitted trees: nodes become leaves if that hardly changes a prediction."""
 
 from __future__ import annotations
 
@@ -19,17 +19,40 @@ from certree.tree import LEAF, Tree
 from certree.votes import DeferredVote, Vote, Voting, stopped_outcomes, vote
 from certree.weights.node_weights import NodeWeights, reached
 
-# Sums of shares are right to a few units of rounding.
+# Rounding error of sums of weights along a path.
 _ROUNDING = 1e-12
 
-
+# A tree, the statistics of its nodes, the posterior over its prunings, and the outcome of their vote.
 FittedVote = tuple[Tree, Stats, NodeWeights, Vote | DeferredVote]
 
 
 def truncate_tree(
     tree: Tree, stats: Stats, weights: NodeWeights, ends: NDArray[np.bool_], voting: Voting
 ) -> FittedVote:
-    """Cut a tree off below some nodes, (m,), at which prunings that pass them stop; vote again."""
+    """Remove all nodes below some nodes, and compute the vote of the truncated prunings.
+
+    A pruning is the tree after some nodes have become leaves. A pruning that passes through a new
+    leaf stops there: the leaf gets the weight of all prunings that reach it.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, with m nodes.
+    stats : Stats
+        Statistics of its nodes.
+    weights : NodeWeights
+        Posterior over its prunings.
+    ends : ndarray of bool, shape (m,)
+        Nodes that become leaves; leaves of `tree` stay leaves.
+    voting : Voting
+        How a pruning votes.
+
+    Returns
+    -------
+    tree, stats, weights, vote
+        The smaller tree, the statistics of the nodes that are left, the posterior over its
+        prunings, and their vote.
+    """
     ends = ends | tree.is_leaf
     kept = np.flatnonzero(
         compute_reach_probabilities(tree.left, np.where(ends, -np.inf, np.inf)) > 0
@@ -40,43 +63,77 @@ def truncate_tree(
         np.where(is_leaf, np.minimum(reached(tree, weights)[kept], 1.0), weight),
         np.where(is_leaf, -np.inf, log_odds),
         weights.log_evidence,
-        # What is left of the chain of a leaf is one cell.
+        # A new leaf stands for a single region, also if it had a chain of several.
         np.where(is_leaf, 0.0, weights.chain_entropy[kept]),
         np.where(is_leaf, 0.0, weights.chain_mode[kept]),
     )
-    smaller, own = tree.keep_nodes(kept, is_leaf), stats.take(kept)
-    return smaller, own, posterior, vote(smaller, own, posterior, voting)
+    smaller, kept_stats = tree.keep_nodes(kept, is_leaf), stats.take(kept)
+    return smaller, kept_stats, posterior, vote(smaller, kept_stats, posterior, voting)
 
 
 def collapse_to_pruning(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting
 ) -> FittedVote:
-    """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
+    """Reduce a tree to a single pruning of it: some nodes become leaves.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, with m nodes.
+    stats : Stats
+        Statistics of its nodes.
+    weights : NodeWeights
+        The pruning: weight 1 at its leaves, 0 at all other nodes.
+    voting : Voting
+        How the pruning predicts.
+
+    Returns
+    -------
+    tree, stats, weights, vote
+        The pruned tree, the statistics of its nodes, weights that are 1 at its leaves, and its
+        predictions.
+    """
     return truncate_tree(tree, stats, weights, weights.weight > 0, voting)
 
 
 def map_to_smaller_tree(smaller: Tree, tree: Tree) -> Int32:
-    """Where rows of the nodes of a tree, (m,), are in a smaller one that is a part of it."""
+    """Find, for each node of a tree, the node of a pruned copy that contains it.
+
+    smaller: a tree that results if some nodes of `tree` become leaves. Return node numbers of
+    `smaller`, (m,): the same node if it is left, else the leaf above it.
+    """
     place = np.zeros(tree.n_nodes, dtype=np.int32)
     inner = np.flatnonzero(~tree.is_leaf)
     depth = tree.node_depth[inner]
     for level in np.unique(depth):
         nodes = inner[depth == level]
         below = smaller.left[place[nodes]]
-        for side in (0, 1):
-            place[tree.left[nodes] + side] = np.where(below == LEAF, place[nodes], below + side)
+        for is_right in (0, 1):
+            place[tree.left[nodes] + is_right] = np.where(
+                below == LEAF, place[nodes], below + is_right
+            )
     return place
 
 
 def compact_tree(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting, tolerance: float | Float64
 ) -> FittedVote:
-    """Cut off all cells without which no outcome of the vote changes by more than a tolerance.
+    """Remove all nodes without which no outcome of the vote changes by more than a tolerance.
 
-    It is one for all outcomes, or one for each, (K,).
+    A pruning that passes through a leaf of the smaller tree stops there. So the outcome is still a
+    vote of prunings, and keeps monotonic constraints.
 
-    A pruning that passes a leaf of the smaller tree stops there. So the outcome is that of a vote of
-    prunings again, and keeps to slopes like theirs.
+    Parameters
+    ----------
+    tree, stats, weights, voting
+        As in `truncate_tree`.
+    tolerance : float, or ndarray of float64, shape (K,)
+        Largest change of the outcome at any leaf: of all K columns, or of each.
+
+    Returns
+    -------
+    tree, stats, weights, vote
+        As in `truncate_tree`.
     """
     ballots = voting.ballots(tree, stats)
     ballot = ballots.cast(tree, weights)
@@ -85,7 +142,7 @@ def compact_tree(
     inner = np.flatnonzero(~tree.is_leaf)
     low, high = score.copy(), score.copy()
     depth = tree.node_depth[inner]
-    for level in np.unique(depth)[::-1]:  # from the deepest cells up
+    for level in np.unique(depth)[::-1]:  # from the deepest nodes up
         nodes = inner[depth == level]
         left, right = tree.left[nodes], tree.left[nodes] + 1
         low[nodes] = np.minimum(low[left], low[right])
@@ -96,33 +153,34 @@ def compact_tree(
 
 
 class CompactableTree(TreeVoteEstimator):
-    """Estimators of which there are smaller copies."""
+    """Base class of estimators with a method `compact`, which returns a copy with fewer nodes."""
 
     @snapshot_method
     def compact(self, tolerance: float = 0.05) -> Self:
-        """Give a copy whose tree has no cells that hardly matter.
+        """Return a copy of the model with fewer nodes and nearly the same predictions.
 
-        For pictures, files and fast prediction. Cells of `tree_` become leaves where no row's
-        prediction changes by more than the tolerance; the prunings that are left vote as before.
+        It is for pictures, small files and fast prediction. A node becomes a leaf if no row's
+        prediction changes by more than the tolerance; the prunings of the smaller tree vote with
+        the same weights as before.
 
         Parameters
         ----------
         tolerance : float
-            The most by which a class's share may change; for numbers the most by which the prediction
-            may, in standard deviations of the target of the fit.
+            Largest change of a class probability; for numeric targets, of the prediction divided by
+            the standard deviation of the target in the training rows.
 
         Returns
         -------
         object
-            A fitted estimator of the same class with the same parameters; a fit of it grows the whole
-            tree again.
+            A fitted estimator of the same class with the same parameters. `partial_fit`, `forget`
+            and `merge` raise an error on it; `fit` grows a full tree again.
 
         Raises
         ------
         ValueError
             If the tolerance is negative or not finite.
         NotFittedError
-            If there is no fit.
+            If the model is not fitted.
 
         Examples
         --------
@@ -134,14 +192,14 @@ class CompactableTree(TreeVoteEstimator):
         (148, 62)
         """
         check_is_fitted(self)
-        most: Any = check_nonnegative("tolerance", tolerance)
+        limit: Any = check_nonnegative("tolerance", tolerance)
         if isinstance(self.stats_, TargetStats):
-            most *= float(np.sqrt(self.stats_.sse[0] / self.stats_.rows[0]))
+            limit *= float(np.sqrt(self.stats_.sse[0] / self.stats_.rows[0]))
         elif isinstance(self.stats_, SeveralStats) and not is_classifier(self):
-            most *= np.array(self.stats_.deviations)
+            limit *= np.array(self.stats_.deviations)
         smaller = copy(self)
         smaller.seen_rows_ = None
         smaller._set_fitted(
-            *compact_tree(self.tree_, self.stats_, self.weights_, self._get_voting(), most)
+            *compact_tree(self.tree_, self.stats_, self.weights_, self._get_voting(), limit)
         )
         return smaller

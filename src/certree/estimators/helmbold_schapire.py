@@ -1,4 +1,4 @@
-"""The classifier in which all prunings vote by Helmbold and Schapire's posterior."""
+"""The classifier in which all prunings vote with Helmbold and Schapire's posterior weights."""
 
 from typing import Any, ClassVar
 
@@ -17,74 +17,79 @@ from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_famil
 
 
 class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteClassifier):
-    """All prunings of one tree vote by Helmbold and Schapire's weights, for two classes.
+    """All prunings of one tree vote with Helmbold and Schapire's weights, for two classes.
+
+    A pruning is the grown tree after some nodes have become leaves. Its weight falls exponentially
+    with its absolute loss on the training rows; see `helmbold_schapire`.
 
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`.
     inverse_temperature : float or None, default=None
-        Weight of a unit of absolute loss (nats); None: chosen by cross-validation.
+        Factor of the absolute loss in the log weight of a pruning (nats); None: chosen by
+        cross-validation.
     smoothing : float, default=0.5
-        Rows with the classes of its parent that every cell is given in the vote, see `Voting`; 0 is
-        the vote of the reference.
+        Number of rows with the class frequencies of its parent that are added to each node in the
+        vote; see `Voting`. 0 is the vote of the reference.
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeClassifier`.
     scoring : {"error", "log_loss"}, default="error"
-        What the cross-validation minimises.
+        Loss that the cross-validation minimises.
     max_depth : int, "log" or None, default=None
-        Depth at which cells are leaves; "log" is p times the whole part of log n.
+        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
+        rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Which features are categorical; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        Constraints on features; see `PACBayesTreeClassifier`.
+        Monotonic constraints on features; see `PACBayesTreeClassifier`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Decides the folds, random cuts and features, and an estimator's own randomness.
+        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all. The model does not depend on it.
+        Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar (> 0).
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        The classes, at most two.
+        The classes, sorted; at most two.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
-        was saved without.
+        Hashes of the training rows, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     best_params_ : dict
-        `inverse_temperature`, given or chosen.
+        `inverse_temperature`, as set or chosen.
     posteriors_ : list of str
         ["helmbold-schapire"].
     mixture_weights_ : list of float
         [1.0]: a single posterior is used.
     tree_ : Tree
-        The tree.
+        The grown tree.
     stats_ : NodeStats
         Class counts and labels of its nodes.
     weights_ : NodeWeights
-        The distribution over its prunings.
+        Posterior weights of its prunings.
     vote_ : Vote
-        The averaged class frequencies in every cell.
+        The class probabilities in every node: the weighted average over prunings.
     seen_rows_ : SeenRows or None
-        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
-        target, weight and which features it lacks; None where there are no such methods, and in models
-        that were saved without or made by `compact`.
+        What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
+        leaf, target, weight, and which features are missing. None if the model does not have these
+        methods, was saved without them, or comes from `compact`.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        Names of the categories of each categorical feature; None if all features are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     References
     ----------
-    Helmbold and Schapire, "Predicting nearly as well as the best pruning of a decision tree", Machine
-    Learning 1997.
+    Helmbold and Schapire, "Predicting nearly as well as the best pruning of a decision tree",
+    Machine Learning 1997.
 
     Examples
     --------
@@ -132,7 +137,7 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteCla
         if self.n_classes_ > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass "
-                f"({self.n_classes_} classes)."
+                f"({self.n_classes_} classes): use PACBayesTreeClassifier."
             )
 
     def _fit(self, training: Training) -> None:

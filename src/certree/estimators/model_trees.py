@@ -1,4 +1,4 @@
-"""Trees whose leaves hold a model: pruned by what the models would lose on rows they have not seen."""
+"""Trees with a model in each leaf, pruned by the validation losses of the models."""
 
 from __future__ import annotations
 
@@ -43,31 +43,48 @@ from certree.votes import Voting
 from certree.weights.family import ValidationVotes
 from certree.weights.node_weights import NodeWeights
 
-# Rows like its parent's that a cell without a model is given.
+# Number of rows with the frequencies or mean of its parent that are added to a node without a model.
 _SMOOTHING = 1.0
-# Of a grower that is given by its name.
+# Defaults of a grower that is set by its name, and of max_depth="auto".
 _MIN_SAMPLES_SPLIT = 51
 _DEPTH = 7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _NodeRows:
-    """The rows of a node, and whether they are enough for a model."""
+    """The training rows of one node.
+
+    Attributes
+    ----------
+    number : int
+        Number of the node in the tree.
+    rows : ndarray of intp
+        Indices of its rows among all n training rows, ascending.
+    is_modelled : bool
+        Whether the rows are enough for a model: at least `min_samples_model`, with more than one
+        target value.
+    """
 
     number: int
     rows: Indices
     is_modelled: bool
 
-    def part(self, fold: Fold, n: int) -> Fold:
-        """What a fold of all rows is in this node."""
-        inside = np.zeros(n, dtype=bool)
-        inside[self.rows] = True
-        grow, judge = inside[fold.train], inside[fold.validation]
+    def restrict_fold(self, fold: Fold, n: int) -> Fold:
+        """Return the training and validation rows of a fold that are in this node.
+
+        fold: a fold of all n training rows. Indices refer to all n rows in the result, too.
+        """
+        is_inside = np.zeros(n, dtype=bool)
+        is_inside[self.rows] = True
+        grow, judge = is_inside[fold.train], is_inside[fold.validation]
         return Fold(fold.train[grow], fold.validation[judge])
 
 
 def _list_node_rows(tree: Tree, leaf: Int32) -> list[Indices]:
-    """Indices of the rows in each node, ascending."""
+    """Return the indices of the rows in each node of a tree, ascending.
+
+    leaf: leaf of each row, (n,) int32. The list has one array for each of the m nodes.
+    """
     order = np.argsort(leaf, kind="stable")
     ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
     rows: list[Indices] = [order[ends[v] : ends[v + 1]] for v in range(tree.n_nodes)]
@@ -80,7 +97,21 @@ def _list_node_rows(tree: Tree, leaf: Int32) -> list[Indices]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _GrownTree:
-    """The tree, the rows of its nodes, and the model to fit in them."""
+    """The grown tree before pruning, its training rows by node, and the model to fit in its leaves.
+
+    Attributes
+    ----------
+    rows : Training
+        The n encoded training rows.
+    tree : Tree
+        The tree, with m nodes.
+    leaf : ndarray of int32, shape (n,)
+        Leaf that each training row reaches.
+    nodes : list of _NodeRows, length m
+        The rows of each node.
+    template : estimator
+        The unfitted model; it is cloned for each fit.
+    """
 
     rows: Training
     tree: Tree
@@ -88,43 +119,63 @@ class _GrownTree:
     nodes: list[_NodeRows]
     template: Any
 
-    def model(self, inside: Indices) -> Any:
-        """The model of some rows; None where there is nothing to model."""
-        X, y, weight = self.at(inside)
+    def fit_model(self, indices: Indices) -> Any:
+        """Fit a clone of the template to some training rows.
+
+        indices: their indices. Return the fitted model, or None if there are no rows, or all have
+        the same target.
+        """
+        X, y, weight = self.select_rows(indices)
         if not len(y) or not _is_varying(y):
             return None
-        # Regularised models read weights as numbers of rows.
+        # The regularisation of models is relative to the sum of weights.
         relative = None if weight is None else weight / self.rows.weight_unit
         return _fit_model(self.template, X, y, relative)
 
-    def at(self, inside: Indices) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
-        """Features, targets and weights of some rows."""
-        weight = None if self.rows.weight is None else self.rows.weight[inside]
-        return self.rows.X[inside], self.rows.y[inside], weight
+    def select_rows(self, indices: Indices) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
+        """Return features (k, p), targets (k,) and weights (k,) of the training rows at k indices.
+
+        The weights are None if all are 1.
+        """
+        weight = None if self.rows.weight is None else self.rows.weight[indices]
+        return self.rows.X[indices], self.rows.y[indices], weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AlphaLoss:
-    """Loss of a rule's prunings on validation samples; see `TunableLoss`.
+    """The validation loss of a pruning rule as a function of alpha; a `TunableLoss`.
 
-    Each fold has the rule on its training samples and the loss of every node on the others, (m,).
+    Attributes
+    ----------
+    families : sequence of (FragmentPrunings, ndarray of float64)
+        For each fold: the prunings by the training rows of the fold, and the validation loss of
+        every node as a leaf, (m,).
     """
 
     families: Sequence[tuple[FragmentPrunings, Float64]]
 
     def compute_losses(self, temperatures: Float64) -> Float64:
-        """Loss of each alpha, (g, 1) -> (g,)."""
+        """Compute the validation loss of the pruning for each alpha, summed over folds.
+
+        temperatures: values of alpha, (g, 1). Return the losses, (g,).
+        """
         return np.sum(
             [rule.compute_totals(loss, temperatures) for rule, loss in self.families], axis=0
         )
 
 
 class DecoratedTree(TreeVoteEstimator):
-    """What model trees share: a small tree, judged models in its nodes, the best pruning.
+    """Base class of trees with a model in each leaf.
 
-    Unless a rule says otherwise, every node of the tree is judged as a leaf once: by the loss of its
-    model on rows that were left out of its fit, or of the majority or mean where that is less. The
-    pruning with the smallest sum is kept, and models are fitted in its leaves.
+    A small tree is grown. The validation loss of each node as a leaf is computed by
+    cross-validation: that of its model, or of a constant (class frequencies or the mean) if that is
+    lower. The pruning with the smallest sum of losses is kept, and models are fitted in its leaves.
+    A `rule` may prune otherwise.
+
+    Attributes
+    ----------
+    leaf_estimators_ : dict from int to estimator
+        The fitted model of each leaf of `tree_` that has one, by node number.
     """
 
     _temperatures = ()
@@ -140,12 +191,12 @@ class DecoratedTree(TreeVoteEstimator):
 
     def __stored__(self) -> dict[str, Any]:
         raise TypeError(
-            f"{type(self).__name__} holds estimators of scikit-learn, and reading them back means "
-            "executing code, which no model file of certree asks for: write it with joblib or skops"
+            f"{type(self).__name__} cannot be saved as a model file, which holds no code, as its "
+            "leaves hold estimators of scikit-learn: use joblib or skops"
         )
 
     def _resolve_grower(self, value: Any) -> Grower:
-        # A few large cells are all that is needed.
+        # Leaves must be large enough for a model.
         return resolve_grower(value, min_samples_split=_MIN_SAMPLES_SPLIT)
 
     def _make_training_samples(
@@ -159,13 +210,17 @@ class DecoratedTree(TreeVoteEstimator):
 
     @abstractmethod
     def _make_default_leaf(self) -> Any:
-        """The model of a leaf, if none is given."""
+        """Return the unfitted model for leaves if `leaf_estimator` is None."""
 
     @abstractmethod
     def _compute_loss(
         self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None
     ) -> float:
-        """Loss of a model on rows that it has not seen."""
+        """Compute the loss of a fitted model on validation rows.
+
+        X, y, weight: features (k, p), encoded targets (k,) and weights (k,) of the rows;
+        weight=None: 1 each. Return the weighted sum of errors, log losses (nats) or squared errors.
+        """
 
     def _get_candidates(self) -> dict[str, Candidate]:
         return {}  # models are judged, not posteriors
@@ -175,8 +230,8 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _compute_leaf_values(self) -> Float64:
         raise TypeError(
-            f"{type(self).__name__} has models in its leaves, and exports take leaves that predict "
-            "the same for all their rows"
+            f"{type(self).__name__} cannot be exported, as its leaves hold models: exports need leaves "
+            "with a constant prediction, such as those of PACBayesTreeClassifier"
         )
 
     def _has_numeric_leaves(self) -> bool:
@@ -211,14 +266,17 @@ class DecoratedTree(TreeVoteEstimator):
         if rows.weight is not None and not has_fit_parameter(
             _get_last_step(template), "sample_weight"
         ):
-            raise ValueError(f"leaf_estimator {_get_last_step(template)!r} takes no sample_weight")
+            raise ValueError(
+                "sample_weight and class_weight must be None, as the leaf_estimator "
+                f"{_get_last_step(template)!r} does not support sample_weight: use another one"
+            )
         tree = self._get_grower().grow(self._make_training_samples(rows, random_state))
         leaf = tree.route(rows.X, get_n_threads(self.n_jobs))
         # Iterative models turn a last digit of the weights into another model.
-        judged = rows
+        weighted = rows
         if rows.weight is not None:
-            judged = replace(rows, weight=compute_relative_weights(rows.weight))
-        grown = _GrownTree(judged, tree, leaf, self._list_nodes(tree, leaf, rows), template)
+            weighted = replace(rows, weight=compute_relative_weights(rows.weight))
+        grown = _GrownTree(weighted, tree, leaf, self._list_nodes(tree, leaf, rows), template)
         self.best_params_, self.mixture_weights_, self.posteriors_ = {}, [1.0], ["pruning"]
         pruning, models = self._prune(grown, random_state)
         stats = self._compute_node_stats(tree, leaf, rows.y, rows.weight, rows.weight_unit)
@@ -236,22 +294,38 @@ class DecoratedTree(TreeVoteEstimator):
         return [
             _NodeRows(
                 number,
-                inside,
-                len(inside) >= self.min_samples_model and _is_varying(rows.y[inside]),
+                indices,
+                len(indices) >= self.min_samples_model and _is_varying(rows.y[indices]),
             )
-            for number, inside in enumerate(_list_node_rows(tree, leaf))
+            for number, indices in enumerate(_list_node_rows(tree, leaf))
         ]
 
     def _prune(
         self, grown: _GrownTree, random_state: np.random.RandomState
     ) -> tuple[NodeWeights, dict[int, Any]]:
-        """The best pruning, and models by number of their node: of its leaves that need one."""
+        """Find the best pruning, and fit the models of its leaves.
+
+        Parameters
+        ----------
+        grown : _GrownTree
+            The grown tree.
+        random_state : RandomState
+            Source of the folds.
+
+        Returns
+        -------
+        pruning : NodeWeights
+            Weight 1 at the leaves of the pruning, 0 at other nodes.
+        models : dict from int to estimator
+            FittedVote models by node number of the grown tree. A leaf without a model predicts a
+            constant.
+        """
         folds = self._make_folds(grown, random_state)
         constant = self._compute_constant_losses(grown, folds)
         losses = self._compute_leaf_losses(grown, constant, folds)
         largest = float(constant.max())
         if 0 < largest < np.inf:
-            losses, constant = (round_to_scale(one, largest) for one in (losses, constant))
+            losses, constant = (round_to_scale(values, largest) for values in (losses, constant))
         pruning = prune(grown.tree, losses)
         kept = [grown.nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
         fitted = self._run_parallel(self._fit_node_model, grown, kept)
@@ -261,26 +335,38 @@ class DecoratedTree(TreeVoteEstimator):
         return grown.rows.split_folds(self.cv, random_state)
 
     def _summarise_fold(self, grown: _GrownTree, fold: Fold) -> GrownFold:
-        """The statistics of the two sides of a fold."""
+        """Compute node statistics of the training rows and of the validation rows of a fold.
+
+        grown: the tree and its rows. The result has the tree, the statistics and the `table` of the
+        validation rows.
+        """
         return GrownFold.from_rows(
             fold, grown.tree, self._compute_node_stats, grown.leaf, grown.rows.target
         )
 
     def _compute_constant_losses(self, grown: _GrownTree, folds: list[Fold]) -> Float64:
-        """Loss of every node without a model on rows left out, (m,)."""
+        """Compute the validation loss of each node without a model, summed over folds, (m,).
+
+        grown: the tree and its rows; folds: the folds. A node predicts the smoothed class
+        frequencies, or mean, of its training rows in the fold.
+        """
         losses = np.zeros(grown.tree.n_nodes)
         for fold in folds:
-            sides = self._summarise_fold(grown, fold)
-            values = sides.stats.averages(grown.tree, _SMOOTHING)
+            summary = self._summarise_fold(grown, fold)
+            values = summary.stats.averages(grown.tree, _SMOOTHING)
             losses += compute_leaf_losses(
-                ValidationVotes(None, values, sides.validation), self.scoring
+                ValidationVotes(None, values, summary.validation), self.scoring
             )
         return losses
 
     def _compute_leaf_losses(
         self, grown: _GrownTree, constant: Float64, folds: list[Fold]
     ) -> Float64:
-        """Loss of every node as a leaf, by its model or by a constant, whichever is better, (m,)."""
+        """Compute the validation loss of each node as a leaf, summed over folds, (m,).
+
+        grown: the tree and its rows; constant: losses of constant predictions, (m,); folds: the
+        folds. A node with a model has the smaller of its two losses.
+        """
         modelled = [node for node in grown.nodes if node.is_modelled]
         found = self._run_parallel(self._compute_validation_loss, grown, modelled, folds)
         losses = constant.copy()
@@ -301,24 +387,39 @@ class DecoratedTree(TreeVoteEstimator):
     def _compute_validation_loss(
         self, grown: _GrownTree, node: _NodeRows, folds: list[Fold]
     ) -> float:
-        """Loss of models of a node on rows left out; infinite where they cannot be fitted."""
+        """Compute the validation loss of a node's models, one for each fold, summed over folds.
+
+        grown: the tree and its rows; node: the node and its rows; folds: the folds. The loss is
+        infinite if there is no fold, or the training rows of a fold have a single target value in
+        the node.
+        """
         rows = grown.rows
         loss = 0.0 if folds else np.inf
         for whole in folds:
-            fold = node.part(whole, len(rows.y))
+            fold = node.restrict_fold(whole, len(rows.y))
             if not len(fold.validation):
                 continue
-            model = grown.model(fold.train)
+            model = grown.fit_model(fold.train)
             if model is None:
                 return np.inf
-            loss += self._compute_loss(model, *grown.at(fold.validation))
+            loss += self._compute_loss(model, *grown.select_rows(fold.validation))
         return loss
 
     def _fit_node_model(self, grown: _GrownTree, node: _NodeRows) -> Any:
-        return grown.model(node.rows)
+        return grown.fit_model(node.rows)
 
     def _group_by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
-        """New rows, their leaves, and those of each leaf with a model."""
+        """Encode new rows X, and group those that reach a leaf with a model.
+
+        Returns
+        -------
+        rows : ndarray of float64, shape (n, p)
+            The encoded rows.
+        leaf : ndarray of int32, shape (n,)
+            Leaf of `tree_` that each row reaches.
+        groups : list of (int, ndarray of intp)
+            Node number of a leaf that has a model, and the indices of the rows that reach it.
+        """
         rows = self._encode_new_rows(X).astype(np.float64, copy=False)
         self._check_missing_values(rows)
         leaf = self.tree_.route(rows, get_n_threads(self.n_jobs))
@@ -333,16 +434,24 @@ class DecoratedTree(TreeVoteEstimator):
 
 
 def _is_varying(y: NDArray[Any]) -> bool:
-    """Whether there is anything to model."""
+    """Return whether a target y, (n,) with n > 0, has more than one value."""
     return bool(y.min() < y.max())
 
 
 def _get_last_step(template: Any) -> Any:
+    """Return the last step of a pipeline, also of nested pipelines.
+
+    template: any estimator; if it is no pipeline, it is returned itself.
+    """
     return _get_last_step(template.steps[-1][1]) if isinstance(template, Pipeline) else template
 
 
 def _list_weight_parameters(model: Any) -> list[str]:
-    """Under which names the steps of a model take the weights of rows, also those of its steps."""
+    """Return the keywords with which `fit` of a model passes sample weights to all its steps.
+
+    For a pipeline these are "<step>__sample_weight" for each step that supports weights, also of
+    nested pipelines; for another estimator "sample_weight", or none.
+    """
     if isinstance(model, Pipeline):
         return [
             f"{name}__{inner}"
@@ -367,70 +476,71 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     Parameters
     ----------
     leaf_estimator : classifier or None, default=None
-        What is fitted in the leaves, such as ``SVC(kernel="poly", degree=2, coef0=1)`` or a naive
-        Bayes; None: logistic regression. Without ``predict_proba`` its predictions have the
-        probability 1.
+        The classifier that is fitted in each leaf, such as ``SVC(kernel="poly", degree=2,
+        coef0=1)``; None: logistic regression. If it has no ``predict_proba``, its predicted class
+        has probability 1.
     grower : {"kd", "cart", "dyadic"}, grower or scikit-learn decision tree, default="kd"
-        How the tree is grown; see `PACBayesTreeClassifier`. Greedy cuts look for cells that need no
-        model, so that medians leave better ones to the models. A name means that no cell of fewer
-        than 51 rows is cut, as in ``KD(min_samples_split=51)``.
+        How the tree is grown; see `PACBayesTreeClassifier`. Splits at medians ("kd") leave more for
+        the models to learn than the greedy splits of "cart", which make pure nodes. A name stands
+        for a grower with ``min_samples_split=51``.
     min_samples_model : int, default=50
-        A cell with fewer rows, or of one class, predicts its class frequencies.
+        A node with fewer rows, or with a single class, predicts its class frequencies.
     scale : bool, default=True
-        Whether the features are standardised in each leaf.
+        Whether features are standardised in each leaf.
     rule : {"cross-validated", "polynomial"} or Polynomial, default="cross-validated"
-        How the tree is pruned. "cross-validated": to the smallest loss of its leaves on rows that
-        were left out of their fits. "polynomial": by the errors of the leaves on all their rows and
-        the penalty of `polynomial_penalised`, of polynomials of the largest degree r below the
-        smoothness in the leaves, whatever model is in them: ``make_pipeline(PolynomialFeatures(r),
-        LogisticRegression())`` and ``SVC(kernel="poly", degree=r, coef0=1)`` have degree r, the default
-        1; ``Polynomial(smoothness=3)`` is for degree 2. With ``Dyadic(resolution="paper")`` or
-        ``Grid(box, resolution="paper")`` the tree is that of the rule's theorem.
+        How the tree is pruned. "cross-validated": to the smallest validation loss of its leaves.
+        "polynomial": by the training errors of the leaves plus the penalty of
+        `polynomial_penalised`, which is meant for polynomials of the largest degree r below the
+        smoothness in the leaves. The default has degree 1; use ``Polynomial(smoothness=3)`` for
+        degree 2. ``make_pipeline(PolynomialFeatures(r), LogisticRegression())`` and
+        ``SVC(kernel="poly", degree=r, coef0=1)`` have degree r. With ``Dyadic(resolution="paper")``
+        or ``Grid(box, resolution="paper")`` the tree is that of the rule's theorem.
     alpha : float or None, default=None
-        For "polynomial": factor of the penalty, 1 as published; None: chosen by cross-validation.
+        Factor of the penalty of "polynomial"; 1 in the publication. None: chosen by
+        cross-validation.
     scoring : {"error", "log_loss"}, default="error"
-        Loss by which nodes, or alphas, are judged on rows left out.
+        Validation loss by which nodes are compared, or alpha is chosen.
     cv : int, splitter, iterable or None, default=3
-        Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`. A given
-        alpha needs none.
+        Folds of the cross-validation; see `PACBayesTreeClassifier`. Not used if alpha is set.
     max_depth : int, "log", None or "auto", default="auto"
-        Depth at which cells are leaves; "auto" is 7, or what the resolution of the grower says.
-        Every node costs `cv` fits, by "polynomial" one more, or one alone if alpha is given.
+        Largest depth of the tree; "auto" is 7, or that of the grower's resolution. "log": p times
+        floor(log n), for n training rows of p features. None: no limit. Each node takes `cv` fits;
+        with "polynomial" one more, or only one if alpha is set.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
-        them as numbers in the order of their names.
+        Which features are categorical; see `PACBayesTreeClassifier`. The models in the leaves get
+        category codes, in the order of the names.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Decides the folds.
+        Seed of the folds and of the grower.
     n_jobs : int or None, default=None
-        Number of threads, of growth and over the nodes.
+        Number of threads for growth, and for fits of nodes; None means 1, -1 all.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        The classes.
-    sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
-        was saved without.
-    leaf_estimators_ : dict
-        The fitted model of each leaf of `tree_` that has one, by number.
+        The classes, sorted. The models in the leaves know them as 0, ..., K - 1.
+    sample_hashes_ : ndarray of uint64
+        Hashes of the training rows, by which `certify` refuses to certify the model with these
+        rows.
+    leaf_estimators_ : dict from int to classifier
+        The fitted model of each leaf of `tree_` that has one, by node number.
     tree_ : Tree
         The pruned tree.
     stats_ : NodeStats
         Class counts and labels of its nodes.
     best_params_ : dict
-        `alpha`, given or chosen; empty for "cross-validated".
+        `alpha`, as set or chosen; empty for "cross-validated".
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     References
     ----------
-    Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS 2003,
-    Section 4 and equation (3). Kohavi, "Scaling up the accuracy of naive-Bayes classifiers: a
-    decision-tree hybrid", KDD 1996, for judging nodes by cross-validation.
+    Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
+    2003, Section 4 and equation (3). Kohavi, "Scaling up the accuracy of naive-Bayes classifiers: a
+    decision-tree hybrid", KDD 1996, for the cross-validation of nodes.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -466,7 +576,10 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         return {**super()._get_string_converters(), "rule": self._resolve_rule}
 
     def _resolve_rule(self, value: str | Polynomial) -> Polynomial | None:
-        """The rule that a name or an object means; None: cross-validation."""
+        """Return the rule object that a value of the parameter `rule` stands for.
+
+        None stands for "cross-validated".
+        """
         if isinstance(value, str):
             return Polynomial() if value == "polynomial" else None
         return value
@@ -474,7 +587,10 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     def _fit(self, training: Training) -> None:
         rule = self._resolve_rule(self.rule)
         if rule is None and self.alpha is not None:
-            raise ValueError(f"rule={self.rule!r} takes no alpha, got alpha={self.alpha!r}")
+            raise ValueError(
+                f"alpha must be None with rule={self.rule!r}, got {self.alpha!r}: use "
+                'rule="polynomial"'
+            )
         super()._fit(training)
 
     def _get_grower(self) -> Grower:
@@ -491,23 +607,38 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         alpha = self.alpha
         if alpha is None:
             folds = self._make_folds(grown, random_state)
-            judged = [self._fit_nodes(grown, fold)[:2] for fold in folds]
-            (alpha,) = tune(_AlphaLoss(judged), [None])
+            validated = [self._fit_nodes(grown, fold)[:2] for fold in folds]
+            (alpha,) = tune(_AlphaLoss(validated), [None])
         self.best_params_ = {"alpha": float(alpha)}
         return prunings.solve(alpha), models
 
     def _fit_nodes(
         self, grown: _GrownTree, fold: Fold
     ) -> tuple[FragmentPrunings, Float64, dict[int, Any]]:
-        """Fit every node to one side of a fold: a model or a constant, whichever errs less there.
+        """Fit each node to the training rows of a fold, and compute its validation loss.
 
-        The rule prunes by these errors. Beside it come the losses of all nodes on the other side, and
-        the models by number of their node.
+        A node has a model, or a constant if that has fewer training errors.
+
+        Parameters
+        ----------
+        grown : _GrownTree
+            The grown tree.
+        fold : Fold
+            Training and validation rows. Without validation rows the validation losses are 0.
+
+        Returns
+        -------
+        prunings : FragmentPrunings
+            The prunings of the rule, for every alpha, by the training errors.
+        loss : ndarray of float64, shape (m,)
+            Validation loss of each node as a leaf.
+        models : dict from int to classifier
+            FittedVote models by node number.
         """
-        sides = self._summarise_fold(grown, fold)
-        values = sides.stats.averages(grown.tree, _SMOOTHING)
-        cost = compute_leaf_losses(ValidationVotes(None, values, sides.stats.table), "error")
-        loss = compute_leaf_losses(ValidationVotes(None, values, sides.validation), self.scoring)
+        summary = self._summarise_fold(grown, fold)
+        values = summary.stats.averages(grown.tree, _SMOOTHING)
+        cost = compute_leaf_losses(ValidationVotes(None, values, summary.stats.table), "error")
+        loss = compute_leaf_losses(ValidationVotes(None, values, summary.validation), self.scoring)
         modelled = [node for node in grown.nodes if node.is_modelled]
         models = {}
         for node, (model, errors, left_out) in zip(
@@ -519,33 +650,40 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         rule = self._resolve_rule(self.rule) or Polynomial()
         family, _ = rule.match_grower(super()._get_grower(), self.n_features_in_)
         n = float(len(grown.rows.y))
-        return family(grown.tree, sides.stats, cost=cost, n_grown=n), loss, models
+        return family(grown.tree, summary.stats, cost=cost, n_grown=n), loss, models
 
     def _fit_and_validate(
         self, grown: _GrownTree, node: _NodeRows, whole: Fold
     ) -> tuple[Any, float, float]:
-        """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""
-        fold = node.part(whole, len(grown.rows.y))
-        model = grown.model(fold.train)
+        """Fit the model of a node to the training rows of a fold, and score it.
+
+        grown: the tree and its rows; node: the node and its rows; whole: the fold, of all rows.
+        Return the model, its training errors and its validation loss, which is 0 without validation
+        rows. If no model can be fitted, return None and two infinities.
+        """
+        fold = node.restrict_fold(whole, len(grown.rows.y))
+        model = grown.fit_model(fold.train)
         if model is None:
             return None, np.inf, np.inf
-        errors = _count_errors(model, *grown.at(fold.train))
+        errors = _count_errors(model, *grown.select_rows(fold.train))
         if not len(fold.validation):
             return model, errors, 0.0
-        return model, errors, self._compute_loss(model, *grown.at(fold.validation))
+        return model, errors, self._compute_loss(model, *grown.select_rows(fold.validation))
 
     def _compute_loss(
         self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None
     ) -> float:
         if self.scoring == "error":
             return _count_errors(model, X, y, weight)
-        one = np.ones(len(y)) if weight is None else weight
-        shares = _predict_probabilities(model, X, max(2, self.n_classes_))[np.arange(len(y)), y]
-        return float(-(one @ np.log(np.maximum(shares, np.finfo(np.float64).eps))))
+        row_weight = np.ones(len(y)) if weight is None else weight
+        probabilities = _predict_probabilities(model, X, max(2, self.n_classes_))[
+            np.arange(len(y)), y
+        ]
+        return float(-(row_weight @ np.log(np.maximum(probabilities, np.finfo(np.float64).eps))))
 
     @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
-        """Predict the probability of each class by the model of the leaf.
+        """Predict class probabilities by the model of the leaf that each row reaches.
 
         Parameters
         ----------
@@ -555,21 +693,22 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         Returns
         -------
         ndarray of shape (n, K)
-            In the order of `classes_`; rows sum to 1.
+            Probabilities in the order of `classes_`; rows sum to 1. A leaf without a model predicts
+            its class frequencies.
         """
         rows, leaf, groups = self._group_by_leaf(X)
-        shares = self.vote_.score[leaf]
-        for v, inside in groups:
-            shares[inside] = _predict_probabilities(
-                self.leaf_estimators_[v], rows[inside], shares.shape[1]
+        probabilities = self.vote_.score[leaf]
+        for v, indices in groups:
+            probabilities[indices] = _predict_probabilities(
+                self.leaf_estimators_[v], rows[indices], probabilities.shape[1]
             )
         if self.n_classes_ == 1:
             return np.ones((len(rows), 1))  # smoothing has given a second class its share
-        return shares
+        return probabilities
 
     @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class that the model of the leaf predicts.
+        """Predict the class by the model of the leaf that each row reaches.
 
         Parameters
         ----------
@@ -579,29 +718,38 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         Returns
         -------
         ndarray of shape (n,)
-            Classes.
+            The predicted class of each row; a leaf without a model predicts its most frequent
+            class.
         """
         rows, leaf, groups = self._group_by_leaf(X)
         codes = self.vote_.label[leaf].copy()
-        for v, inside in groups:
-            codes[inside] = self.leaf_estimators_[v].predict(rows[inside])
+        for v, indices in groups:
+            codes[indices] = self.leaf_estimators_[v].predict(rows[indices])
         return self.classes_.take(codes)
 
 
 def _count_errors(model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
-    """How many rows a model gets wrong."""
+    """Return the total weight of the rows that a fitted classifier `model` predicts wrongly.
+
+    X, y, weight: features (k, p), class codes (k,) and weights (k,); weight=None: 1 each.
+    """
     wrong = model.predict(X) != y
     return float(wrong.sum() if weight is None else weight @ wrong)
 
 
 def _predict_probabilities(model: Any, X: NDArray[Any], n_classes: int) -> Float64:
-    """Probabilities of all classes; 1 for what a model without probabilities predicts."""
-    shares = np.zeros((len(X), n_classes))
+    """Predict probabilities of all classes by a classifier that was fitted to some of them.
+
+    model: a fitted classifier, whose classes are codes below n_classes; X: rows, (k, p). Return
+    probabilities, (k, n_classes). If it has no `predict_proba`, its predicted class has probability
+    1.
+    """
+    probabilities = np.zeros((len(X), n_classes))
     if hasattr(model, "predict_proba"):
-        shares[:, model.classes_] = model.predict_proba(X)
+        probabilities[:, model.classes_] = model.predict_proba(X)
     else:
-        shares[np.arange(len(X)), model.predict(X)] = 1.0
-    return shares
+        probabilities[np.arange(len(X)), model.predict(X)] = 1.0
+    return probabilities
 
 
 class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
@@ -610,38 +758,39 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
     Parameters
     ----------
     leaf_estimator : regressor or None, default=None
-        What is fitted in the leaves; None: ridge regression.
+        The regressor that is fitted in each leaf; None: ridge regression.
     grower : {"kd", "cart", "dyadic"}, grower or scikit-learn decision tree, default="kd"
         How the tree is grown; see `DecoratedTreeClassifier`.
     min_samples_model : int, default=50
-        A cell with fewer rows predicts its mean.
+        A node with fewer rows predicts its mean.
     scale : bool, default=True
-        Whether the features are standardised in each leaf.
+        Whether features are standardised in each leaf.
     cv : int, splitter, iterable or None, default=3
-        Folds on which the models of all nodes are judged, by squared error.
+        Folds of the cross-validation, which compares nodes by squared error; see
+        `PACBayesTreeRegressor`.
     max_depth : int, "log", None or "auto", default="auto"
-        Depth at which cells are leaves; "auto" is 7, or what the resolution of the grower says.
-        Every node costs `cv` fits.
+        Largest depth of the tree; "auto" is 7, or that of the grower's resolution. "log": p times
+        floor(log n), for n training rows of p features. None: no limit. Each node takes `cv` fits.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
-        them as numbers in the order of their names.
+        Which features are categorical; see `PACBayesTreeClassifier`. The models in the leaves get
+        category codes, in the order of the names.
     random_state : int, RandomState or None, default=None
-        Decides the folds.
+        Seed of the folds and of the grower.
     n_jobs : int or None, default=None
-        Number of threads, of growth and over the nodes.
+        Number of threads for growth, and for fits of nodes; None means 1, -1 all.
 
     Attributes
     ----------
-    leaf_estimators_ : dict
-        The fitted model of each leaf of `tree_` that has one, by number.
+    leaf_estimators_ : dict from int to regressor
+        The fitted model of each leaf of `tree_` that has one, by node number.
     tree_ : Tree
         The pruned tree.
     stats_ : TargetStats
         Moments of the target in its nodes.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     References
     ----------
@@ -671,12 +820,12 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
     def _compute_loss(
         self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None
     ) -> float:
-        one = np.ones(len(y)) if weight is None else weight
-        return float(one @ (model.predict(X) - y) ** 2)
+        row_weight = np.ones(len(y)) if weight is None else weight
+        return float(row_weight @ (model.predict(X) - y) ** 2)
 
     @snapshot_method
     def predict(self, X: ArrayLike) -> Float64:
-        """Predict by the model of the leaf.
+        """Predict the target by the model of the leaf that each row reaches.
 
         Parameters
         ----------
@@ -686,10 +835,10 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         Returns
         -------
         ndarray of shape (n,)
-            Predictions, in units of the target.
+            Predictions, in units of the target; a leaf without a model predicts its mean.
         """
         rows, leaf, groups = self._group_by_leaf(X)
         predicted: Float64 = self.vote_.score[leaf, 0]
-        for v, inside in groups:
-            predicted[inside] = self.leaf_estimators_[v].predict(rows[inside])
+        for v, indices in groups:
+            predicted[indices] = self.leaf_estimators_[v].predict(rows[indices])
         return predicted

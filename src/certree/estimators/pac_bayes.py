@@ -1,4 +1,4 @@
-"""Estimators in which all prunings vote by the PAC-Bayes posterior."""
+"""Estimators in which all prunings of a tree vote with PAC-Bayes posterior weights."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,16 +17,16 @@ from certree.estimators.tree_vote import (
 )
 from certree.estimators.tune import Candidate, Search
 from certree.estimators.updatable import UpdatableTree
-from certree.grow.training_samples import MaxDepth
+from certree.grow.training_samples import MaxDepth, Slopes
 from certree.interface.signatures import NONNEGATIVE
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring
 from certree.weights.pac_bayes_posteriors import PriorName, likeliest_prunings, pac_bayes_family
 
-# Of the mean vote, where a classifier is given no `Voting` of its own.
+# Smoothing of classifiers whose `vote` is a string.
 SMOOTHING = 0.1
 
-# What chooses a posterior; the same parameters wherever they stand.
+# Constraints of the parameters that choose a posterior, for all classes that have them.
 _POSTERIOR_CONSTRAINTS: dict[str, list[Any]] = {
     "prior": [StrOptions({"leaves", "branching"}), None],
     "lambda_error": [NONNEGATIVE, None],
@@ -35,27 +35,36 @@ _POSTERIOR_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def make_voting(vote: Voting | Kind, slopes: Any) -> Voting:
-    """How the prunings of a classifier vote."""
-    given = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
-    return given if slopes is None else replace(given, slopes=slopes)
+def make_voting(vote: Voting | Kind, signs: Slopes) -> Voting:
+    """Return how the prunings of a classifier vote, from its parameter `vote`.
+
+    A string becomes a `Voting` of this kind with smoothing 0.1. signs: monotonic constraint of each
+    feature, (p,), which the result has; None leaves it as it is.
+    """
+    voting = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
+    return voting if signs is None else replace(voting, slopes=signs)
 
 
 class PACBayesPosteriors(BaseEstimator):
-    """How a posterior over prunings is chosen by cross-validation, for `CertifiedTreeClassifier`.
+    """How `CertifiedTreeClassifier` chooses posteriors over prunings by cross-validation.
+
+    A pruning is the grown tree after some of its nodes have become leaves; a posterior is a
+    distribution over all prunings. The object is passed as the parameter `posteriors`.
 
     Parameters
     ----------
     prior : {"leaves", "branching"} or None, default=None
-        See `pac_bayes`; None: chosen with the temperatures, "leaves" if both are given.
+        Prior over prunings; see `pac_bayes`. None: chosen with the inverse temperatures; "leaves"
+        if both of these are set.
     lambda_error : float or None, default=None
-        Weight of an error (nats); None: chosen by cross-validation.
+        Inverse temperature: factor of an error in the log weight of a pruning (nats); None: chosen.
     lambda_penalty : float or None, default=None
-        Weight of the square root of a leaf's rows; None: chosen by cross-validation.
+        Inverse temperature of the penalty: factor of the square root of a leaf's rows; None:
+        chosen.
     search : {"mixture", "joint", "error-first"} or None, default=None
-        See `PACBayesTreeClassifier`.
+        How they are chosen; see `PACBayesTreeClassifier`.
     scoring : {"log_loss", "error"}, default="log_loss"
-        What the cross-validation minimises.
+        Loss that the cross-validation minimises.
 
     Examples
     --------
@@ -85,12 +94,19 @@ class PACBayesPosteriors(BaseEstimator):
 
 
 class PACBayesTree(TreeVoteEstimator):
-    """Estimators in which all prunings vote by the PAC-Bayes posterior, whatever the target is."""
+    """Base class of estimators in which all prunings vote with PAC-Bayes posterior weights.
+
+    A pruning is the tree after some of its nodes have become leaves. The class defines the
+    candidate posteriors for classes and for numeric targets.
+    """
 
     _temperatures = ("lambda_error", "lambda_penalty")
 
     def _get_posterior_parameters(self) -> Any:
-        """What holds the parameters of `PACBayesPosteriors`."""
+        """Return the object with the attributes prior, lambda_error, lambda_penalty and search.
+
+        Here it is the estimator itself; certified classifiers have a `PACBayesPosteriors`.
+        """
         return self
 
     def _get_temperatures(self) -> list[float | None]:
@@ -120,116 +136,129 @@ class PACBayesTree(TreeVoteEstimator):
         if search is None:
             return "joint" if scoring == "error" else "mixture"
         if search == "mixture" and scoring == "error":
-            raise ValueError('search="mixture" takes scoring="log_loss", got "error"')
+            raise ValueError(
+                'scoring must be "log_loss" with search="mixture", got "error": use search="joint"'
+            )
         return search
 
 
 class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeVoteClassifier):
-    """All prunings of one tree vote, weighed by their errors and their size.
+    """All prunings of one tree vote; errors and size determine the weight of a pruning.
 
-    A tree is grown until its cells are pure or small. A pruning whose leaves A hold n(A) rows with
-    err(A) errors has weight ``exp(-sum over leaves of (lambda_error err(A) + lambda_penalty
-    sqrt(n(A))))`` times its prior. Prediction walks one path of the tree. So the tree prunes itself:
-    there is no hyperparameter that has to be tuned against overfitting.
+    A tree is grown until its nodes are pure or small. A pruning is this tree after some nodes have
+    become leaves. If the leaves A of a pruning hold n(A) training rows with err(A) errors, the
+    pruning has weight ``exp(-sum over leaves of (lambda_error err(A) + lambda_penalty
+    sqrt(n(A))))`` times its prior. A prediction needs one path of the tree. So the tree prunes
+    itself, and no hyperparameter needs tuning against overfitting.
 
-    Rows may have classes of several targets, in columns, which one tree serves. Cuts lower the mean of
-    the impurities, and a leaf pays the mean of what each of q targets pays, ``err(A) = (err_1(A) + ...
-    + err_q(A)) / q``, log losses likewise. What is chosen by cross-validation has the smallest sum of
-    losses. The order of the columns changes nothing but theirs.
+    There may be several targets, one in each column of y. Then splits reduce the mean impurity over
+    the q targets, and the loss of a leaf is the mean loss, ``err(A) = (err_1(A) + ... + err_q(A)) /
+    q``; log losses likewise. Cross-validation minimises the sum of the losses of all targets. The
+    order of the columns of y does not change the model.
 
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown: cut where the classes become purest, cut at medians, halved at
-        midpoints; an object such as ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an
-        estimator such as ``DecisionTreeClassifier()``, which is cloned and fitted.
+        How the tree is grown. "cart": splits of the largest decrease of impurity; "kd": splits at
+        medians; "dyadic": splits at midpoints. Or an object, such as ``Cart(max_leaf_nodes=64)``,
+        `KD`, `Dyadic` or `Grid`; or an estimator such as ``DecisionTreeClassifier()``, which is
+        cloned and fitted.
     prior : {"leaves", "branching"} or None, default=None
-        See `pac_bayes`; None: both, or chosen by cross-validation with the temperatures, or "leaves"
-        if both are given.
+        Prior over prunings; see `pac_bayes`. None: a mixture has posteriors of both priors;
+        otherwise it is chosen by cross-validation, or is "leaves" if both inverse temperatures are
+        set.
     lambda_error : float or None, default=None
-        Weight of an error (nats); None: chosen by cross-validation.
+        Inverse temperature: factor of an error in the log weight of a pruning (nats). None: chosen
+        by cross-validation.
     lambda_penalty : float or None, default=None
-        Weight of the square root of a leaf's rows; None: chosen by cross-validation, in a mixture 0.
+        Inverse temperature of the penalty: factor of the square root of a leaf's rows. None: chosen
+        by cross-validation; 0 in a mixture.
     search : {"mixture", "joint", "error-first"} or None, default=None
-        "mixture": posteriors with eight values of `lambda_error`, and `lambda_penalty` 0, vote
-        together, with the shares that give the smallest log loss: posteriors of both priors, where
-        none is given, and, where `lambda_error` is not, as many in which leaves pay the log loss of
-        their class frequencies (nats) instead of errors. "joint", "error-first": one posterior, the
-        two chosen together or in turn, on the grids of the paper. None: "mixture" by log loss,
-        "joint" by error. A value that is given stays.
+        How the posterior is chosen. "mixture": posteriors with eight values of `lambda_error` vote
+        together, with the mixture weights of the smallest cross-validated log loss. If
+        `lambda_error` is None, the mixture has as many posteriors in which the loss of a leaf is
+        the log loss of its class frequencies (nats) instead of its errors. "joint": one posterior,
+        both inverse temperatures chosen together on the grids of the paper. "error-first": one
+        posterior, lambda_error chosen first. None: "mixture" for scoring="log_loss", "joint" for
+        "error". Values that are set stay fixed.
     vote : {"mean", "majority"} or Voting, default="mean"
-        Whether a pruning spreads its vote like the classes in the leaf that x is in, or votes for the
-        majority class there. In "mean" every cell is given a tenth of a row with the classes of its
-        parent; ``Voting("mean", smoothing=1.0)`` gives more.
+        How a pruning votes: "mean" by the class frequencies of the leaf that a row reaches,
+        "majority" for its most frequent class. With "mean" each node has a tenth of a row added,
+        with the class frequencies of its parent; ``Voting("mean", smoothing=1.0)`` adds a whole
+        row.
     cv : int, splitter, iterable or None, default=3
-        Folds of the cross-validation. A number of folds deals the rows by class and otherwise at
-        random, equal rows apart; anything else means what it means to scikit-learn.
+        Folds of the cross-validation. An integer is the number of random folds, stratified by
+        class, which do not depend on the row order. Otherwise as in scikit-learn; None means 5
+        folds.
     scoring : {"log_loss", "error"}, default="log_loss"
-        What the cross-validation minimises.
+        Loss that the cross-validation minimises.
     max_depth : int, "log" or None, default=None
-        Depth at which cells are leaves; "log" is p times the whole part of log n.
+        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
+        rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories: those of a data frame with a dtype of categories, strings or
-        objects and those of an array of objects with a string in them, or those of a mask, of indices
-        or of names; None: none. `Cart` divides categories in two sets, the other growers take them
-        as numbers in the order of their names. Categories that were not seen go where missing values
-        go.
+        Which features are categorical. "from_dtype": columns of a data frame with a category,
+        string or object dtype, and columns of an object array that contain a string. Otherwise a
+        boolean mask, indices or names. None: no feature. `Cart` splits categories into two sets;
+        the other growers treat them as numbers in the order of their names. Categories that the
+        training rows do not have are treated as missing values.
     monotonic_cst : array-like of int, dict or None, default=None
-        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
-        must not rise, 0 otherwise. For `Cart` and two classes only.
+        Monotonic constraint of each feature, or a dictionary by feature name: 1 if the probability
+        of the second class must not fall as the feature rises, -1 if it must not rise, 0 for no
+        constraint. Only with `Cart` and two classes.
     class_weight : dict, list of dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn; of several targets a dict for each.
+        Weights of the classes, as in scikit-learn; a list with one dict for each of several
+        targets.
     random_state : int, RandomState or None, default=None
-        Decides the folds, random cuts and features, and an estimator's own randomness.
+        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all. The model does not depend on it.
+        Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar (> 0).
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,), or list of them
-        The classes; of several targets those of each.
+    classes_ : ndarray of shape (K,), or list of ndarray
+        The classes, sorted; a list with one array for each of several targets.
     n_classes_ : int, or list of int
-        How many they are.
+        Number of classes, of each target.
     n_outputs_ : int
-        Number of columns of y; 1 where it is a column itself.
+        Number of targets: columns of y, 1 if y is one-dimensional.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
-        was saved without.
+        Hashes of the training rows, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     best_params_ : dict
-        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
-        posteriors of a mixture.
+        `lambda_error` and `lambda_penalty`, as set or chosen; a list if the posteriors of a mixture
+        differ in the value.
     posteriors_ : list of str
-        What a leaf pays in each posterior, and its prior: "error, leaves", "log_loss, branching".
+        Loss and prior of each posterior, such as "error, leaves" or "log_loss, branching".
     mixture_weights_ : list of float
-        Share of each posterior in the vote; 1 for a single one.
+        Weight of each posterior in the vote; they sum to 1.
     tree_ : Tree
-        The tree.
+        The grown tree.
     stats_ : NodeStats, SparseNodeStats or SeveralStats
-        Class counts and labels of its nodes; `SparseNodeStats` if there are more than 100 classes,
-        `SeveralStats` of several targets.
+        Class counts and labels of its nodes; `SparseNodeStats` for more than 100 classes,
+        `SeveralStats` for several targets.
     weights_ : NodeWeights
-        The distribution over its prunings.
+        Posterior weights of its prunings.
     vote_ : Vote or DeferredVote
-        The outcome of the vote in every cell; the latter if there are more than 100 classes of one
-        target.
+        The outcome of the vote in every node; `DeferredVote`, which is computed when read, for more
+        than 100 classes of a single target.
     seen_rows_ : SeenRows or None
-        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
-        target, weight and which features it lacks; None where there are no such methods, and in models
-        that were saved without or made by `compact`.
+        What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
+        leaf, target, weight, and which features are missing. None if the model does not have these
+        methods, was saved without them, or comes from `compact`.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        Names of the categories of each categorical feature; None if all features are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     See Also
     --------
-    CertifiedTreeClassifier : The same with a certificate on its error on new rows.
+    CertifiedTreeClassifier : The same model with a certificate on its error on new rows.
 
     References
     ----------
@@ -283,94 +312,104 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
 
 
 class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVoteRegressor):
-    """All prunings of one tree predict together, weighed by their sums of squares and their size.
+    """All prunings of one tree predict together; sums of squares and size determine their weights.
 
-    A tree is grown until its cells hold one value or are small. A pruning whose leaves A hold n(A)
-    rows with sums of squares sse(A) has weight ``exp(-sum over leaves of (lambda_error sse(A) / s +
+    A tree is grown until its nodes hold a single value or are small. A pruning is this tree after
+    some nodes have become leaves. If the leaves A of a pruning hold n(A) training rows with sums of
+    squares sse(A), the pruning has weight ``exp(-sum over leaves of (lambda_error sse(A) / s +
     lambda_penalty sqrt(n(A))))`` times its prior, where s is the noise variance. The prediction is
-    the average of the prunings' leaf means. Prediction walks one path of the tree.
+    the weighted average of the leaf means of all prunings, along one path of the tree.
 
-    Rows may have several numbers, in columns, which one tree serves. Cuts lower the mean of the
-    variances, each in units of that of all rows, and a leaf pays the mean over q numbers, each with a
-    noise variance of its own: ``(sse_1(A) / s_1 + ... + sse_q(A) / s_q) / q``. What is chosen by
-    cross-validation has the smallest sum of squared errors in units of variances. The order of the
-    columns changes nothing but theirs; their units decide at most which rows are in which fold.
+    There may be several targets, one in each column of y. Then splits reduce the mean over targets
+    of the variance, each divided by its variance over all rows. The loss of a leaf is the mean over
+    the q targets, each with its noise variance: ``(sse_1(A) / s_1 + ... + sse_q(A) / s_q) / q``.
+    Cross-validation minimises the sum of squared errors divided by the variances. The order of the
+    columns of y does not change the model; their units can only change which rows are in which
+    fold.
 
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown: cut where the sum of squares falls most, cut at medians, halved at
-        midpoints; an object such as ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an
-        estimator such as ``DecisionTreeRegressor()``, which is cloned and fitted.
+        How the tree is grown. "cart": splits of the largest decrease of the sum of squares; "kd":
+        splits at medians; "dyadic": splits at midpoints. Or an object, such as
+        ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an estimator such as
+        ``DecisionTreeRegressor()``, which is cloned and fitted.
     prior : {"leaves", "branching"} or None, default=None
-        See `pac_bayes`; None: both, or chosen by cross-validation with the temperatures, or "leaves"
-        if both are given.
+        Prior over prunings; see `pac_bayes`. None: a mixture has posteriors of both priors;
+        otherwise it is chosen by cross-validation, or is "leaves" if both inverse temperatures are
+        set.
     lambda_error : float or None, default=None
-        Weight of a sum of squares of one noise variance (nats); None: chosen by cross-validation.
+        Inverse temperature: factor of a sum of squares in noise variances (nats). None: chosen by
+        cross-validation.
     lambda_penalty : float or None, default=None
-        Weight of the square root of a leaf's rows; None: chosen by cross-validation, in a mixture 0.
+        Inverse temperature of the penalty: factor of the square root of a leaf's rows. None: chosen
+        by cross-validation; 0 in a mixture.
     search : {"mixture", "joint", "error-first"}, default="mixture"
-        "mixture": posteriors with eight values of `lambda_error`, and `lambda_penalty` 0, predict
-        together, with the shares that give the smallest squared error; of both priors, with the
-        likeliest prunings of each, where they are not given. "joint", "error-first": one posterior,
-        the two chosen together or in turn. A value that is given stays.
+        How the posterior is chosen. "mixture": posteriors with eight values of `lambda_error`
+        predict together, with the mixture weights of the smallest cross-validated squared error. If
+        `prior` and `lambda_error` are None, the mixture also has the likeliest pruning of each
+        posterior. "joint": one posterior, both inverse temperatures chosen together. "error-first":
+        one posterior, lambda_error chosen first. Values that are set stay fixed.
     smoothing : float, default=2
-        Rows with the value of its parent that every cell is given; see `Voting`.
+        Number of rows with the mean of its parent that are added to each node; see `Voting`.
     cv : int, splitter, iterable or None, default=5
-        Folds of the cross-validation, which minimises the squared error. A number of folds deals the
-        rows at random, equal rows apart; anything else means what it means to scikit-learn.
+        Folds of the cross-validation, which minimises the squared error. An integer is the number
+        of random folds, which do not depend on the row order. Otherwise as in scikit-learn; None
+        means 5 folds.
     max_depth : int, "log" or None, default=None
-        Depth at which cells are leaves; "log" is p times the whole part of log n.
+        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
+        rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Which features are categorical; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
-        must not rise, 0 otherwise. For `Cart` only.
+        Monotonic constraint of each feature, or a dictionary by feature name: 1 if predictions must
+        not fall as the feature rises, -1 if they must not rise, 0 for no constraint. Only with
+        `Cart`.
     random_state : int, RandomState or None, default=None
-        Decides the folds, random cuts and features, and an estimator's own randomness.
+        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all. The model does not depend on it.
+        Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar (> 0).
 
     Attributes
     ----------
     best_params_ : dict
-        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
-        posteriors of a mixture.
+        `lambda_error` and `lambda_penalty`, as set or chosen; a list if the posteriors of a mixture
+        differ in the value.
     posteriors_ : list of str
-        What a leaf pays in each posterior, and its prior: "squared, leaves", "squared, branching",
-        "likeliest pruning".
+        Loss and prior of each posterior: "squared, leaves", "squared, branching"; or "likeliest
+        pruning".
     mixture_weights_ : list of float
-        Share of each posterior in the prediction; 1 for a single one.
+        Weight of each posterior in the prediction; they sum to 1.
     tree_ : Tree
-        The tree.
+        The grown tree.
     n_outputs_ : int
-        Number of columns of y; 1 where it is a column itself.
+        Number of targets: columns of y, 1 if y is one-dimensional.
     stats_ : TargetStats or SeveralStats
-        Moments of the target in its nodes; ``stats_.unit`` is the noise variance. `SeveralStats` of
-        several numbers.
+        Moments of the target in its nodes; ``stats_.unit`` is the noise variance. `SeveralStats`
+        for several targets.
     weights_ : NodeWeights
-        The distribution over its prunings.
+        Posterior weights of its prunings.
     vote_ : Vote
-        The prediction in every cell.
+        The prediction in every node.
     seen_rows_ : SeenRows or None
-        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
-        target, weight and which features it lacks; None where there are no such methods, and in models
-        that were saved without or made by `compact`.
+        What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
+        leaf, target, weight, and which features are missing. None if the model does not have these
+        methods, was saved without them, or comes from `compact`.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        Names of the categories of each categorical feature; None if all features are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     References
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018, for the
-    posterior; the squared loss in place of errors is ours.
+    posterior. The squared loss in place of errors is new here.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Estimators that keep one pruning."""
+"""Estimators that keep a single pruning of their tree."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ from certree.weights.family import Scoring
 
 
 class PrunedTree(TreeVoteEstimator):
-    """Estimators that keep one pruning, whatever the target is."""
+    """Base class of estimators that keep a single pruning of their tree, chosen by a pruning rule.
+
+    A pruning is the grown tree after some nodes have become leaves. After the fit, `tree_`,
+    `stats_` and `vote_` are those of the pruned tree.
+    """
 
     _temperatures = ("alpha",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -68,62 +72,65 @@ class PrunedTree(TreeVoteEstimator):
 
 
 class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
-    """One pruning of one tree by a rule, its alpha chosen by cross-validation.
+    """One tree, pruned by a rule whose alpha is chosen by cross-validation.
 
-    Rows may have classes of several targets, in columns, which one tree serves: a leaf pays the mean of
-    their errors; see `PACBayesTreeClassifier`.
+    There may be several targets, one in each column of y; the loss of a leaf is the mean of their
+    errors. See `PACBayesTreeClassifier`.
 
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`. With ``Dyadic(resolution="paper")`` the
-        tree is that of the theorem of the rule, if it has one ("square-root", "spatially-adaptive",
-        "polynomial"): in cross-validation a fold has the tree for the number of its own rows.
+        resolution is that of the rule's theorem, for "square-root", "spatially-adaptive" and
+        "polynomial"; in cross-validation it is that for the number of rows of a fold.
         ``Grid(box, resolution="paper")`` is the same on a box that is known without the rows; see
         `certify_fit`.
     rule : str or rule, default="cost-complexity"
-        What a pruning pays besides its errors. "cost-complexity": a penalty per leaf, "depth": more
-        for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves
-        merge, the cheapest first, as long as the errors that a merge adds are within its alpha; see
+        Penalty that is added to the errors of a pruning. "cost-complexity": alpha for each leaf;
+        "depth": more for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge":
+        sibling leaves merge, the cheapest first, as long as a merge adds at most alpha errors; see
         `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial": see
         `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`. "pessimistic",
-        "description-length": see `pessimistic` and `minimum_description_length`; of one target. Objects
-        of `certree.prunings` have settings, such as ``Polynomial(smoothness=3)``.
+        "description-length": see `pessimistic` and `minimum_description_length`; for a single
+        target. Or a rule of `certree.prunings`, such as ``Polynomial(smoothness=3)``.
     alpha : float or None, default=None
-        What the rule charges: errors per leaf or merge, else a factor of its penalty, 1 as published;
-        None: chosen by cross-validation.
+        Errors charged for each leaf or merge ("cost-complexity", "sibling-merge"); for the other
+        rules a factor of the penalty, which is 1 in the publications. None: chosen by
+        cross-validation.
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeClassifier`.
     scoring : {"error", "log_loss"}, default="error"
-        What the cross-validation minimises.
+        Loss that the cross-validation minimises.
     max_depth : int, "log" or None, default=None
-        Depth at which cells are leaves; "log" is p times the whole part of log n.
+        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
+        rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Which features are categorical; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        Constraints on features; see `PACBayesTreeClassifier`.
+        Monotonic constraints on features; see `PACBayesTreeClassifier`.
     class_weight : dict, list of dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn; of several targets a dict for each.
+        Weights of the classes, as in scikit-learn; a list with one dict for each of several
+        targets.
     random_state : int, RandomState or None, default=None
-        Decides the folds, random cuts and features, and an estimator's own randomness.
+        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all. The model does not depend on it.
+        Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar (> 0).
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,), or list of them
-        The classes; of several targets those of each.
+    classes_ : ndarray of shape (K,), or list of ndarray
+        The classes, sorted; a list with one array for each of several targets.
     n_classes_ : int, or list of int
-        How many they are.
+        Number of classes, of each target.
     n_outputs_ : int
-        Number of columns of y; 1 where it is a column itself.
+        Number of targets: columns of y, 1 if y is one-dimensional.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
-        was saved without.
+        Hashes of the training rows, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     best_params_ : dict
-        `alpha`, given or chosen.
+        `alpha`, as set or chosen.
     posteriors_ : list of str
         ["pruning"].
     mixture_weights_ : list of float
@@ -131,28 +138,29 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
     tree_ : Tree
         The pruned tree.
     stats_ : NodeStats or SeveralStats
-        Class counts and labels of its nodes; the latter of several targets.
+        Class counts and labels of its nodes; `SeveralStats` for several targets.
     weights_ : NodeWeights
-        1 at its leaves.
+        The pruning: weight 1 at the leaves of `tree_`, 0 at its splits.
     vote_ : Vote
-        Class frequencies of its leaves.
+        Class frequencies in every node.
     seen_rows_ : SeenRows or None
-        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
-        target, weight and which features it lacks; None where there are no such methods, and in models
-        that were saved without.
+        What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
+        leaf, target, weight, and which features are missing. None if the model does not have these
+        methods, or was saved without them.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        Names of the categories of each categorical feature; None if all features are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     References
     ----------
-    Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984. Scott and Nowak,
-    "Minimax-optimal classification with dyadic decision trees", IEEE Trans. Information Theory 2006.
+    Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984. Scott and
+    Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans. Information
+    Theory 2006.
 
     Examples
     --------
@@ -192,39 +200,41 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
 
     @snapshot_method
     def certify_fit(self, X: ArrayLike, y: ArrayLike, delta: float = 0.05) -> Certificate:
-        """Certify the pruning by the rows of the fit, in a box that was fixed without them.
+        """Certify the fitted pruning by its training rows, if its tree was fixed without them.
 
-        With ``Grid(box, resolution="paper")`` no row has a part in the tree, so that those which label
-        and prune it may certify it, too. The bound covers all prunings at once, whatever the rule and
-        its alpha; see `certify_fixed_box`. It is loose: expect it to say something from tens of
+        With ``Grid(box, resolution="paper")`` the rows do not determine the tree, so the rows that
+        label and prune it may certify it, too. The bound covers all prunings at once, whatever the
+        rule and its alpha; see `certify_fixed_box`. It is loose: it is useful from tens of
         thousands of rows on.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            The rows of the fit, of weight 1 each.
+            The training rows of the fit, all of weight 1.
         y : array-like of shape (n,)
-            Their classes, of which there are two.
+            Their classes; there must be two.
         delta : float
-            Probability with which the promise may fail.
+            Probability with which the guarantee may fail.
 
         Returns
         -------
         Certificate
+            An upper bound on the error of this model on new rows.
 
         Raises
         ------
         ValueError
-            If rows have a part in the tree, by the grower or by the names of categories, if sides
-            are not halved equally often, or if the rows are not those of the fit.
+            If the rows determine the tree (another grower, categorical features, or another
+            resolution), or X and y are not the rows of the fit.
         """
         check_is_fitted(self)
         self._expect_one_target("a certificate")
         grower = self._get_grower()
         if not isinstance(grower, Grid) or self.categories_ is not None:
             raise ValueError(
-                "rows have a part in the tree, and cannot certify it: expected numbers in a "
-                f'Grid(box, resolution="paper"), got grower={self.grower!r}'
+                'certify_fit needs numeric features and grower=Grid(box, resolution="paper"), so that '
+                f"the rows do not determine the tree, got grower={self.grower!r}: use "
+                "CertifiedTreeClassifier, or certify with new rows"
             )
         rows, truth = self._encode_new_rows(X), to_array("y", y)
         if truth.shape != (len(rows),) or self.n_classes_ != 2:
@@ -234,7 +244,9 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
             )
         is_class = [truth == np.full(len(truth), name) for name in self.classes_]
         if not np.logical_or(*is_class).all():
-            raise ValueError(f"y must hold classes among {self.classes_}")
+            raise ValueError(
+                f"y must hold classes among {self.classes_}, as in the fit, got others"
+            )
         codes = is_class[1].astype(np.int32)
         tree = grower.grow(TrainingSamples(rows, max_depth=self.max_depth))
         fixed = count_in_box(tree, tree.route(rows, get_n_threads(self.n_jobs)), codes, grower.box)
@@ -242,70 +254,72 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         predicted = self.vote_.label.take(self.tree_.route(rows, get_n_threads(self.n_jobs)))
         if fixed.n != self.stats_.n[0] or np.mean(predicted != codes) > certificate.risk + 1e-12:
             raise ValueError(
-                f"expected the {float(self.stats_.n[0]):g} rows of the fit, of weight 1 each: others "
-                "have labelled the leaves"
+                f"X and y must be the {float(self.stats_.n[0]):g} training rows of the fit, all of "
+                "weight 1, got other rows"
             )
         return certificate
 
 
 class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
-    """One pruning of one regression tree by a rule, its alpha chosen by cross-validation.
+    """One regression tree, pruned by a rule whose alpha is chosen by cross-validation.
 
-    Rows may have several numbers, in columns, which one tree serves: a leaf pays the mean of their sums
-    of squares over noise variances; see `PACBayesTreeRegressor`.
+    There may be several targets, one in each column of y; the loss of a leaf is the mean over
+    targets of the sum of squares divided by the noise variance. See `PACBayesTreeRegressor`.
 
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeRegressor` and `PrunedTreeClassifier`.
     rule : str or rule, default="cost-complexity"
-        What a pruning pays besides its sum of squares; see `PrunedTreeClassifier`. The rules that
-        read classes, "pessimistic" and "description-length", are not for numbers; the constants of
-        "square-root", "spatially-adaptive" and "polynomial" were meant for errors.
+        Penalty that is added to the sum of squares of a pruning; see `PrunedTreeClassifier`.
+        "pessimistic" and "description-length" need classes and are not supported. The constants of
+        "square-root", "spatially-adaptive" and "polynomial" were derived for classification errors.
     alpha : float or None, default=None
-        What the rule charges, in noise variances per leaf or merge, else a factor of its penalty;
+        Noise variances charged for each leaf or merge; for the other rules a factor of the penalty.
         None: chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5
-        Folds of the cross-validation; see `PACBayesTreeRegressor`.
+        Folds of the cross-validation, which minimises the squared error; see
+        `PACBayesTreeRegressor`.
     max_depth : int, "log" or None, default=None
-        Depth at which cells are leaves; "log" is p times the whole part of log n.
+        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
+        rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Which features are categorical; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        Constraints on features; see `PACBayesTreeRegressor`.
+        Monotonic constraints on features; see `PACBayesTreeRegressor`.
     random_state : int, RandomState or None, default=None
-        Decides the folds, random cuts and features, and an estimator's own randomness.
+        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all. The model does not depend on it.
+        Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        Whether a progress bar is shown.
+        Whether to show a progress bar (> 0).
 
     Attributes
     ----------
     best_params_ : dict
-        `alpha`, given or chosen.
+        `alpha`, as set or chosen.
     tree_ : Tree
         The pruned tree.
     n_outputs_ : int
-        Number of columns of y; 1 where it is a column itself.
+        Number of targets: columns of y, 1 if y is one-dimensional.
     stats_ : TargetStats or SeveralStats
-        Moments of the target in its nodes; the latter of several numbers.
+        Moments of the target in its nodes; `SeveralStats` for several targets.
     weights_ : NodeWeights
-        1 at its leaves.
+        The pruning: weight 1 at the leaves of `tree_`, 0 at its splits.
     vote_ : Vote
-        Means of its leaves.
+        Mean of the target in every node.
     seen_rows_ : SeenRows or None
-        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
-        target, weight and which features it lacks; None where there are no such methods, and in models
-        that were saved without.
+        What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
+        leaf, target, weight, and which features are missing. None if the model does not have these
+        methods, or was saved without them.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        Names of the categories of each categorical feature; None if all features are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     References
     ----------
@@ -346,5 +360,8 @@ class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
 
     def _get_candidates(self) -> dict[str, Candidate]:
         if resolve_rule(self.rule).reads_classes:
-            raise ValueError(f"rule={self.rule!r} reads classes, but the target is a number")
+            raise ValueError(
+                f"rule must not need classes, as the target is numeric, got {self.rule!r}: use "
+                '"cost-complexity"'
+            )
         return super()._get_candidates()

@@ -1,4 +1,4 @@
-"""What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
+"""Base classes of estimators with one tree: grow it, choose inverse temperatures, let prunings vote."""
 
 from __future__ import annotations
 
@@ -66,16 +66,36 @@ from certree.votes import (
 from certree.weights.family import Scoring, compute_gains
 from certree.weights.node_weights import NodeWeights, reached
 
-# What weighs classes where rows may have several targets.
+# Constraints of `class_weight` for classifiers that support several targets.
 WEIGHTS_OF_TARGETS: list[Any] = [dict, list, StrOptions({"balanced"}), None]
-# Sums of shares, which may be above 1 by so much.
+# Sums of probabilities may exceed 1 by this much.
 _ROUNDING = 1e-6
 
 
 class TreeVoteEstimator(TreeModel):
-    """A tree grows, temperatures are chosen, its prunings vote.
+    """Base class of estimators in which the prunings of a single tree vote.
 
-    What the target is decides over `_compute_node_stats`; the method over `_get_candidates` and its temperatures.
+    A pruning is the tree after some of its nodes have become leaves. `fit` grows the tree, chooses
+    inverse temperatures by cross-validation, computes the posterior weights of all prunings, and
+    stores the outcome of their vote in every node. Subclasses define the target
+    (`_compute_node_stats`) and the method (`_temperatures`, `_get_candidates` and `_get_voting`).
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The tree, with m nodes.
+    stats_ : NodeStats, SparseNodeStats, TargetStats or SeveralStats
+        Statistics of the training rows in its nodes.
+    weights_ : NodeWeights
+        Posterior weights of its prunings, as the probability of each node to be a leaf.
+    vote_ : Vote or DeferredVote
+        The outcome of the vote in every node.
+    best_params_ : dict
+        The inverse temperatures by name; a list if the posteriors of a mixture differ in it.
+    posteriors_ : list of str, length g
+        Names of the posteriors that vote.
+    mixture_weights_ : list of float, length g
+        Weight of each of these posteriors; they sum to 1.
     """
 
     _temperatures: ClassVar[tuple[str, ...]]
@@ -95,16 +115,22 @@ class TreeVoteEstimator(TreeModel):
     }
 
     monotonic_cst: Any = None
-    # Whether rows may lie in files or on clusters.
+    # Whether `fit` supports out-of-core and distributed data.
     _takes_blocks: ClassVar[bool] = False
 
     @abstractmethod
     def _get_candidates(self) -> dict[str, Candidate]:
-        """The families of posteriors that this estimator chooses from, by name, the likeliest first."""
+        """Return the kinds of posteriors that cross-validation may choose from, by name.
+
+        The first one wins on ties, and is used if nothing is left to choose.
+        """
 
     @abstractmethod
     def _get_voting(self) -> Voting:
-        """How prunings vote."""
+        """Return how a pruning (the tree with some nodes turned into leaves) votes.
+
+        The result has the kind ("mean" or "majority"), smoothing and monotonic constraints.
+        """
 
     @abstractmethod
     def _compute_node_stats(
@@ -116,57 +142,82 @@ class TreeVoteEstimator(TreeModel):
         weight_unit: float,
         squared_weight: Float64 | None = None,
     ) -> Stats:
-        """Compute the statistics of rows that have been routed to their leaves.
+        """Compute the statistics of rows in each node of a tree.
 
         Parameters
         ----------
         tree : Tree
             The tree.
         leaf : ndarray of int32, shape (n,)
-            Leaf of each row.
+            Leaf that each row reaches.
         y : ndarray of shape (n,), or (n, q)
-            Classes or numbers; of several targets a column each.
+            Class codes (int32) or numbers (float64); one column for each of several targets.
         weight : ndarray of float64, shape (n,), or None
-            Weights; None: 1 each.
+            Row weights; None: 1 each.
         weight_unit : float
-            Mean weight of a row of the whole fit, also in folds; see `NodeStats`.
+            Mean weight of a training row of the whole fit, also if these are rows of a fold; see
+            `NodeStats`.
         squared_weight : ndarray of float64, shape (n,), or None
-            Sum of the squared weights of the rows that each given one stands for; None: each stands for
-            itself.
+            If each entry stands for several rows, the sum of their squared weights; None: each
+            entry is one row. Regressors ignore it.
+
+        Returns
+        -------
+        NodeStats, SparseNodeStats, TargetStats or SeveralStats
+            Class counts, or moments of a numeric target, in every node.
         """
 
     def _get_search(self) -> Search:
+        """Return how inverse temperatures are chosen: "joint" here; see `choose_posteriors`."""
         return "joint"
 
     def _get_scoring(self) -> Scoring:
+        """Return the loss that cross-validation minimises: the attribute `scoring`."""
         return self.scoring
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of a grower or a rule that was given by its name.
+        """Set parameters of this estimator, or of its grower or rule by ``<component>__<parameter>``.
 
         Parameters
         ----------
         **params
-            As in scikit-learn; ``grower__max_leaf_nodes=64`` also where the grower is "cart".
+            Values by parameter name. If the component is a string, such as grower="cart", it is
+            replaced by its object first, so that ``grower__max_leaf_nodes=64`` works as well.
 
         Returns
         -------
         self : object
             The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter does not exist, or the component is a string that stands for no object.
         """
         for name, object_of in self._get_string_converters().items():
             value = params.get(name, getattr(self, name))
             if isinstance(value, str) and any(key.startswith(f"{name}__") for key in params):
                 params[name] = object_of(value)
                 if params[name] is None:
-                    raise ValueError(f"{name}={value!r} has no parameters of its own")
+                    keys = [key for key in params if key.startswith(f"{name}__")]
+                    raise ValueError(
+                        f"{keys[0]} must be left out with {name}={value!r}, which has no parameters"
+                    )
         return super().set_params(**params)
 
     def _get_string_converters(self) -> dict[str, Callable[[Any], Any]]:
-        """Parameters that may be given by a name, and what makes objects of the names."""
+        """Return functions that convert the short names of components to objects, by parameter.
+
+        A function takes a string, such as "cart", and returns the object, such as ``Cart()``; None
+        if the string stands for no object. `set_params` uses it.
+        """
         return {"grower": self._resolve_grower}
 
     def _resolve_grower(self, value: Any) -> Grower:
+        """Return the grower that a value of the parameter `grower` stands for.
+
+        value: a name, a grower, or a decision tree of scikit-learn.
+        """
         return resolve_grower(value)
 
     @fit_method
@@ -177,26 +228,26 @@ class TreeVoteEstimator(TreeModel):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Grow the tree, choose the temperatures and let the prunings vote.
+        """Grow the tree, choose the inverse temperatures, and compute the vote of the prunings.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the grower sends it. What no row of a
-            cell lacks sends new rows that lack it both ways. With a `Cart` that cuts between bins,
-            trees also take paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask; `y`,
-            `sample_weight` and `groups` then are names of columns, or collections.
+            Training rows; NaN is a missing value, and the grower decides where it goes. If no
+            training row lacks the value at a split, new rows that lack it go to both children, in
+            proportion to their training rows. With a `Cart` grower that has `max_bins`, X may be
+            out-of-core or distributed: paths of files, a `pyarrow.dataset.Dataset` or a Dask
+            collection. Then y, sample_weight and groups are names of columns, or Dask collections.
         y : array-like of shape (n,), or (n, n_outputs)
-            Class of each row, or a number; where the estimator takes several targets, a column each.
+            Class of each row, or a number. One column for each target if the estimator supports
+            several.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row, relative to the mean weight: all rows together count as many as they
-            are. A row is one draw whatever it weighs, and in one fold; one of weight zero is as if
-            absent.
+            Weight of each row; None: 1. Only ratios of weights matter. A row of weight zero is left
+            out; any other row counts as one row in folds, whatever its weight.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. Folds
-            deal whole groups, so that no row judges a tree that rows of its group have grown. Groups
-            are dealt by their order, which is that of their values: of categories, too, and wherever
-            rows lie.
+            Group of each row, such as a patient, if rows of one group depend on each other. All
+            rows of a group are in the same fold, so no row validates a tree that its group has
+            helped to grow. Groups must have an order, such as numbers or strings.
 
         Returns
         -------
@@ -204,54 +255,75 @@ class TreeVoteEstimator(TreeModel):
             The fitted estimator.
         """
         if self._takes_blocks and is_out_of_core(X):
-            few = self._fit_out_of_core(X, y, sample_weight, groups)
-            if few is None:
+            arrays = self._fit_out_of_core(X, y, sample_weight, groups)
+            if arrays is None:
                 return self
-            X, y, sample_weight, groups = few
+            X, y, sample_weight, groups = arrays
         self._fit(self._prepare_training(X, y, sample_weight, groups=groups))
         return self
 
     def _fit_out_of_core(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Any, Any, Any] | None:
-        """Fit to rows in files or on a cluster; so few that memory is meant are given back."""
+        """Fit to rows in files or on a cluster, unless they are so few that they should be in memory.
+
+        The parameters are those of `fit`. Return None if the model is fitted; otherwise X, y,
+        sample_weight and groups as arrays or data frames in memory, which the caller then fits.
+        """
         return fit_elsewhere(self, X, y, sample_weight, groups)
 
-    def _fit_blocks(self, parts: Executor) -> None:
-        """Fit to rows that an executor holds."""
-        fit_tree_on_parts(self, parts)
+    def _fit_blocks(self, executor: Executor) -> None:
+        """Fit to the rows whose blocks an executor holds, on this machine or on a cluster.
+
+        All fitted attributes are set.
+        """
+        fit_tree_on_parts(self, executor)
 
     def _check_classes(self) -> None:
-        """Refuse classes that the method cannot tell apart, once they are known."""
+        """Raise ValueError if the method does not support the number of classes, `n_classes_`.
+
+        Here any number is supported. `fit` calls it after `n_classes_` is set.
+        """
 
     def _fit(self, training: Training) -> None:
+        """Fit to encoded training rows, and set the fitted attributes."""
         tree, posteriors, _ = self._grow_and_tune(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
-        about = training.weight, training.weight_unit
-        stats = self._compute_node_stats(tree, leaf, training.y, *about)
+        weights = training.weight, training.weight_unit
+        stats = self._compute_node_stats(tree, leaf, training.y, *weights)
         self._finish_fit(tree.learn_missing(training.X), stats, posteriors)
 
     def _get_grower(self) -> Grower:
-        """What grows the tree."""
+        """Return the grower object that the parameter `grower` stands for."""
         return self._resolve_grower(self.grower)
 
     def _orders_categories_by_rows(self) -> bool:
-        # Cells that are fixed before any row is seen must not depend on rows by the numbers of codes.
+        # A tree that is fixed before the rows are seen must not depend on them through category codes.
         return self._resolve_grower(self.grower).depends_on_rows
 
     def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
-        """Whether no order of the rows is to change a bit, as in the tree itself."""
+        """Return whether node statistics are exact sums, which do not depend on the row order.
+
+        That is so if the grower uses exact sums, too, and y has a single target.
+        """
         return y.ndim == 1 and getattr(self._get_grower(), "has_exact_sums", False)
 
     def _splits_by_content(self) -> bool:
-        """Whether the order of the rows is not to decide either which of them certify."""
+        """Return whether the calibration set is drawn by the rows' values instead of their positions.
+
+        Then the same rows in another order have the same train/calibration split. It needs a grower
+        whose sums do not depend on the row order, and no preprocessor.
+        """
         by_rows = getattr(self._get_grower(), "has_exact_sums", False)
         return bool(by_rows and getattr(self, "preprocessor", None) is None)
 
     def _make_training_samples(
         self, training: Training, random_state: np.random.RandomState
     ) -> TrainingSamples:
-        """The rows with what the parameters say of their growth."""
+        """Return the training rows with the parameters of growth: depth, constraints, seed and threads.
+
+        The seed is drawn from `random_state`.
+        """
         return TrainingSamples(
             training.X,
             training.y,
@@ -265,19 +337,43 @@ class TreeVoteEstimator(TreeModel):
         )
 
     def _get_monotonic_signs(self) -> MonotonicSigns:
-        """Along which features predictions rise or fall."""
+        """Return the monotonic constraint of each feature, (p,) int8, or None if there is none.
+
+        1: predictions must not fall as the feature rises; -1: they must not rise; 0: no constraint.
+        Raise ValueError if the grower, or several targets, do not support constraints.
+        """
         names = getattr(self, "feature_names_in_", None)
-        slopes = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
-        if slopes is not None:
+        signs = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
+        if signs is not None:
             self._expect_one_target("monotonic_cst")
-        if slopes is not None and not self._get_grower().supports_monotonic_cst:
-            raise ValueError(f"monotonic_cst takes a Cart grower, got {self.grower!r}")
-        return slopes
+        if signs is not None and not self._get_grower().supports_monotonic_cst:
+            raise ValueError(
+                f"monotonic_cst needs grower to be a Cart, got {self.grower!r}: use grower='cart', or "
+                "monotonic_cst=None"
+            )
+        return signs
 
     def _grow_and_tune(
         self, training: Training, random_state: np.random.RandomState
     ) -> tuple[Tree, Mixture, list[GrownFold]]:
-        """Grow the tree, and choose a posterior, or a mixture of several, by the trees of folds."""
+        """Grow the trees of all rows and of the folds, and choose the posteriors by the folds.
+
+        Parameters
+        ----------
+        training : Training
+            The encoded training rows.
+        random_state : RandomState
+            Source of the folds and of the growers' seed.
+
+        Returns
+        -------
+        tree : Tree
+            The tree of all training rows.
+        posteriors : Mixture
+            The chosen inverse temperatures and mixture weights.
+        folds : list of GrownFold
+            The tree and statistics of each fold; empty if nothing is left to choose.
+        """
         rows, n_threads = (
             self._make_training_samples(training, random_state),
             get_n_threads(self.n_jobs),
@@ -288,51 +384,81 @@ class TreeVoteEstimator(TreeModel):
         )
         with self._show_progress(folds) as advance:
             *trees, tree = grow_trees(self._get_grower(), rows, [*folds, None], advance)
-            leaves = [one.route(rows.X, n_threads) for one in trees]
+            leaves = [grown_tree.route(rows.X, n_threads) for grown_tree in trees]
             grown = self._compute_fold_stats(folds, trees, leaves, target)
             return tree, self._tune(grown, advance), grown
 
     def _show_progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
+        """Return a context manager that shows a progress bar if `verbose` is positive.
+
+        It yields a function that advances the bar by a step. There is a step for each of the folds,
+        one for the tree, and four for each candidate.
+        """
         steps = len(folds) + 1 + 4 * len(self._get_candidates())
         return show_progress(self.verbose > 0, steps, type(self).__name__)
 
     def _needs_cross_validation(self) -> bool:
-        """Whether a temperature is left to choose."""
+        """Return whether an inverse temperature (or alpha) is None, so that folds have to choose it."""
         return None in self._get_temperatures()
 
     def _get_temperatures(self) -> list[float | None]:
-        """The temperatures, None for each that is to be chosen."""
+        """Return the value of each parameter in `_temperatures`; None if it is to be chosen."""
         return [getattr(self, name) for name in self._temperatures]
 
     def _tune(self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None) -> Mixture:
-        """Choose by folds that are grown."""
+        """Choose the inverse temperatures that are None by the grown folds; see `choose_posteriors`.
+
+        grown: the folds; advance: function called after each step. If nothing is left to choose,
+        the result is the posterior of the first candidate.
+        """
         candidates = self._get_candidates()
-        known = [value for value in self._get_temperatures() if value is not None]
+        values = [value for value in self._get_temperatures() if value is not None]
         if not self._needs_cross_validation():
-            return Mixture.from_single(next(iter(candidates)), known)
+            return Mixture.from_single(next(iter(candidates)), values)
         n_threads = get_n_threads(self.n_jobs)
         objectives = {
-            name: Objective.for_candidate(grown, one, self._get_scoring(), n_threads)
-            for name, one in candidates.items()
+            name: Objective.for_candidate(grown, candidate, self._get_scoring(), n_threads)
+            for name, candidate in candidates.items()
         }
         return choose_posteriors(objectives, self._get_temperatures(), self._get_search(), advance)
 
     def _compute_fold_stats(
         self, folds: list[Fold], trees: list[Tree], leaves: list[Int32], rows: WeightedTarget
     ) -> list[GrownFold]:
-        """The tree of each fold with the statistics of its two sides."""
+        """Compute, for each fold, the node statistics of its training rows and its validation rows.
+
+        Parameters
+        ----------
+        folds : list of Fold
+            Row indices of each fold.
+        trees : list of Tree
+            The tree of each fold.
+        leaves : list of ndarray of int32, shape (n,)
+            Leaf of each of the n rows in the tree of each fold.
+        rows : WeighedTarget
+            Targets and weights of the n rows.
+
+        Returns
+        -------
+        list of GrownFold
+        """
         return [
             GrownFold.from_rows(fold, tree, self._compute_node_stats, leaf, rows)
             for fold, tree, leaf in zip(folds, trees, leaves, strict=True)
         ]
 
     def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
-        """Set the fitted attributes, once the posteriors are chosen."""
+        """Compute posterior and vote from the chosen temperatures, and set fitted attributes.
+
+        tree, stats: the tree and the statistics of all training rows; posteriors: the chosen
+        inverse temperatures and mixture weights.
+        """
         weights = posteriors.compute_posterior(self._get_candidates(), tree, stats)
         self._set_posteriors(posteriors)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._get_voting()))
 
     def _set_posteriors(self, posteriors: Mixture) -> None:
+        """Set `best_params_`, `mixture_weights_` and `posteriors_` from the chosen posteriors."""
         columns = posteriors.temperatures.T.tolist()
         self.best_params_ = {
             name: column[0] if len(set(column)) == 1 else column
@@ -344,12 +470,16 @@ class TreeVoteEstimator(TreeModel):
     def _set_fitted(
         self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote | DeferredVote
     ) -> None:
+        """Set `tree_`, `stats_`, `weights_` and `vote_` to tree, stats, weights and ballot."""
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
 
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit; a vote on many classes is made again of the rest."""
+        """Return the fitted state for a model file, by stored name.
+
+        A `DeferredVote` is left out, as `__restore__` computes it from the other entries.
+        """
         votes = {"vote": self.vote_} if isinstance(self.vote_, Vote) else {}
         posteriors = {
             name: getattr(self, f"{name}_")
@@ -357,7 +487,7 @@ class TreeVoteEstimator(TreeModel):
         }
         stats: dict[str, Any] = {"stats": self.stats_}
         if isinstance(self.stats_, SeveralStats):
-            stats = {f"stats.{k}": one for k, one in enumerate(self.stats_.of_each)}
+            stats = {f"stats.{k}": target for k, target in enumerate(self.stats_.of_each)}
         return {
             **super().__stored__(),
             "tree": self.tree_,
@@ -368,17 +498,22 @@ class TreeVoteEstimator(TreeModel):
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the content of a model file, `stored`.
+
+        Raise ValueError if an entry is missing, out of range, or inconsistent with the tree.
+        """
         super().__restore__(stored)
         tree = self._restore_trees(Tree, stored.get_section("tree"))
-        # Leaves compare none, but slopes look it up at all nodes.
+        # Leaves have no feature, but monotonic constraints read the entry of every node.
         check_codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
         stats = self._restore_stats(stored).check_tree(tree)
         posterior = NodeWeights.from_stored(stored.get_section("weights")).check_tree(tree)
-        # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
+        # Each pruning has one leaf on every path, so weights along a path sum to 1.
         leaves = score_nodes(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
-            raise ValueError("weight must sum to 1 along every path of the tree")
+            raise ValueError(
+                "the model file must have weights that sum to 1 along every path of the tree"
+            )
         self._set_posteriors(self._restore_posteriors(stored))
         ballots = self._compute_ballots(tree, stats)
         if isinstance(ballots, SparseBallots):
@@ -392,92 +527,138 @@ class TreeVoteEstimator(TreeModel):
         get_n_threads(self.n_jobs)
 
     def _restore_stats(self, stored: StoredState) -> Stats:
-        """The statistics that a file holds."""
+        """Return the node statistics in the content of a model file, `stored`.
+
+        They are `SeveralStats` for several targets.
+        """
         if not self._has_several_targets():
             return self._restore_target_stats(stored.get_section("stats"))
-        of_each = (
+        targets = (
             self._restore_target_stats(stored.get_section(f"stats.{k}"), k)
             for k in range(self.n_outputs_)
         )
-        return SeveralStats(tuple(of_each))
+        return SeveralStats(tuple(targets))
 
     @abstractmethod
     def _restore_target_stats(self, stored: StoredState, number: int = 0) -> Any:
-        """The statistics of one target that a file holds."""
+        """Return the node statistics of one target from a section of a model file, `stored`.
+
+        number: index of the target among several, 0 for a single one. Raise ValueError if they do
+        not fit it.
+        """
 
     def _restore_posteriors(self, stored: StoredState) -> Mixture:
-        """The posteriors that a file holds."""
+        """Return the inverse temperatures and mixture weights in a model file, `stored`.
+
+        Raise ValueError if names differ from those of this estimator, or values are not numbers.
+        """
         temperatures, families = stored["best_params"], stored["posteriors"]
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
-            raise ValueError(f"expected temperatures {self._temperatures}, got {temperatures!r}")
+            raise ValueError(
+                f"the model file must have best_params with keys {self._temperatures}, got "
+                f"{temperatures!r}"
+            )
         if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
-            raise ValueError(f"posteriors must be a list of names, got {families!r}")
-        shares = np.array(stored["mixture_weights"], dtype=np.float64)
+            raise ValueError(
+                f"the model file must have posteriors as a list of names, got {families!r}"
+            )
+        weights = np.array(stored["mixture_weights"], dtype=np.float64)
         posteriors = [
-            np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)
+            np.broadcast_to(np.array(temperatures[name], dtype=np.float64), weights.shape)
             for name in self._temperatures
         ]
         if np.isnan(posteriors).any():
-            raise ValueError(f"temperatures must be numbers, got {temperatures}")
-        return Mixture(np.stack(posteriors, axis=1), shares, families)
+            raise ValueError(f"the model file must have numbers in best_params, got {temperatures}")
+        return Mixture(np.stack(posteriors, axis=1), weights, families)
 
     # -- prediction --------------------------------------------------------------------------------
 
     def _find_leaves(self, X: ArrayLike) -> Int32:
+        """Return the leaf of `tree_` that each row of X reaches, (n,) int32.
+
+        X: new rows, (n, p), not encoded yet.
+        """
         rows = self._encode_new_rows(X)
         return self.tree_.route(rows, get_n_threads(self.n_jobs))
 
     def _route_rows(
         self, X: ArrayLike, score: Float64 | None = None
     ) -> tuple[Int32, Indices, Float64]:
-        """The leaf of each row, which rows may belong to several, and the average scores of these."""
+        """Find the leaf of each row, and the averaged values of rows that belong to several leaves.
+
+        A row belongs to several leaves if it lacks a value at a split where no training row lacked
+        it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            New rows.
+        score : ndarray of float64, shape (m, K), or None
+            Values of the nodes to average; None: the scores of `vote_`.
+
+        Returns
+        -------
+        leaves : ndarray of int32, shape (n,)
+            Leaf of each row; at such splits the child with more training rows.
+        missing : ndarray of intp, shape (k,)
+            Indices of rows that have a missing value; empty if no split sends rows to both
+            children.
+        averages : ndarray of float64, shape (k, K)
+            For each of these k rows, the average of `score` over its leaves, in proportion to their
+            training rows.
+        """
         rows, n_threads = self._encode_new_rows(X), get_n_threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
-        lacking = find_rows_with_missing(rows)
-        if not len(lacking) or not self.tree_.missing_both.any():
-            return leaves, lacking[:0], np.empty((0, 1 if score is None else score.shape[1]))
+        missing = find_rows_with_missing(rows)
+        if not len(missing) or not self.tree_.missing_both.any():
+            return leaves, missing[:0], np.empty((0, 1 if score is None else score.shape[1]))
         score = self.vote_.score if score is None else score
-        return leaves, lacking, self.tree_.blend(rows[lacking], self.stats_.n, score, n_threads)
+        return leaves, missing, self.tree_.blend(rows[missing], self.stats_.n, score, n_threads)
 
     def _compute_outcomes(self, X: ArrayLike) -> Float64:
-        """Votes in the leaves that rows belong to, (n, K)."""
-        leaves, lacking, blended = self._route_rows(X)
-        found = self.vote_.outcomes(leaves)
-        found[lacking] = blended
-        return found
+        """Compute the outcome of the vote for each row of X, (n, K).
+
+        X: new rows, (n, p). Columns are class probabilities, or the predicted number (K = 1);
+        several targets have their columns side by side. Rows that belong to several leaves get the
+        average over these; see `_route_rows`.
+        """
+        leaves, missing, averages = self._route_rows(X)
+        outcomes = self.vote_.outcomes(leaves)
+        outcomes[missing] = averages
+        return outcomes
 
     @snapshot_method
     def apply(self, X: ArrayLike) -> Int32:
         """Find the leaf of `tree_` that each row reaches.
 
-        A row that lacks a value which no row of the fit lacked in that cell is followed to the child
-        with more rows; predictions average over both.
+        If a row lacks a value at a split where no training row lacked it, `apply` follows the child
+        with more training rows. Predictions average over both children instead.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         ndarray of int32, shape (n,)
-            Node numbers.
+            Node number of each row's leaf.
         """
         return self._find_leaves(X)
 
     @snapshot_method
     def decision_path(self, X: ArrayLike) -> sparse.csr_matrix:
-        """Find all nodes of `tree_` that contain each row.
+        """Find the nodes of `tree_` on the path of each row.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         sparse matrix of shape (n, m)
-            1 where the node contains the row.
+            1 for each node from the root to the leaf that `apply` returns, 0 for the other nodes.
         """
         leaf = self._find_leaves(X)
         return self.tree_.paths_to(leaf[None])
@@ -486,13 +667,13 @@ class TreeVoteEstimator(TreeModel):
 
     @snapshot_method
     def get_depth(self) -> int:
-        """Number of cells above the deepest cell of `tree_`."""
+        """Return the depth of `tree_`: the number of splits above its deepest leaf."""
         check_is_fitted(self)
         return self.tree_.depth
 
     @snapshot_method
     def get_n_leaves(self) -> int:
-        """Number of leaves of `tree_`."""
+        """Return the number of leaves of `tree_`."""
         check_is_fitted(self)
         return self.tree_.n_leaves
 
@@ -506,7 +687,10 @@ class TreeVoteEstimator(TreeModel):
         return np.asarray(worth, dtype=np.float64)
 
     def _compute_ballots(self, tree: Tree, stats: Any) -> Ballots | SparseBallots:
-        """What the nodes of a tree vote for."""
+        """Return what each node of a tree votes for as a leaf of a pruning.
+
+        tree: the tree; stats: statistics of its nodes. The kind of vote is that of `_get_voting`.
+        """
         return self._get_voting().ballots(tree, stats)
 
     def _link(self) -> Link:
@@ -523,36 +707,50 @@ class TreeVoteEstimator(TreeModel):
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """The tree and the outcomes of the vote at its leaves."""
+        """Return the tree with the outcome of the vote as the value of each leaf, and a start of 0.
+
+        Explanations read it. For two classes the value is the probability of the second class
+        alone.
+        """
         check_is_fitted(self)
         tree, leaves = self.tree_, np.flatnonzero(self.tree_.is_leaf)
-        said = self._select_outputs(self.vote_.outcomes(leaves))
-        value = np.zeros((tree.n_nodes, said.shape[1]))
-        value[leaves] = said
-        start = np.zeros(said.shape[1])
+        outcomes = self._select_outputs(self.vote_.outcomes(leaves))
+        value = np.zeros((tree.n_nodes, outcomes.shape[1]))
+        value[leaves] = outcomes
+        start = np.zeros(outcomes.shape[1])
         return AdditiveTrees(
             tree.with_value(value), start, self.stats_.n, self._build_explanation_fields
         )
 
     def _select_outputs(self, outcomes: Float64) -> Float64:
-        """Outcomes of the vote, (k, K), that tell all of them."""
+        """Return the columns of outcomes, (k, K), that determine the others; here all of them."""
         return outcomes
 
     def _make_explainer(self) -> Explainer:
+        """Return an object that describes the nodes of `tree_` in words.
+
+        Raise NotFittedError if the model is not fitted.
+        """
         check_is_fitted(self)
         names, rows = self._feature_names(), self.stats_.n
         sets = None if self.categories_ is None else self.categories_.names
-        # Where it is known which nodes no row lacked a value at, all others send it one way.
+        # Rules mention missing values only if the tree records which splits had rows that lacked one.
         missing = bool(self.tree_.missing_left.any() or self.tree_.missing_both.any())
         return Explainer(self.tree_, rows, self.weights_, names, self._predict_node, sets, missing)
 
     @abstractmethod
     def _predict_node(self, node: int) -> Any:
-        """What a node predicts as a leaf."""
+        """Return what a node predicts as a leaf.
+
+        node: node number. The result is a class or a number, a tuple of these for several targets.
+        """
 
     @snapshot_method
     def path(self, x: ArrayLike) -> NestedCells:
-        """Say which nested cells contain a row, and what share of the vote each has.
+        """Describe the nodes on the path of one row, with the fraction of the vote that each has.
+
+        A pruning is the tree after some nodes have become leaves. Each pruning votes by the one
+        node on the path that is its leaf.
 
         Parameters
         ----------
@@ -562,68 +760,82 @@ class TreeVoteEstimator(TreeModel):
         Returns
         -------
         NestedCells
-            A sequence from the root inwards of cells, each with its rule, rows, label and share;
-            shares sum to 1.
-        """
-        leaves = self._find_leaves(to_table(x))
-        if len(leaves) != 1:
-            raise ValueError(f"path takes one row, got {len(leaves)}")
-        return self._make_explainer().describe_path(int(leaves[0]))
-
-    @abstractmethod
-    def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
-        """What an outcome of the vote, (K,), predicts: a class and its probability, or a number."""
-
-    @available_if(has_numeric_leaves)
-    @snapshot_method
-    def rules(self, max_leaves: int = 16) -> Rules:
-        """Give the part of the tree that matters most to the vote as rules.
-
-        Parameters
-        ----------
-        max_leaves : int
-            At most so many rules.
-
-        Returns
-        -------
-        Rules
-            One rule for each leaf of that part: "if ... and ... then class (probability, rows)". A leaf
-            of `tree_` predicts what the vote says of every row there. A cell whose inside is not shown
-            predicts the mean of what the vote says of its training rows. Where the rows that certify
-            the fit are at hand, each has `error_at_most`.
+            A sequence of the nodes from the root to the leaf. Each has its rule, number of training
+            rows, label, and `share`: the total weight of the prunings in which it is a leaf. Shares
+            sum to 1.
 
         Raises
         ------
         ValueError
-            If the model is of several targets.
+            If x is not a single row.
+        """
+        leaves = self._find_leaves(to_table(x))
+        if len(leaves) != 1:
+            raise ValueError(
+                f"x must be a single row, got {len(leaves)} rows: call path for each row"
+            )
+        return self._make_explainer().describe_path(int(leaves[0]))
+
+    @abstractmethod
+    def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
+        """Return the prediction for an outcome of the vote, (K,).
+
+        Return a class and its probability, or a number and None.
+        """
+
+    @available_if(has_numeric_leaves)
+    @snapshot_method
+    def rules(self, max_leaves: int = 16) -> Rules:
+        """Return the part of the tree that matters most to the vote as if-then rules.
+
+        Parameters
+        ----------
+        max_leaves : int
+            Largest number of rules.
+
+        Returns
+        -------
+        Rules
+            One rule for each leaf of that part: "if ... and ... then class (probability, rows)".
+            The prediction is the outcome of the vote. For a node whose children are not shown, it
+            is the mean outcome of its training rows. For certified classifiers with a calibration
+            set, each rule has `error_at_most`, an upper bound on its error.
+
+        Raises
+        ------
+        ValueError
+            If the model has several targets.
         """
         self._expect_one_target("rules")
         explainer, certified = self._make_explainer(), self._certify_nodes()
         return extract_rules(explainer, self.vote_, self._predict_outcome, max_leaves, certified)
 
     def _certify_nodes(self) -> CertificateFamily | None:
-        """Certificates of all nodes of the tree; None: no rows certify them."""
+        """Return a bound on the error in each node of `tree_`, or None; here None.
+
+        The bounds hold together. Certified classifiers with a calibration set have them.
+        """
         return None
 
     @snapshot_method
     def export_text(self, max_leaves: int = 16) -> str:
-        """Write the part of the tree that matters most to the vote as indented rules.
+        """Write the part of the tree that matters most to the vote as an indented text.
 
         Parameters
         ----------
         max_leaves : int
-            At most so many leaves are shown; "..." marks what goes on below.
+            Largest number of leaves that are shown; "..." marks nodes whose children are left out.
 
         Returns
         -------
         str
-            One line per node: rule, what the vote says of its training rows on average, and how many
-            these are.
+            One line for each node: its test, the mean outcome of the vote over its training rows,
+            and their number.
 
         Raises
         ------
         ValueError
-            If the model is of several targets.
+            If the model has several targets.
         """
         self._expect_one_target("export_text")
         explainer = self._make_explainer()
@@ -632,19 +844,22 @@ class TreeVoteEstimator(TreeModel):
         )
 
     def _get_node_notes(self) -> dict[int, str]:
-        """What else is to be said of nodes."""
+        """Return text that `export_text` appends to the lines of nodes, by node number; here none."""
         return {}
 
     @abstractmethod
     def _compute_leaf_values(self) -> Float64:
-        """What leaves of `tree_` predict, (m, K) or (m, 1); zeros elsewhere."""
+        """Return the prediction of each leaf of `tree_`: class probabilities (m, K) or a number (m, 1).
+
+        Rows of nodes that are not leaves are 0.
+        """
 
     def _build_formula(self) -> Formula:
         check_is_fitted(self)
         if getattr(self, "preprocessor_", None) is not None:
             raise ValueError(
-                "exports read rows as the tree does, and here a preprocessor makes them: "
-                "fit the estimator behind it in a Pipeline"
+                "preprocessor must be None for an export, which has the tree alone: fit "
+                "make_pipeline(preprocessor, estimator) instead"
             )
         rows = self.stats_.n.astype(np.float64)
         return self._make_formula(
@@ -653,7 +868,19 @@ class TreeVoteEstimator(TreeModel):
 
 
 class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
-    """What the classifiers share: classes, their weights and their shares of the vote."""
+    """Base class of classifiers in which the prunings of a single tree vote.
+
+    A pruning is the tree after some of its nodes have become leaves. The class adds class counts as
+    node statistics, class weights, `predict` and `predict_proba`. Classes may belong to several
+    targets.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,), or list of ndarray
+        The classes, sorted; a list with one array for each of several targets.
+    n_classes_ : int, or list of int
+        Number of classes, of each target.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteEstimator._parameter_constraints,
@@ -667,13 +894,17 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     score = score_classifier
 
     def _has_sparse_stats(self) -> bool:
-        """Whether classes of one target are so many that most nodes hold few of them."""
+        """Return whether class counts are stored sparsely: one target with more than 100 classes.
+
+        Only estimators with `_takes_sparse_stats` do so.
+        """
         is_one = self._takes_sparse_stats and not self._has_several_targets()
         return bool(is_one and self.n_classes_ > MANY_CLASSES)
 
     @property
     def _output_groups(self) -> OutputGroups:
-        # Counting takes two classes at least, so that one class is no special case later.
+        # Class counts have at least two columns, so that a single class is no special case later.
+        """Column ranges of each target in the outcome of the vote; a target has at least 2 columns."""
         return OutputGroups(tuple(max(2, k) for k in np.atleast_1d(self.n_classes_).tolist()))
 
     def _compute_node_stats(
@@ -691,12 +922,12 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         if self._has_sparse_stats():
             return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_, weight_unit)
         columns = np.atleast_2d(np.ascontiguousarray(y.T))
-        about = weight_unit, squared_weight
-        of_each = [
-            count_by_leaf(tree, leaf, one, weight, k, *about)
-            for one, k in zip(columns, self._output_groups.sizes, strict=True)
+        arguments = weight_unit, squared_weight
+        targets = [
+            count_by_leaf(tree, leaf, column, weight, k, *arguments)
+            for column, k in zip(columns, self._output_groups.sizes, strict=True)
         ]
-        return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
+        return SeveralStats(tuple(targets)) if y.ndim == 2 else targets[0]
 
     def _restore_target_stats(
         self, stored: StoredState, number: int = 0
@@ -705,33 +936,44 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         stats: NodeStats | SparseNodeStats = kind.from_stored(stored)
         if stats.n_classes != self._output_groups.sizes[number]:
             n_classes = np.atleast_1d(self.n_classes_)[number]
-            raise ValueError(f"stats must be of {n_classes} classes, got {stats.n_classes}")
+            raise ValueError(
+                f"the model file must have stats of {n_classes} classes, got {stats.n_classes}"
+            )
         return stats
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the content of a model file, `stored`.
+
+        Raise ValueError if outcomes are no class probabilities, or a leaf predicts a class that
+        does not exist.
+        """
         super().__restore__(stored)
         if not isinstance(self.vote_, Vote):
             return
         score, is_leaf = self.vote_.score, self.tree_.is_leaf
         n_classes = np.atleast_1d(self.n_classes_).tolist()
-        for one, k in zip(self._output_groups.split(score), n_classes, strict=True):
-            shares = ((one >= 0) & (one <= 1 + _ROUNDING)).all()
-            if not shares or not np.allclose(one[is_leaf].sum(axis=1), 1):
-                raise ValueError("the votes in a leaf are no shares that sum to 1")
-            if one[is_leaf].argmax(axis=1).max() >= k:
-                raise ValueError(f"a leaf votes for another class than the {k} that there are")
+        for votes, k in zip(self._output_groups.split(score), n_classes, strict=True):
+            are_fractions = ((votes >= 0) & (votes <= 1 + _ROUNDING)).all()
+            if not are_fractions or not np.allclose(votes[is_leaf].sum(axis=1), 1):
+                raise ValueError(
+                    "the model file must have probabilities of sum 1 for each leaf in vote.score"
+                )
+            label = votes[is_leaf].argmax(axis=1).max()
+            if label >= k:
+                raise ValueError(
+                    f"the model file must predict one of {k} classes in each leaf, got class {label}"
+                )
 
     def _predict_node(self, node: int) -> Any:
         if isinstance(self.stats_, SeveralStats):
-            of_each: Any = zip(self.classes_, self.stats_.of_each, strict=True)
-            return tuple(_get_class(known, one, node) for known, one in of_each)
+            targets: Any = zip(self.classes_, self.stats_.of_each, strict=True)
+            return tuple(_get_class(classes, stats, node) for classes, stats in targets)
         return _get_class(self.classes_, self.stats_, node)
 
     def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
-        shares = outcome[: self.n_classes_]
-        best = int(shares.argmax())
-        return self.classes_[best], float(shares[best] / shares.sum())
+        votes = outcome[: self.n_classes_]
+        best = int(votes.argmax())
+        return self.classes_[best], float(votes[best] / votes.sum())
 
     def _select_outputs(self, outcomes: Float64) -> Float64:
         # The first of two classes has what the second has not.
@@ -740,53 +982,61 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     @snapshot_method
     @support_dask_collections
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class with the most votes, ties to the first in `classes_`.
+        """Predict the class with the largest probability, ties to the first in `classes_`.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         ndarray of shape (n,), or (n, n_outputs)
-            Classes.
+            The predicted class of each row; one column for each of several targets. For a Dask
+            collection X, a Dask collection.
         """
         if self._has_several_targets():
             return select_classes(self.classes_, self._split_by_target(self._compute_outcomes(X)))
-        leaves, lacking, blended = self._route_rows(X)
+        leaves, missing, averages = self._route_rows(X)
         labels = self.vote_.label.take(leaves)
-        labels[lacking] = blended.argmax(axis=1)
+        labels[missing] = averages.argmax(axis=1)
         return self.classes_.take(labels)
 
     @snapshot_method
     @support_dask_collections
     def predict_proba(self, X: ArrayLike) -> Any:
-        """Predict each class's share of the vote.
+        """Predict class probabilities: the fraction of the vote of all prunings for each class.
+
+        A pruning is the tree after some nodes have become leaves; it votes with its posterior
+        weight.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
-        ndarray of shape (n, K), or list of them
-            Shares in the order of `classes_`; rows sum to 1. Of several targets those of each.
+        ndarray of shape (n, K), or list of these
+            Probabilities in the order of `classes_`; rows sum to 1. A list with one array for each
+            of several targets. For a Dask collection X, a Dask collection.
         """
-        # Path sums are right to a few units of rounding; a sum of exactly 1 costs nothing.
-        of_each = [
-            shares / shares.sum(axis=1, keepdims=True)
-            for shares in self._split_by_target(self._compute_outcomes(X))
+        # Sums along paths have rounding errors; dividing makes rows sum to 1.
+        probabilities = [
+            votes / votes.sum(axis=1, keepdims=True)
+            for votes in self._split_by_target(self._compute_outcomes(X))
         ]
-        return of_each if self._has_several_targets() else of_each[0]
+        return probabilities if self._has_several_targets() else probabilities[0]
 
     def _split_by_target(self, outcomes: Float64) -> list[Float64]:
-        """Outcomes of the vote on the classes of each target."""
+        """Split outcomes of the vote, (n, total), into one array (n, K) for each target.
+
+        Columns that belong to no class, which a target of a single class has, are dropped.
+        """
         n_classes = np.atleast_1d(self.n_classes_).tolist()
         return [
-            one[:, :k]
-            for one, k in zip(self._output_groups.split(outcomes), n_classes, strict=True)
+            votes[:, :k]
+            for votes, k in zip(self._output_groups.split(outcomes), n_classes, strict=True)
         ]
 
     def _build_formula(self) -> Formula:
@@ -803,13 +1053,21 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
 
 
 def _get_class(classes: NDArray[Any], stats: Any, node: int) -> Any:
-    """The class that a node predicts; None where it is none that there is."""
+    """Return the class that a node predicts; None if its label is no class.
+
+    classes: classes of the target, (K,); stats: class counts and labels of the nodes; node: node
+    number. A label beyond the K classes occurs only with a single class.
+    """
     label = stats.label[node]
     return classes[label] if label < len(classes) else None
 
 
 class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
-    """What the regressors share: a numeric target, its prediction and its spread."""
+    """Base class of regressors in which the prunings of a single tree vote.
+
+    A pruning is the tree after some of its nodes have become leaves. The class adds moments of the
+    target as node statistics, `predict` and `predict_std`. There may be several numeric targets.
+    """
 
     scoring = "squared"
     stats_: TargetStats | SeveralStats
@@ -825,12 +1083,12 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     ) -> TargetStats | SeveralStats:
         if self._uses_exact_sums(y):
             return measure_exactly(tree, reduce_in_memory(leaf, y, weight), weight_unit)
-        how: dict[str, Any] = {"weight_unit": weight_unit}
+        arguments: dict[str, Any] = {"weight_unit": weight_unit}
         if y.ndim == 1:
-            return measure_by_leaf(tree, leaf, y, weight, **how)
+            return measure_by_leaf(tree, leaf, y, weight, **arguments)
         columns = np.ascontiguousarray(y.T)
         return SeveralStats(
-            tuple(measure_by_leaf(tree, leaf, one, weight, **how) for one in columns)
+            tuple(measure_by_leaf(tree, leaf, column, weight, **arguments) for column in columns)
         )
 
     def _restore_target_stats(self, stored: StoredState, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
@@ -838,8 +1096,8 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
 
     def _predict_node(self, node: int) -> Any:
         if isinstance(self.stats_, SeveralStats):
-            of_each: Any = self.stats_.of_each
-            return tuple(float(one.mean[node]) for one in of_each)
+            targets: Any = self.stats_.of_each
+            return tuple(float(stats.mean[node]) for stats in targets)
         return float(self.stats_.mean[node])
 
     def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
@@ -848,17 +1106,19 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     @snapshot_method
     @support_dask_collections
     def predict(self, X: ArrayLike) -> Float64:
-        """Predict the average of the prunings' means.
+        """Predict the target: the weighted average over prunings of the mean in the row's leaf.
+
+        A pruning is the tree after some nodes have become leaves; weights are posterior weights.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         ndarray of shape (n,), or (n, n_outputs)
-            Predictions, in units of the target.
+            Predictions, in units of the target. For a Dask collection X, a Dask collection.
         """
         outcomes = self._compute_outcomes(X)
         return outcomes if self._has_several_targets() else outcomes[:, 0]
@@ -871,40 +1131,42 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     @snapshot_method
     @support_dask_collections
     def predict_std(self, X: ArrayLike) -> Float64:
-        """Say how far the target may lie from its prediction.
+        """Predict two standard deviations of the target around its prediction.
 
-        The squares of the two parts sum to the variance of a target that is drawn from the leaf of
-        a pruning that is drawn by its weight.
+        The sum of their squares is the variance of a target that is drawn as follows: draw a
+        pruning (the tree with some nodes turned into leaves) by its posterior weight, then a
+        training row from the leaf of the pruning that the row reaches.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         ndarray of shape (n, 2)
-            Standard deviation between the predictions of the prunings, and within their leaves, in
-            units of the target. The second is that of training rows: small leaves make it too small.
+            In units of the target. First column: standard deviation of the predictions of the
+            prunings. Second column: standard deviation within their leaves, of training rows; it is
+            too small if leaves are small.
 
         Raises
         ------
         ValueError
-            If the model is of several targets.
+            If the model has several targets.
         """
         check_is_fitted(self)
         self._expect_one_target("predict_std")
         stats: Any = self.stats_
-        parts = prediction_variance(self.tree_, stats, self.weights_, self._get_voting())
+        variance = prediction_variance(self.tree_, stats, self.weights_, self._get_voting())
         mean, exponent = scaled_distances(self.vote_.score[:, 0], stats.mean[0])
-        between = np.ldexp(parts.between, -2 * exponent)
-        leaves, lacking, blended = self._route_rows(
-            X, np.column_stack([mean, between + mean**2, parts.within])
+        between = np.ldexp(variance.between, -2 * exponent)
+        leaves, missing, averages = self._route_rows(
+            X, np.column_stack([mean, between + mean**2, variance.within])
         )
-        found = np.column_stack([parts.between, parts.within])[leaves]
+        result = np.column_stack([variance.between, variance.within])[leaves]
         with np.errstate(over="ignore"):
-            found[lacking, 0] = np.ldexp(
-                np.maximum(blended[:, 1] - blended[:, 0] ** 2, 0.0), 2 * exponent
+            result[missing, 0] = np.ldexp(
+                np.maximum(averages[:, 1] - averages[:, 0] ** 2, 0.0), 2 * exponent
             )
-        found[lacking, 1] = blended[:, 2]
-        return np.sqrt(found)
+        result[missing, 1] = averages[:, 2]
+        return np.sqrt(result)

@@ -1,8 +1,8 @@
-"""Choosing temperatures, or a mixture of posteriors, by cross-validation.
+"""Choose inverse temperatures, or a mixture of posteriors, by cross-validation.
 
-The tree of a fold grows once, and leaves are all that is seen of rows. All posteriors are weighed,
-voted and judged on it in one call of their family, eight in each sweep over the nodes; a path of
-prunings judges all its alphas at once.
+The tree of each fold is grown once; after that, only the leaves of its validation rows are needed.
+A family computes the validation losses of all its posteriors in one call, eight posteriors in each
+pass over the nodes; for a path of nested prunings one pass gives the losses of all its alphas.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from certree._core import fit_mixture
-from certree.interface.arrays import ArrayRecord, Float64, Int32, check_column
+from certree.interface.arrays import ArrayRecord, Float64, Int32
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import WeightedTarget
 from certree.stats import SeveralStats, Stats, TargetStats
@@ -27,39 +27,48 @@ from certree.weights.node_weights import NodeWeights, mix_posteriors
 SingleSearch = Literal["joint", "error-first"]
 Search = SingleSearch | Literal["mixture"]
 
-# Statistics of rows in their leaves: (tree, leaf, y, weight, weight_unit).
+# Takes (tree, leaf, y, weight, weight_unit); see `TreeVoteEstimator._compute_node_stats`.
 ComputeNodeStats = Callable[[Tree, Int32, NDArray[Any], Float64 | None, float], Stats]
 
 LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
 MIXED_GRID = 2.0 ** np.arange(-8.0, 7.0, 2.0)
 STEPS = 100  # of the EM algorithm; more gain nothing on held-out rows
 
-# Shares of a few dozen posteriors are known well from so many cells; more would take longer than
-# growth.
+# This many groups of validation rows determine the weights of a few dozen posteriors well; more would
+# take longer than growing the trees.
 _MAX_GROUPS = 1 << 17
-# Posteriors with less of a mixture change no prediction that anybody would see.
+# Posteriors of a smaller weight change no prediction noticeably.
 _MIN_MIXTURE_WEIGHT = 1e-6
-# Pulls nearly equal posteriors to equal shares, which rounding would decide over otherwise.
+# Ridge penalty that pulls nearly equal posteriors to equal weights, which rounding would decide
+# otherwise.
 _RIDGE = 1e-3
-# Sums of losses that differ by less are equal: in other units of weight they round otherwise.
+# Sums of losses that differ by less are equal: in another unit of weight they are rounded differently.
 _ROUNDING = 1e-12
 
 
 def linear_grid(best: float) -> Float64:
-    """Ten values from half to twice the best so far, itself among them."""
+    """Return the ten equally spaced values from best / 2 to 2 best, (10,); the fourth is `best`.
+
+    `best`: the inverse temperature with the smallest loss so far.
+    """
     return np.linspace(best / 2, 2 * best, 10)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """Posteriors, or prunings, to choose from, and how they vote.
+    """A kind of posterior (or pruning) that cross-validation may choose, and its way of voting.
 
-    Parameters
+    A pruning is a tree after some nodes have become leaves; a posterior is a distribution over all
+    prunings of a tree, whose vote predicts.
+
+    Attributes
     ----------
     family : callable
-        ``family(tree, stats)``: the posteriors or the nested prunings.
+        ``family(tree, stats)`` takes a tree and the statistics of its nodes on training rows. It
+        returns a `Tunable`: one posterior over prunings for each tuple of inverse temperatures, or
+        one pruning for each alpha.
     voting : Voting
-        How prunings vote.
+        How a pruning votes: by majority label or by smoothed means.
     """
 
     family: Callable[[Tree, Any], Tunable]
@@ -68,64 +77,93 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownFold:
-    """The tree of one fold, and the rows that judge it, as arrays of the core.
+    """The tree of one cross-validation fold, with statistics of its training and validation rows.
 
-    Parameters
+    Attributes
     ----------
     tree : Tree
-        Grown on the training samples, on all, or on none.
-    stats : NodeStats or TargetStats
-        Statistics of the training samples.
-    judging : ndarray of float64, shape (m, K) or (m, 3), or entries, or list of these
-        What `Stats.table` says of the validation samples.
+        The tree with m nodes; it was grown on the training rows of the fold, on all rows, or on
+        none.
+    stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
+        Statistics of the training rows of the fold in every node.
+    validation : ndarray of float64, sparse entries, or list of these
+        The `table` of the statistics of the validation rows (see `Stats`): class counts, (m, K), or
+        row weight, mean and sum of squares of a numeric target, (m, 3). Sparse entries for many
+        classes; a list with one table for each target if there are several targets.
     """
 
     tree: Tree
     stats: Stats
-    judging: Any
+    validation: Any
 
     @classmethod
-    def of(
-        cls, fold: Fold, tree: Tree, summarise: ComputeNodeStats, leaf: Int32, rows: WeightedTarget
+    def from_rows(
+        cls,
+        fold: Fold,
+        tree: Tree,
+        compute_stats: ComputeNodeStats,
+        leaf: Int32,
+        rows: WeightedTarget,
     ) -> Self:
-        """ComputeNodeStats the rows of a fold on both sides, by the leaves of all rows."""
+        """Compute the node statistics of the training rows and of the validation rows of a fold.
 
-        def side(some: Indices) -> Stats:
-            weight = None if rows.weight is None else rows.weight[some]
-            return summarise(tree, leaf[some], rows.y[some], weight, rows.weight_unit)
+        Parameters
+        ----------
+        fold : Fold
+            Indices of its training rows (`grow`) and validation rows (`judge`) among n rows.
+        tree : Tree
+            The tree of the fold.
+        compute_stats : callable
+            ``compute_stats(tree, leaf, y, weight, weight_unit)`` returns the statistics of rows by
+            node.
+        leaf : ndarray of int32, shape (n,)
+            Leaf of `tree` that each of the n rows reaches.
+        rows : WeighedTarget
+            Targets and weights of the n rows, and the mean weight of a row.
 
-        return cls(tree, side(fold.train), side(fold.validation).table)
+        Returns
+        -------
+        GrownFold
+        """
 
-    def judged(self, voting: Voting) -> list[ValidationVotes]:
-        """What nodes vote for, and what judges it; of several targets each by itself.
+        def compute(indices: Indices) -> Stats:
+            weight = None if rows.weight is None else rows.weight[indices]
+            return compute_stats(tree, leaf[indices], rows.y[indices], weight, rows.weight_unit)
 
-        Numbers then are in units of their deviation, and targets in an order that they tell themselves.
+        return cls(tree, compute(fold.train), compute(fold.validation).table)
+
+    def get_validation_votes(self, voting: Voting) -> list[ValidationVotes]:
+        """Return what each node votes for by the training rows, with the validation rows.
+
+        voting: how a pruning votes. The list has one `ValidationVotes` for each target. Several
+        numeric targets are divided by their standard deviations in the training rows. Several
+        targets are sorted by the bytes of their votes, so that results do not depend on the order
+        of the columns of y.
         """
         if not isinstance(self.stats, SeveralStats):
             votes = voting.ballots(self.tree, self.stats)
             return [ValidationVotes(votes.label, votes.frequency, self.validation)]
-        judged = []
-        for one, judging, unit in zip(
+        targets = []
+        for stats, validation, unit in zip(
             self.stats.of_each, self.validation, self.stats.deviations, strict=True
         ):
-            votes = voting.ballots(self.tree, one)
-            said = ValidationVotes(votes.label, votes.frequency, judging)
-            judged.append(said.rescale(unit) if isinstance(one, TargetStats) else said)
-        return sorted(judged, key=ValidationVotes.to_bytes)
+            ballots = voting.ballots(self.tree, stats)
+            scored = ValidationVotes(ballots.label, ballots.frequency, validation)
+            targets.append(scored.rescale(unit) if isinstance(stats, TargetStats) else scored)
+        return sorted(targets, key=ValidationVotes.to_bytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objective:
-    """Loss of a candidate on validation samples, summed over folds, for rows of temperatures.
+    """The validation loss of one candidate as a function of its inverse temperatures.
 
-    Parameters
+    Attributes
     ----------
-    folds : sequence of GrownFold
-        The folds.
-    candidate : Candidate
-        What is chosen from.
+    families : sequence of (Tunable, ValidationVotes)
+        For each fold and target: the posteriors on the tree of the fold, and the votes of its nodes
+        with the validation rows. Empty if there is no fold.
     scoring : {"error", "log_loss", "squared"}
-        The loss; squared for numeric targets.
+        The loss; "squared" for numeric targets.
     n_threads : int
         Number of threads; the losses do not depend on it.
     """
@@ -135,93 +173,154 @@ class Objective:
     n_threads: int
 
     @classmethod
-    def of(
+    def for_candidate(
         cls, folds: Sequence[GrownFold], candidate: Candidate, scoring: Scoring, n_threads: int = 1
     ) -> "Objective":
-        """Prepare a candidate on every fold."""
+        """Build the posteriors and votes of a candidate on the trees of all folds.
+
+        folds: the grown folds; candidate: the kind of posterior; scoring, n_threads: the fields of
+        `Objective`. Raise ValueError if `scoring` is none of "error", "log_loss" and "squared".
+        """
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
         families: list[tuple[Tunable, ValidationVotes]] = []
         for fold in folds:
             family = candidate.family(fold.tree, fold.stats)
-            families += [(family, votes) for votes in fold.judged(candidate.voting)]
+            families += [(family, votes) for votes in fold.get_validation_votes(candidate.voting)]
         return cls(families, scoring, n_threads)
 
     def compute_losses(self, temperatures: Float64) -> Float64:
-        """Loss of each row of temperatures, (g, t) -> (g,)."""
+        """Compute the validation loss of each posterior, summed over rows, folds and targets.
+
+        temperatures: one tuple of t inverse temperatures (or one alpha) in each row, (g, t). Return
+        the losses, (g,): weight of misclassified rows, nats, or weighted squared errors.
+        """
         total = np.zeros(len(temperatures))
         for family, votes in self.families:
             total += family.compute_losses(temperatures, votes, self.scoring, self.n_threads)
         return total
 
-    def votes(self, temperatures: Float64) -> tuple[Float64, Float64, Float64]:
-        """What each vote gives to the validation samples: rows (a,), truth (a,) and votes (a, g).
+    def predict_validation(self, temperatures: Float64) -> tuple[Float64, Float64, Float64]:
+        """Predict the validation rows of all folds by each of g posteriors.
 
-        See `Family.predict_validation`; at most as many cells as mixtures are learned from.
+        Rows of one class in one leaf (for numeric targets, all rows in one leaf) form a group. The
+        result has a groups; if there are more than 2**17, a random sample of them.
+
+        Parameters
+        ----------
+        temperatures : ndarray of float64, shape (g, t)
+            The inverse temperatures of each posterior.
+
+        Returns
+        -------
+        weight : ndarray of float64, shape (a,)
+            Weight of the rows of each group.
+        truth : ndarray of float64, shape (a,)
+            1 for classes; the mean target of the group for numbers.
+        votes : ndarray of float64, shape (a, g)
+            Probability of the group's class by each posterior, or the number that it predicts.
+
+        Raises
+        ------
+        TypeError
+            If the candidate has single prunings instead of posteriors.
         """
-        parts = []
+        blocks = []
         for family, votes in self.families:
-            judged = expect_family(family).predict_validation(
+            predictions = expect_family(family).predict_validation(
                 temperatures, votes, self.scoring, self.n_threads
             )
-            parts.append(_subsample(judged, max(1, _MAX_GROUPS // len(self.families))))
-        rows, truth, given = map(np.concatenate, zip(*parts, strict=True))
-        return rows, truth, given
+            blocks.append(_subsample(predictions, max(1, _MAX_GROUPS // len(self.families))))
+        weight, truth, predicted = map(np.concatenate, zip(*blocks, strict=True))
+        return weight, truth, predicted
 
 
-def _subsample(columns: tuple[Float64, ...], most: int) -> tuple[Float64, ...]:
-    """At most so many entries of columns, drawn alike whatever the columns hold."""
+def _subsample(columns: tuple[Float64, ...], max_size: int) -> tuple[Float64, ...]:
+    """Draw the same `max_size` entries of all columns at random, or return shorter columns unchanged.
+
+    columns: arrays of one length n along their first axis. The draw depends on n alone (seed 0),
+    and the drawn entries stay in order.
+    """
     n = len(columns[0])
-    if n <= most:
+    if n <= max_size:
         return columns
-    drawn = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    drawn = np.sort(np.random.default_rng(0).choice(n, max_size, replace=False))
     return tuple(column[drawn] for column in columns)
 
 
 def expect_family(family: Tunable) -> Family:
-    """The posteriors of a family that has more than single prunings to offer."""
+    """Return a family of posteriors unchanged; raise TypeError if it only has single prunings."""
     if not isinstance(family, Family):
-        raise TypeError(f"only posteriors can be mixed, got {type(family).__name__}")
+        raise TypeError(
+            'search="mixture" needs a family of posteriors over prunings, got '
+            f'{type(family).__name__}, which has single prunings only: use search="joint"'
+        )
     return family
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture(ArrayRecord):
-    """Posteriors and the share that each has in what is fitted; one posterior has all of it.
+    """The inverse temperatures that cross-validation chose: g posteriors and their weights.
 
-    Parameters
+    A posterior is a distribution over the prunings of a tree, that is, the trees that result if
+    some nodes become leaves. Its inverse temperatures say how fast weight falls with loss and size.
+    A single posterior is a mixture with g = 1 and weight 1. It holds no tree: `compute_posterior`
+    computes the mixture on any tree.
+
+    Attributes
     ----------
     temperatures : ndarray of float64, shape (g, t)
-        Temperatures of each posterior.
-    shares : ndarray of float64, shape (g,)
-        Shares; they sum to 1.
-    families : sequence of str
-        Name of the candidate that each posterior is of.
+        The t inverse temperatures (or the alpha) of each posterior.
+    mixture_weights : ndarray of float64, shape (g,)
+        Weight of each posterior; they sum to 1.
+    families : sequence of str, length g
+        Name of the candidate to which each posterior belongs.
     """
 
     temperatures: Float64
-    shares: Float64
+    mixture_weights: Float64
     families: Sequence[str]
 
     def __post_init__(self) -> None:
-        shares: Float64 = check_column("shares", self.shares, "float64", (None,))
-        object.__setattr__(self, "shares", shares)
-        rows = check_column("temperatures", self.temperatures, "float64", (len(shares), None))
-        object.__setattr__(self, "temperatures", rows)
-        if len(self.families) != len(shares):
-            raise ValueError(f"there are {len(shares)} shares, but {len(self.families)} families")
-        if not ((shares >= 0).all() and np.isclose(shares.sum(), 1)):
-            raise ValueError("shares must be probabilities that sum to 1")
+        self._check("float64", (None,), "mixture_weights")
+        weights = self.mixture_weights
+        self._check("float64", (len(weights), None), "temperatures")
+        if len(self.families) != len(weights):
+            raise ValueError(
+                f"mixture_weights has {len(weights)} entries, but families has {len(self.families)}"
+            )
+        if not ((weights >= 0).all() and np.isclose(weights.sum(), 1)):
+            raise ValueError(
+                f"mixture_weights must be probabilities that sum to 1, got {weights.tolist()}"
+            )
 
     @classmethod
     def from_single(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
-        """A single posterior."""
+        """Return the mixture of one posterior, which has weight 1.
+
+        family: name of its candidate; temperatures: its t inverse temperatures, or its alpha.
+        """
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 
-    def posterior(
+    def compute_posterior(
         self, candidates: Mapping[str, Candidate], tree: Tree, stats: Stats
     ) -> NodeWeights:
-        """The single posterior on a tree, or the mixture of several."""
+        """Compute the mixture of the posteriors over the prunings of a tree.
+
+        Parameters
+        ----------
+        candidates : mapping of str to Candidate
+            The candidates by the names in `families`.
+        tree : Tree
+            The tree.
+        stats : Stats
+            Statistics of its nodes, which weight the prunings.
+
+        Returns
+        -------
+        NodeWeights
+            The probability of each node to be a leaf of a pruning, and of each split.
+        """
         family = cache(lambda name: candidates[name].family(tree, stats))
         posteriors = (
             family(name).solve(*row)
@@ -229,8 +328,8 @@ class Mixture(ArrayRecord):
         )
         return (
             next(posteriors)
-            if len(self.shares) == 1
-            else mix_posteriors(tree, posteriors, self.shares)
+            if len(self.mixture_weights) == 1
+            else mix_posteriors(tree, posteriors, self.mixture_weights)
         )
 
 
@@ -239,25 +338,31 @@ def mix_candidates(
     temperatures: Sequence[float | None],
     advance: Callable[[], None] = lambda: None,
 ) -> Mixture:
-    """Mix posteriors of all candidates so that the held-out loss of their vote is small.
+    """Find the mixture of posteriors of all candidates whose vote has the smallest validation loss.
 
     The first temperature that is None takes the eight values of `MIXED_GRID`, the others that are
-    None are 0. Log loss and squared loss are convex in the shares of the posteriors, so there is
-    nothing to search.
+    None are 0. Log loss and squared loss are convex in the mixture weights, so the optimum needs no
+    search. Posteriors of weight below 1e-6 are dropped.
 
     Parameters
     ----------
     objectives : mapping of str to Objective
-        One for each candidate, by its name.
-    temperatures : sequence of float or None
-        The given ones, and None for each that is not.
+        The validation losses of each candidate, by its name.
+    temperatures : sequence of float or None, length t
+        The inverse temperatures that the user has set; None for each that is to be chosen.
     advance : callable
-        Called after each candidate.
+        Called without arguments after each candidate, for a progress bar.
 
     Returns
     -------
     Mixture
-        Equal shares of the first candidate's posteriors if there is no fold to learn them from.
+        If no temperature is None, the single posterior of the first candidate. If the objectives
+        have no folds, the eight posteriors of the first candidate with equal weights.
+
+    Raises
+    ------
+    TypeError
+        If a candidate has single prunings instead of posteriors.
     """
     free = [i for i, value in enumerate(temperatures) if value is None]
     start = [0.0 if value is None else value for value in temperatures]
@@ -266,35 +371,50 @@ def mix_candidates(
         return Mixture.from_single(first, start)
     posteriors = _make_grid(np.array(start), free[:1], lambda _: MIXED_GRID)
     if not objectives[first].families:
-        return Mixture(
-            posteriors, np.full(len(posteriors), 1 / len(posteriors)), [first] * len(posteriors)
-        )
-    given = []
+        n = len(posteriors)
+        return Mixture(posteriors, np.full(n, 1 / n), [first] * n)
+    predictions = []
     for objective in objectives.values():
         rows, truth, votes = objective.predict_validation(posteriors)
-        given.append(votes)
+        predictions.append(votes)
         advance()
-    shares = _fit_mixture_weights(
-        objectives[first].scoring, rows, truth, np.concatenate(given, axis=1)
-    )
-    kept = np.flatnonzero(shares > _MIN_MIXTURE_WEIGHT)
+    scoring = objectives[first].scoring
+    weights = _fit_mixture_weights(scoring, rows, truth, np.concatenate(predictions, axis=1))
+    kept = np.flatnonzero(weights > _MIN_MIXTURE_WEIGHT)
     names = [*objectives]
     families = [names[posterior // len(posteriors)] for posterior in kept]
-    return Mixture(posteriors[kept % len(posteriors)], shares[kept] / shares[kept].sum(), families)
+    return Mixture(
+        posteriors[kept % len(posteriors)], weights[kept] / weights[kept].sum(), families
+    )
 
 
 def _fit_mixture_weights(
     scoring: Scoring, rows: Float64, truth: Float64, votes: Float64
 ) -> Float64:
-    """Shares (g,) of posteriors, by what their votes (a, g) give to cells of validation samples."""
+    """Compute the weights of the mixture of g posteriors with the smallest validation loss.
+
+    Parameters
+    ----------
+    scoring : {"log_loss", "squared"}
+        The loss.
+    rows, truth, votes : ndarray of float64, shapes (a,), (a,) and (a, g)
+        Weight, truth and predictions of groups of validation rows; see
+        `Objective.predict_validation`.
+
+    Returns
+    -------
+    ndarray of float64, shape (g,)
+        Non-negative weights that sum to 1: after 100 steps of the EM algorithm for "log_loss", the
+        solution of a non-negative least-squares problem for "squared".
+    """
     if scoring == "log_loss":
         return fit_mixture(rows, votes, STEPS)[0]
-    # The nearest point to 0 among the averages of the posteriors' errors. The point that is nearest
-    # once a coordinate of 1 is added, and asked for, has the same direction.
-    # In a unit in which no error overflows, a power of two, so that no bit of the others changes.
+    # Wanted is the point nearest to 0 among the averages of the posteriors' errors. It has the
+    # direction of the point nearest to the target once each error gets a coordinate 1 with target 1.
+    # The unit is a power of two in which no error overflows, so that no other bit changes.
     unit = -np.frexp(max(np.abs(votes).max(), np.abs(truth).max()))[1]
     errors = np.ldexp(votes, unit) - np.ldexp(truth, unit)[:, None]
-    # Likewise of the weights, whose roots would be rounded otherwise where all double.
+    # The same for row weights: their roots would be rounded differently if all weights double.
     errors *= np.sqrt(np.ldexp(rows, -np.frexp(rows.max())[1]))[:, None]
     size = np.abs(errors).max()
     if size == 0:
@@ -304,19 +424,19 @@ def _fit_mixture_weights(
     values, vectors = np.linalg.eigh(squares + _RIDGE * np.eye(len(squares)))
     ones = np.ones((1, len(squares)))
     system = np.concatenate([(vectors * np.sqrt(np.maximum(values, 0.0))).T, ones])
-    shares: Float64 = nnls(system, np.append(np.zeros(len(squares)), 1.0))[0]
-    return shares / shares.sum()
+    weights: Float64 = nnls(system, np.append(np.zeros(len(squares)), 1.0))[0]
+    return weights / weights.sum()
 
 
 class TunableLoss(Protocol):
-    """What `tune` minimises."""
+    """Protocol of the validation losses that `tune` minimises; `Objective` has it."""
 
     @property
     def families(self) -> Sized:
-        """What the temperatures choose from, for each fold."""
+        """One entry for each fold (and target); `tune` chooses nothing if it is empty."""
 
     def compute_losses(self, temperatures: Float64) -> Float64:
-        """Loss of each row of temperatures, (g, t) -> (g,)."""
+        """Return the validation loss, (g,), for each row of inverse temperatures, (g, t)."""
 
 
 def tune(
@@ -325,25 +445,28 @@ def tune(
     search: SingleSearch = "joint",
     advance: Callable[[], None] = lambda: None,
 ) -> tuple[float, ...]:
-    """Choose the temperatures that are None, first on a log grid, then on a linear one.
+    """Choose the inverse temperatures that are None by the smallest validation loss.
+
+    A log grid of ten values from 2**-8 to 2**6 is searched first, then ten equally spaced values
+    from half to twice the best one. If losses are equal within rounding, the smallest temperatures
+    win.
 
     Parameters
     ----------
     objective : TunableLoss
-        Such as an `Objective`; of losses that are equal but for rounding the smallest temperatures
-        win.
-    temperatures : sequence of float or None
-        The given ones, and None for each to choose.
+        The validation losses.
+    temperatures : sequence of float or None, length t
+        The inverse temperatures (or alphas) that are fixed; None for each that is to be chosen.
     search : {"joint", "error-first"}
-        "joint": all at once, on the product of the grids. "error-first": one after the other, the
-        later ones at 1 until their turn.
+        "joint": choose all on the product of their grids. "error-first": choose them one after the
+        other; those that are not chosen yet are 1.
     advance : callable
-        Called after each grid.
+        Called without arguments after each grid, for a progress bar.
 
     Returns
     -------
-    tuple of float
-        All temperatures.
+    tuple of float, length t
+        All inverse temperatures. Those that are None become 1 if the objective has no folds.
 
     Raises
     ------
@@ -352,13 +475,13 @@ def tune(
 
     References
     ----------
-    The grids are those of Nguyen and Kpotufe, NeurIPS 2018, Section 5.
+    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 5, for the grids.
     """
     if search not in ("joint", "error-first"):
         raise ValueError(f'search must be "joint" or "error-first", got {search!r}')
     free = [i for i, value in enumerate(temperatures) if value is None]
     best = np.array([1.0 if value is None else value for value in temperatures])
-    if not objective.families:  # too few rows for a fold: nothing to learn a temperature from
+    if not objective.families:  # there are too few rows for a fold
         return tuple(map(float, best))
     rounds = [free] if search == "joint" else [[i] for i in free]
     for chosen in filter(None, rounds):
@@ -370,18 +493,39 @@ def tune(
 
 
 def find_first_minimum(losses: Float64) -> int:
-    """Find the first of the losses that are the smallest but for rounding."""
-    least = losses.min()
-    return int(np.argmax(losses <= least + _ROUNDING * abs(least)))
+    """Return the first index of the smallest entry of a non-empty array, (g,).
+
+    losses: the array. Entries within 1e-12 of the smallest one, relatively, count as equal to it.
+    """
+    smallest = losses.min()
+    return int(np.argmax(losses <= smallest + _ROUNDING * abs(smallest)))
 
 
 def find_best_loss(objective: TunableLoss) -> float:
-    """The smallest loss that `tune` finds for one temperature."""
+    """Return the smallest validation loss for a single inverse temperature (or alpha).
+
+    objective: losses as a function of it. It is the loss at the value that `tune` chooses.
+    """
     return float(objective.compute_losses(np.array([tune(objective, [None])]))[0])
 
 
 def _make_grid(start: Float64, chosen: list[int], grid: Callable[[float], Float64]) -> Float64:
-    """All rows that differ from `start` in the chosen temperatures, by their grids; ascending."""
+    """Return the product of the grids of some temperatures, with `start` for the other ones.
+
+    Parameters
+    ----------
+    start : ndarray of float64, shape (t,)
+        A value of each temperature.
+    chosen : list of int
+        Indices of the temperatures that vary.
+    grid : callable
+        Takes the start value of a temperature, and returns its values in ascending order.
+
+    Returns
+    -------
+    ndarray of float64, shape (g, t)
+        All combinations, in ascending order of the temperatures in `chosen`, the first one slowest.
+    """
     axes = np.meshgrid(*[grid(start[i]) for i in chosen], indexing="ij")
     candidates = np.tile(start, (axes[0].size, 1))
     candidates[:, chosen] = np.stack([axis.ravel() for axis in axes], axis=1)
@@ -394,22 +538,24 @@ def choose_posteriors(
     search: Search,
     advance: Callable[[], None] = lambda: None,
 ) -> Mixture:
-    """Choose one posterior of several candidates, or a mixture.
+    """Choose the posterior with the smallest validation loss among all candidates, or a mixture.
 
     Parameters
     ----------
     objectives : mapping of str to Objective
-        One for each candidate, by its name; on ties the first wins.
-    temperatures : sequence of float or None
-        The given ones, and None for each to choose.
+        The validation losses of each candidate, by its name; on ties the first candidate wins.
+    temperatures : sequence of float or None, length t
+        The inverse temperatures that the user has set; None for each that is to be chosen.
     search : {"mixture", "joint", "error-first"}
-        See `mixture` and `tune`.
+        "mixture": a mixture of posteriors of all candidates, by `mix_candidates`. Otherwise a
+        single posterior, whose temperatures `tune` chooses by this search.
     advance : callable
-        Called now and then.
+        Called without arguments after each step of the search, for a progress bar.
 
     Returns
     -------
     Mixture
+        The chosen posteriors and their weights.
     """
     if search == "mixture":
         return mix_candidates(objectives, temperatures, advance)

@@ -1,4 +1,4 @@
-"""Trees in a fixed box, which rows join and leave as if they had always been there, or never."""
+"""Trees on a fixed box, which rows can be added to and removed from exactly."""
 
 from __future__ import annotations
 
@@ -30,45 +30,57 @@ from certree.rows.seen import SeenRows
 from certree.rows.training import Training, compute_mean_weight
 from certree.tree import Tree
 
-# Parameters that say nothing where nothing is drawn and nothing tuned.
+# Parameters that have no effect if nothing is random and nothing tuned.
 _IGNORED_PARAMETERS = ("cv", "random_state")
 
 
 def _explain_no_updates(model: Any) -> str | None:
-    """What makes a fit more than sums over cells that no row has a part in, and what to say instead."""
+    """Return why a model does not support `partial_fit`, `forget` and `merge`, or None if it does.
+
+    It does if its fit consists of sums over rows in nodes that were fixed without the rows. The
+    text names a parameter and what it must be.
+    """
     grower, depth = model.grower, model.max_depth
     if not isinstance(grower, Grid) or grower.resolution is not None:
         return (
-            "its tree is grown by the rows; expected grower=Grid(box) without a resolution, a box that "
-            f"is known without them, got grower={grower!r}"
+            "grower must be Grid(box) without a resolution, so that the tree does not depend on the "
+            f"rows, got {grower!r}"
         )
     if not isinstance(depth, Integral):
         return (
-            "its depth follows the number of rows; expected max_depth to be a whole number, got "
-            f"max_depth={depth!r}"
+            "max_depth must be an integer, so that the tree does not depend on the number of rows, got "
+            f"{depth!r}"
         )
     values = zip(model._temperatures, model._get_temperatures(), strict=True)
-    if left := [name for name, value in values if value is None]:
-        return f"cross-validation chooses {' and '.join(left)}; expected a number, got None"
+    if free := [name for name, value in values if value is None]:
+        names = " and ".join(free)
+        return f"{names} must be set to a number, as cross-validation needs all rows, got None"
     if isinstance(getattr(model, "class_weight", None), str):
         return (
-            "weights of classes follow their numbers of rows; expected class_weight to be None or a "
-            f"dict, got {model.class_weight!r}"
+            "class_weight must be None or a dict, so that weights do not depend on the rows, got "
+            f"{model.class_weight!r}"
         )
     if model._has_several_targets():
-        return f"rows join fits of one target, and this one is of {model.n_outputs_}"
+        return f"y must have a single target, got {model.n_outputs_} columns"
     return None
 
 
 class UpdatableTree(TreeVoteEstimator):
-    """Estimators whose fit, in a box that is given, rows may join and leave.
+    """Base class of estimators that rows can be added to and removed from, if their tree is fixed.
 
-    Then a fit is a function of sums over the rows of each cell, and what is kept of rows suffices to
-    take them again. All else is done as in a fit.
+    With grower=Grid(box), an integer max_depth and all inverse temperatures (or alpha) set, a fit
+    is a function of sums over the rows of each leaf. The model keeps hash, leaf, target and weight
+    of each row in `seen_rows_`, from which these sums are computed again. Other models are fitted
+    as usual, and have no `partial_fit`, `forget` and `merge`.
+
+    Attributes
+    ----------
+    seen_rows_ : SeenRows or None
+        What the model keeps of each training row; None if it cannot be updated.
     """
 
     seen_rows_: SeenRows | None
-    # Curves that fit anew would ask for it, too, also of models that have no such method.
+    # Without this, scikit-learn would request sample_weight of models that lack partial_fit, too.
     __metadata_request__partial_fit: ClassVar[dict[str, str]] = {"sample_weight": UNUSED}
 
     def _fit(self, training: Training) -> None:
@@ -96,23 +108,24 @@ class UpdatableTree(TreeVoteEstimator):
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Add rows to the fit, which then is that of all rows together, bit by bit.
+        """Add rows to the fit; the model is then exactly that of a fit to all rows together.
 
-        The first call is a fit; calls after `fit` go on where it ended. There is such a method where
-        rows choose nothing but sums: with a `Grid`, a number as `max_depth`, and inverse temperatures
-        or `alpha` that are given.
+        The first call is a fit; calls after `fit` add to its rows. The method exists only with
+        grower=Grid(box), an integer `max_depth`, and all inverse temperatures (or `alpha`) set to
+        numbers, so that rows only enter sums.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value.
+            Rows to add; NaN is a missing value.
         y : array-like of shape (n,)
             Class of each row, or a number.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row, relative to the mean weight of all rows that are there then. A row of
-            weight zero is as if absent.
+            Weight of each row, in the same unit in all calls; None: 1. Only ratios to the mean
+            weight of all rows matter. Rows of weight zero are left out.
         classes : array-like of shape (K,), or None
-            All classes that can come up, at the first call; None: those of its rows.
+            For classifiers, all classes that may occur in any call; it has to be passed to the
+            first call, or the classes are those of its rows.
 
         Returns
         -------
@@ -123,18 +136,18 @@ class UpdatableTree(TreeVoteEstimator):
         ------
         ValueError
             If the rows have other features, classes or categories than those of the first call, or
-            parameters have been set since.
+            parameters have changed since then.
         """
         if classes is not None and not is_classifier(self):
-            raise ValueError(f"a regressor has no classes, got classes={classes!r}")
+            raise ValueError(f"classes must be None for a regressor, got {classes!r}")
         if not hasattr(self, "tree_"):
             training = self._prepare_training(X, y, sample_weight, classes=classes)
             self._expect_one_target("partial_fit")
             self._fit(training)
             return self
-        if classes is not None and not np.array_equal(given := np.unique(classes), self.classes_):
+        if classes is not None and not np.array_equal(present := np.unique(classes), self.classes_):
             raise ValueError(
-                f"classes must be those of the first call, {self.classes_}, got {given}"
+                f"classes must be those of the first call, {self.classes_}, got {present}"
             )
         seen = self._get_seen_rows("partial_fit")
         self._fit_seen_rows(seen.add(self._take_seen_rows(X, y, sample_weight)))
@@ -143,20 +156,20 @@ class UpdatableTree(TreeVoteEstimator):
     @available_unless(_explain_no_updates)
     @fit_method
     def forget(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
-        """Take rows out of the fit, which then is that of the rows left, bit by bit.
+        """Remove rows from the fit; the model is then exactly that of a fit to the other rows.
 
-        Rows are found by their features, target and weight; of equal rows as many go as are given.
-        The box, the classes, the categories and the names of features stay. See `partial_fit` for
-        which models have this method.
+        Rows are found by their features, target and weight. Of several equal rows, as many are
+        removed as X holds. Classes, categories and feature names do not change. The method exists
+        under the same conditions as `partial_fit`.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows, as the fit was given them.
+            Rows to remove, as they were passed to the fit.
         y : array-like of shape (n,)
             Class of each row, or a number.
         sample_weight : array-like of shape (n,), or None
-            The weight with which each was given; None: 1 each.
+            Weight with which each row was passed to the fit; None: 1.
 
         Returns
         -------
@@ -166,8 +179,8 @@ class UpdatableTree(TreeVoteEstimator):
         Raises
         ------
         ValueError
-            If rows are not among those of the fit, and how many, or if none would be left; the fit
-            then is as it was.
+            If some rows are not among those of the fit (the message has their number), or no row
+            would be left. The model does not change then.
         """
         check_is_fitted(self)
         seen = self._get_seen_rows("forget")
@@ -177,14 +190,15 @@ class UpdatableTree(TreeVoteEstimator):
     @available_unless(_explain_no_updates)
     @fit_method
     def merge(self, other: Self) -> Self:
-        """Add the rows of another fit to those of this one, bit by bit as in one fit of all of them.
+        """Add the rows of another fit; the model is then exactly that of a fit to all rows together.
 
-        See `partial_fit` for which models have this method.
+        The method exists under the same conditions as `partial_fit`.
 
         Parameters
         ----------
         other : estimator of the same class
-            A fit with the same parameters, features, categories and classes; it does not change.
+            A fitted model with the same parameters, features, categories and classes; it does not
+            change.
 
         Returns
         -------
@@ -194,57 +208,67 @@ class UpdatableTree(TreeVoteEstimator):
         Raises
         ------
         TypeError
-            If the other is an estimator of another class.
+            If `other` is an estimator of another class.
         ValueError
-            If it is the model itself, or has other parameters, features, categories or classes.
+            If `other` is this model, or has other parameters, features, categories or classes.
         """
         if type(other) is not type(self):
-            raise TypeError(f"merge takes another {type(self).__name__}, got {other!r}")
+            raise TypeError(f"other must be a fitted {type(self).__name__}, got {other!r}")
         check_is_fitted(self)
         check_is_fitted(other)
         other = get_snapshot(other)
         seen, others = self._get_seen_rows("merge"), other._get_seen_rows("merge")
         if others is seen:
             raise ValueError(
-                "merge takes a fit to other rows, got the model itself: to count each of its rows "
-                "twice, repeat them in fit"
+                "other must be a fit to other rows, got the model itself or a copy: to count each row "
+                "twice, repeat the rows in fit"
             )
         check_same_parameters(self, other, *_IGNORED_PARAMETERS)
-        for said, name in _COMPARED_ATTRIBUTES.items():
-            one, two = (getattr(model, name, None) for model in (self, other))
-            if not _are_equal(one, two):
-                raise ValueError(f"both fits must have the same {said}, got {one} and {two}")
+        for description, name in _COMPARED_ATTRIBUTES.items():
+            values = [getattr(model, name, None) for model in (self, other)]
+            if not _are_equal(*values):
+                raise ValueError(
+                    f"other must be a fit with the same {description}, got {values[1]} instead of "
+                    f"{values[0]}"
+                )
         self._fit_seen_rows(seen.add(others))
         return self
 
-    def _get_seen_rows(self, asked: str) -> SeenRows:
-        """The rows of the fit, which must have been made with the parameters that the model has now."""
+    def _get_seen_rows(self, caller: str) -> SeenRows:
+        """Return what the model keeps of its training rows.
+
+        caller: name of the calling method, for messages. Raise ValueError if the model keeps
+        nothing, or its parameters have changed since the fit.
+        """
         if self.seen_rows_ is None:
             raise ValueError(
-                f"{asked} needs what the fit keeps of its rows, and this model has none: it was fitted "
-                "with other parameters, made by compact, or saved without"
+                f"{caller} needs seen_rows_, but this model has none, as it was fitted with other "
+                "parameters, comes from compact, or was saved without it: fit it again"
             )
-        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, adds=asked, anew="")
+        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, adds=caller, anew="")
         return self.seen_rows_
 
     def _make_seen_rows(self, training: Training) -> SeenRows:
-        """What is kept of some rows."""
+        """Return what `seen_rows_` keeps of encoded rows, `training`.
+
+        That is hash, leaf, target, weight and the missing features of each row.
+        """
         leaf = self._grow_box().route(training.X, get_n_threads(self.n_jobs))
         return SeenRows.from_rows(
             training.X, training.y, training.weight, leaf, is_classifier(self)
         )
 
     def _grow_box(self) -> Tree:
-        """All cells of the box."""
+        """Return the tree of the box, which depends on the parameters alone."""
         self._get_monotonic_signs()
         nowhere = np.zeros((1, self.n_features_in_))
         return self._get_grower().grow(TrainingSamples(nowhere, max_depth=self.max_depth))
 
     def _fit_seen_rows(self, seen: SeenRows) -> None:
-        """Fit to rows by what is kept of them alone."""
+        """Set the fitted attributes from what is kept of all training rows, `seen`."""
         tree = self._grow_box()
-        about = seen.weight, compute_mean_weight(seen.weight)
-        stats = self._compute_node_stats(tree, seen.leaf, seen.y, *about)
+        unit = compute_mean_weight(seen.weight)
+        stats = self._compute_node_stats(tree, seen.leaf, seen.y, seen.weight, unit)
         self._finish_fit(
             tree.with_missing_nodes(_find_nodes_with_missing(tree, seen)), stats, self._tune([])
         )
@@ -253,9 +277,15 @@ class UpdatableTree(TreeVoteEstimator):
             self.sample_hashes_, self._sample_counts = seen.known, seen.repeat_counts
 
     def _take_seen_rows(self, X: Any, y: Any, sample_weight: Any) -> SeenRows:
-        """What is kept of rows that join or leave a fit, which knows their categories."""
-        if (known := self.categories_) is not None:
-            _check_no_new_categories(known, known.add_categories(X), self._feature_names())
+        """Check rows that are added or removed, and return what `seen_rows_` keeps of them.
+
+        X, y, sample_weight: as in `partial_fit`. Raise ValueError if they have other features,
+        classes or categories than the fit.
+        """
+        if (categories := self.categories_) is not None:
+            _check_no_new_categories(
+                categories, categories.add_categories(X), self._feature_names()
+            )
         return self._make_seen_rows(
             self._prepare_training(X, y, sample_weight, reuse_encoding=True)
         )
@@ -263,12 +293,16 @@ class UpdatableTree(TreeVoteEstimator):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit, and what updates go on from."""
+        """Return the fitted state for a model file, with `seen_rows_` if the model has it."""
         seen = {} if self.seen_rows_ is None else {"seen_rows": self.seen_rows_}
         return {**super().__stored__(), **seen}
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the content of a model file, `stored`.
+
+        `seen_rows_` is None if the file lacks it. Raise ValueError if entries are missing, out of
+        range, or contradict each other.
+        """
         super().__restore__(stored)
         self.seen_rows_ = None
         if "seen_rows.hashes" in stored:
@@ -277,36 +311,54 @@ class UpdatableTree(TreeVoteEstimator):
             )
 
     def _check_seen_rows(self, seen: SeenRows) -> SeenRows:
-        """Check that rows of a file are those of its fit."""
+        """Return restored rows, `seen`, or raise ValueError if they do not fit the model.
+
+        They must fit the leaves of the box, the classes, the hashes and the statistics, which must
+        have been restored before.
+        """
         if reason := _explain_no_updates(self):
-            raise ValueError(f"it holds rows of a fit that none can join: {reason}")
-        tree, of_classes = self._grow_box(), is_classifier(self)
+            raise ValueError(
+                f"the model file must not have seen_rows for these parameters: {reason}"
+            )
+        tree, has_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
         if not len(leaf) or not tree.is_leaf[leaf].all():
-            raise ValueError("seen_rows.leaf must be leaves of the box")
-        if of_classes != (seen.y.dtype == np.int32) or of_classes != (seen.rounded is not None):
-            raise ValueError("seen_rows must hold classes and hashes of a classifier, or numbers")
-        if of_classes:
+            raise ValueError("the model file must have leaves of the box in seen_rows.leaf")
+        if has_classes != (seen.y.dtype == np.int32) or has_classes != (seen.rounded is not None):
+            raise ValueError(
+                "the model file must have seen_rows.y of int32 and seen_rows.rounded for a classifier, "
+                f"and seen_rows.y of float64 alone for a regressor, got {seen.y.dtype}"
+            )
+        if has_classes:
             check_codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
             if not np.array_equal(seen.known, self.sample_hashes_):
-                raise ValueError("sample_hashes must be those of seen_rows")
+                raise ValueError(
+                    "the model file must have sample_hashes equal to the hashes of seen_rows"
+                )
         n, expected = float(seen.weights.sum()), float(self.stats_.n[0])
         if not isclose(n, expected, rel_tol=1e-9):  # earlier versions added up in another order
-            raise ValueError(f"the fit is of {expected:g} rows, and seen_rows are {n:g}")
+            raise ValueError(
+                f"the model file must have seen_rows of total weight {expected:g}, as in stats, got "
+                f"{n:g}"
+            )
         return seen
 
 
-def _check_no_new_categories(known: Categories, joined: Categories, features: list[str]) -> None:
-    """Refuse categories beside those that are known, which stand behind them."""
-    for feature, names, all_names in zip(features, known.names, joined.names, strict=True):
+def _check_no_new_categories(known: Categories, joint: Categories, features: list[str]) -> None:
+    """Raise ValueError if a feature has categories that it did not have in the first rows.
+
+    known: categories of the first rows; joint: the same with those of the present rows appended;
+    features: names of the features, for the message.
+    """
+    for feature, names, all_names in zip(features, known.names, joint.names, strict=True):
         if names is not None and all_names is not None and len(all_names) > len(names):
             raise ValueError(
-                f"feature {feature!r} must hold categories among {[*names]}, those of the first rows, "
-                f"got {[*all_names[len(names) :]]}"
+                f"feature {feature!r} must have categories among {[*names]}, as in the first rows, "
+                f"got {[*all_names[len(names) :]]}: fit the model again to all rows"
             )
 
 
-# What a fit learns of features and target, and what to call it.
+# FittedVote attributes that must be equal in models to merge, by their description in messages.
 _COMPARED_ATTRIBUTES = {
     "number of features": "n_features_in_",
     "names of features": "feature_names_in_",
@@ -315,22 +367,25 @@ _COMPARED_ATTRIBUTES = {
 }
 
 
-def _are_equal(one: Any, two: Any) -> bool:
-    """Whether two fits have learned the same."""
-    if isinstance(one, Categories) and isinstance(two, Categories):
-        return one.equals(two)
-    kinds = {np.asarray(known).dtype.kind for known in (one, two)}
-    return len(kinds) == 1 and np.array_equal(one, two)
+def _are_equal(first: Any, second: Any) -> bool:
+    """Return whether two values of a fitted attribute are equal, in values and kind of dtype."""
+    if isinstance(first, Categories) and isinstance(second, Categories):
+        return first.equals(second)
+    kinds = {np.asarray(value).dtype.kind for value in (first, second)}
+    return len(kinds) == 1 and np.array_equal(first, second)
 
 
 def _find_nodes_with_missing(tree: Tree, seen: SeenRows) -> NDArray[np.bool_]:
-    """Nodes of a box at which some row lacks the value that is compared there, (m,)."""
-    lacking = np.zeros(tree.n_nodes, dtype=bool)
+    """Return the splits at which some training row lacks the value that the split tests, (m,) bool.
+
+    tree: the tree of the box, with m nodes; seen: leaf and missing features of each training row.
+    """
+    has_missing = np.zeros(tree.n_nodes, dtype=bool)
     if seen.lacks is None:
-        return lacking
-    some = np.flatnonzero(seen.lacks)
-    node, lacks, parent = seen.leaf[some], seen.lacks[some], tree.parent
+        return has_missing
+    rows = np.flatnonzero(seen.lacks)
+    node, bits, parent = seen.leaf[rows], seen.lacks[rows], tree.parent
     for _ in range(tree.depth):  # all leaves are as deep
         node = parent[node]
-        lacking[node[(lacks >> tree.feature[node]) & 1 > 0]] = True
-    return lacking
+        has_missing[node[(bits >> tree.feature[node]) & 1 > 0]] = True
+    return has_missing

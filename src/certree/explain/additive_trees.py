@@ -21,21 +21,22 @@ from certree.tree import LEAF, Trees, find_rows_with_missing
 
 @dataclass(frozen=True, eq=False)
 class AdditiveTrees:
-    """A model whose output is a constant plus the value of one leaf of each tree.
+    """A fitted model whose output is a constant plus the value of one leaf of each tree.
 
     Parameters
     ----------
     trees : Trees
-        The trees, of M nodes together. The values of leaves are added; those of inner nodes are not
-        used.
+        The trees, of M nodes together. The values of leaves, (n_outputs,) each, are added; those of
+        inner nodes are not used.
     start : ndarray of float64, shape (n_outputs,)
         The constant.
     rows_per_node : ndarray of float64, shape (M,), or None
-        Rows of the fit in each node. A row that lacks a value goes to both children in proportion to
-        their rows. None if the model does not keep them.
+        Rows of the fit in each node. A row that lacks a value goes to both children in proportion
+        to their rows. None if the model does not keep them.
     build_explanation_fields : callable
-        Takes a base, (n_outputs,), and contributions to it, (n, n_outputs, p). Returns the arguments
-        of `Explanation` that depend on the target: "base", "contributions", "output_names", "scale".
+        Takes a base, (n_outputs,), and contributions to it, (n, n_outputs, p). Returns the
+        arguments of `Explanation` that depend on the target: "base", "contributions",
+        "output_names", "scale".
     """
 
     trees: Trees
@@ -45,18 +46,31 @@ class AdditiveTrees:
 
     @property
     def n_outputs(self) -> int:
-        """Number of values of a leaf."""
+        """Number of values of each leaf, which is the number of outputs of the model for a row."""
         return self.trees.value.shape[1]
 
     def with_rows_per_node(self, rows_per_node: Float64) -> AdditiveTrees:
-        """Return the same trees with these numbers of rows in their nodes, (M,)."""
+        """Return a copy of these trees with other numbers of rows in their M nodes, (M,)."""
         return replace(self, rows_per_node=rows_per_node)
 
-    def get_fractional_routing(self, *tables: NDArray[Any]) -> tuple[Any, Any]:
-        """Return two arguments of the core that send rows of these tables to both children.
+    def get_fractional_routing(
+        self, *tables: NDArray[Any]
+    ) -> tuple[NDArray[np.uint8] | None, Float64 | None]:
+        """Return the arguments with which the core sends rows that lack a value to both children.
 
-        The first is a byte for each node, 1 if a row that lacks its value goes to both children; the
-        second is `rows_per_node`. Both are None if no row of the tables goes to both children.
+        Parameters
+        ----------
+        *tables : ndarray of shape (n, p)
+            Rows that will be routed.
+
+        Returns
+        -------
+        both : ndarray of uint8, shape (M,), or None
+            1 for nodes whose split sends a row without the feature's value to both children. None
+            if there is no such node, or no row of the tables lacks a value.
+        rows_per_node : ndarray of float64, shape (M,), or None
+            Rows of the fit in each node, by which such a row is divided; None if `both` is None or
+            the model does not keep them.
         """
         both = self.trees.missing_both
         if not both.any() or not any(len(find_rows_with_missing(X)) for X in tables):
@@ -64,18 +78,24 @@ class AdditiveTrees:
         return both.view(np.uint8), self.rows_per_node
 
     def group_rows_by_routing(self, X: NDArray[Any]) -> list[NDArray[np.intp]]:
-        """Return the indices of rows with one path, and of rows that may go to both children.
+        """Divide rows into those with one path in each tree, and those that may go to both children.
 
-        An empty group is left out.
+        The second group has the rows that lack some value, if a split sends such rows to both
+        children. Return a list of the row numbers of each group, in this order, without empty
+        groups; X: numeric rows, (n, p), categories as codes.
         """
-        lacking = np.zeros(len(X), dtype=bool)
+        lacks_value = np.zeros(len(X), dtype=bool)
         if self.trees.missing_both.any():
-            lacking[find_rows_with_missing(X)] = True
-        return [rows for rows in (np.flatnonzero(~lacking), np.flatnonzero(lacking)) if len(rows)]
+            lacks_value[find_rows_with_missing(X)] = True
+        return [
+            rows
+            for rows in (np.flatnonzero(~lacks_value), np.flatnonzero(lacks_value))
+            if len(rows)
+        ]
 
     @cached_property
     def depth(self) -> int:
-        """Number of splits on the longest path; -1 without trees."""
+        """Number of splits on the longest path in these trees; -1 if there are no trees."""
         left, nodes, depth = self.trees.left, self.trees.root, -1
         while len(nodes):
             children = left[nodes[left[nodes] != LEAF]]
@@ -83,7 +103,11 @@ class AdditiveTrees:
         return depth
 
     def compute_outputs(self, X: NDArray[Any], n_threads: int) -> Float64:
-        """Return the outputs of checked rows, (n, n_outputs)."""
+        """Compute the outputs of rows: the constant plus the leaf values of all trees.
+
+        X: numeric rows, (n, p), categories as codes. Return an array (n, n_outputs). Rows that go
+        to both children get the mean of both, by `rows_per_node`.
+        """
         if self.get_fractional_routing(X)[0] is None:
             start = np.repeat(self.start[:, None], len(X), axis=1)
             return self.trees.add(start, X, n_threads).T
@@ -94,13 +118,16 @@ class AdditiveTrees:
         return total + trees.root_value + self.start
 
     def compute_mean_output(self, rows_per_node: Float64) -> Float64:
-        """Return the mean output, (n_outputs,), of rows that reach nodes in these numbers, (M,)."""
+        """Compute the mean output, (n_outputs,), over rows.
+
+        rows_per_node: number, or weight, of these rows in each of the M nodes, (M,).
+        """
         mean = average_leaves(self.trees.left, rows_per_node, self.trees.value)
         total: Float64 = mean[self.trees.root].sum(axis=0)
         return total + self.start
 
     def count_rows_per_node(self, X: NDArray[Any], n_threads: int) -> Float64:
-        """Count the rows of X that reach each node, (M,)."""
+        """Count how many rows of X, numeric rows (n, p), reach each node, (M,) float64."""
         leaf, no_target = self.trees.find_leaves(X, n_threads), np.zeros((len(X), 0))
         left, root = self.trees.left, self.trees.root
         sums = sum_out_of_bag_targets(
@@ -110,7 +137,12 @@ class AdditiveTrees:
 
 
 def check_additive(model: Any) -> Any:
-    """Return the current state of a model of trees with numeric leaves, else raise TypeError."""
+    """Return a snapshot of a model of trees with numeric leaves, for `get_additive_trees`.
+
+    A snapshot is a shallow copy that later fits do not change. Raise TypeError unless it is a tree,
+    vote, forest, boosted trees or AdaBoost of certree whose leaves predict probabilities or
+    numbers.
+    """
     if not hasattr(model, "_get_additive_trees"):
         raise TypeError(
             "model must be a tree, vote, forest, boosted trees or AdaBoost of certree whose leaves "
@@ -120,7 +152,7 @@ def check_additive(model: Any) -> Any:
 
 
 def get_additive_trees(model: Any) -> AdditiveTrees:
-    """Return the trees of a model that `check_additive` has returned."""
+    """Return a fitted model as a constant plus leaf values; `model` must come from `check_additive`."""
     trees: AdditiveTrees = model._get_additive_trees()
     return trees
 
@@ -128,12 +160,16 @@ def get_additive_trees(model: Any) -> AdditiveTrees:
 def get_rows_per_node(
     model: AdditiveTrees, background: NDArray[Any] | None, n_threads: int
 ) -> Float64:
-    """Return the rows in each node, (M,): those of the fit if kept, else those of the background."""
+    """Return the number, or weight, of rows in each node of the model's trees, (M,).
+
+    These are the rows of the fit if the model keeps their numbers, else those of `background`,
+    checked rows (m, p), which are routed to the leaves. Raise ValueError if both are missing.
+    """
     if model.rows_per_node is not None:
         return model.rows_per_node
     if background is None:
         raise ValueError(
             "background must be an array of rows, got None: this model does not keep the number of "
-            "training rows in its nodes; pass some rows of the fit"
+            "training rows in its nodes, so pass rows of the fit to count"
         )
     return model.count_rows_per_node(background, n_threads)

@@ -28,23 +28,28 @@ def compute_contributions(
     X: NDArray[Any],
     n_threads: int,
 ) -> tuple[Float64, Float64]:
-    """Divide the outcome of a vote in each row among the features.
+    """Divide the outcome of a vote of prunings in each row among the features.
+
+    A pruning is the tree with some nodes turned into leaves.
+    The outcome at a row is that at the root plus a change at each split on the row's path: the
+    change from the node to the child on the path, weighted by the prunings that reach the child.
+    The change counts for the feature of the split.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree of m nodes, whose prunings vote.
     weights : NodeWeights
         Posterior weights of its prunings.
     vote : Vote or DeferredVote
-        The outcome of their vote in every node.
+        The outcome of their vote in every node, of K numbers: class probabilities, or a mean.
     ballots : Ballots or SparseBallots
         The label or values that each node votes for.
     rows_per_node : ndarray of float64, shape (m,)
         Training rows in each node. A row that lacks a value goes to both children in proportion to
         their rows.
     X : ndarray of shape (n, p)
-        Checked rows.
+        Numeric rows, categories as codes.
     n_threads : int
         Number of threads.
 
@@ -67,7 +72,11 @@ def compute_contributions(
 
 
 def _find_visited_nodes(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
-    """Return the nodes on the paths of all rows, and the siblings of these nodes, in order."""
+    """Return the numbers of the nodes on the paths of all rows, and of their siblings, ascending.
+
+    X: numeric rows, (n, p), categories as codes. Return all nodes of the tree if a row may go to
+    both children of a node.
+    """
     if tree.missing_both.any() and len(find_rows_with_missing(X)):
         return np.arange(tree.n_nodes)
     is_visited = np.zeros(tree.n_nodes, dtype=bool)

@@ -43,7 +43,8 @@ def build_explanation_fields(
     Returns
     -------
     dict
-        "base", "contributions", "output_names" and "scale".
+        "base", "contributions", "output_names" and "scale". If the only output is the probability
+        of the second of two classes, an output for the first class is added, which makes K = 2.
     """
     if classes is not None and link in ("logistic", "softmax"):
         names: list[Any] = _list_scored_classes(classes)
@@ -57,14 +58,30 @@ def build_explanation_fields(
 
 
 def _list_scored_classes(classes: NDArray[Any]) -> list[Any]:
-    """Return the classes that have a score: the second of two classes, or all of more."""
+    """Return the classes that have a raw score: the second of two classes, otherwise all."""
     return classes.tolist()[1:] if len(classes) == 2 else classes.tolist()
 
 
 def _build_probability_fields(
     base: Float64, contributions: Float64, classes: NDArray[Any]
 ) -> dict[str, Any]:
-    """Do `build_explanation_fields` for outputs that are probabilities."""
+    """Return the arguments of `Explanation` that depend on the target, for class probabilities.
+
+    Parameters
+    ----------
+    base : ndarray of float64, shape (n_outputs,)
+        Probabilities before any contribution: of all K classes, or of the second of two classes
+        only.
+    contributions : ndarray of float64, shape (n, n_outputs, p)
+        Contributions of features to these probabilities.
+    classes : ndarray of shape (K,)
+        Classes of the target.
+
+    Returns
+    -------
+    dict
+        "base" and "contributions" with an output for each class, "output_names" and "scale".
+    """
     k = len(classes)
     if k == 1:  # The only class has probability 1, whatever the output is.
         base, contributions = np.ones(1), np.zeros((len(contributions), 1, contributions.shape[2]))
@@ -105,8 +122,8 @@ class Explanation:
     values : ndarray of shape (n, p)
         The features of the rows as the caller passed them, categories by their names.
     scale : {"probability", "raw score", "target"}
-        Unit of the contributions: probabilities of classes; scores, from which a link function makes
-        probabilities or numbers; or units of the target.
+        Unit of the contributions: probabilities of classes; scores, from which a link function
+        makes probabilities or numbers; or units of the target.
     additive : bool, default=True
         Whether base and contributions sum to the prediction.
 
@@ -146,7 +163,7 @@ class Explanation:
         return len(self.contributions)
 
     def __getitem__(self, rows: Any) -> Explanation:
-        """Return the explanation of one row, or of several rows."""
+        """Return the explanation of one row (integer) or of several (slice, mask or numbers)."""
         if isinstance(rows, int | np.integer):
             row = range(len(self))[rows]
             rows = slice(row, row + 1)
@@ -162,34 +179,35 @@ class Explanation:
 
     @property
     def prediction(self) -> Float64:
-        """Prediction of each row, (n, K): the base plus all contributions.
+        """Prediction of each row and output, (n, K): the base plus the contributions of all features.
 
         Raises
         ------
         ValueError
-            If the values are not additive.
+            If the explanation is not additive, as that by Banzhaf values.
         """
         if not self.additive:
             raise ValueError(
-                "prediction needs additive contributions, but these do not sum to the prediction: call "
-                "the model's predict or predict_proba"
+                "prediction needs an additive explanation, but Banzhaf values do not sum to the "
+                "prediction: call the model's predict or predict_proba"
             )
         return self._sum
 
     @property
     def _sum(self) -> Float64:
-        """Base plus all contributions, (n, K)."""
+        """Base plus the contributions of all features, for each row and output, (n, K)."""
         total: Float64 = self.base + self.contributions.sum(axis=2)
         return total
 
     def to_frame(self) -> Any:
-        """Convert the explanation to a data frame.
+        """Convert the explanation to a data frame with a line for each row, output and feature.
 
         Returns
         -------
         pandas.DataFrame
-            Columns "row", "output", "feature", "value" and "contribution". Each row and output has
-            first a line "base", whose value is None, then one line for each feature.
+            Columns "row", "output", "feature", "value" (of the feature) and "contribution". Each
+            row and output has first a line with the feature "base", whose value is None, then one
+            line for each feature.
 
         Raises
         ------
@@ -226,20 +244,26 @@ class Explanation:
 
     @property
     def _shown_rows(self) -> range:
-        """Numbers of the rows that are printed."""
+        """Numbers of the rows that are printed: the first five."""
         return range(min(len(self), _MAX_ROWS_SHOWN))
 
     @property
     def _footer(self) -> list[str]:
-        """A line with the number of rows that are not shown; empty if all are shown."""
+        """Lines below printed tables: one with the number of rows not shown, none if all are."""
         n = len(self) - len(self._shown_rows)
         return [f"... and {n:,} more rows"] if n else []
 
     def _make_table(self, i: int) -> tuple[list[list[str]], list[float]]:
-        """Return the text cells of row i, line by line, and the first output's contributions.
+        """Return the printed table of row i, and the length of its bars.
 
-        The first line is the head. Contributions are those of the named features and, if there is
-        such a line, of the sum of all other features.
+        Returns
+        -------
+        lines : list of list of str
+            Text cells, line by line: the heading, "base", the features with the largest
+            contributions (at most ten), one line for all other features, and "prediction" if the
+            explanation is additive. There is a column for each output that is shown.
+        strengths : list of float
+            Contribution to the first shown output of each line between base and prediction.
         """
         added, predicted = self.contributions[i], self._sum[i]
         outputs = self._select_outputs(predicted)
@@ -263,7 +287,11 @@ class Explanation:
         return [head, *lines], [float(numbers[0]) for _, numbers in terms]
 
     def _select_outputs(self, predicted: Float64) -> list[int]:
-        """Return the outputs that are shown for a row: all numbers, or the most probable classes."""
+        """Return the numbers of the outputs that are shown for a row.
+
+        predicted: the row's prediction, (K,). All outputs if they are numbers of the target's
+        scale; the more probable of two classes; otherwise the three largest, largest first.
+        """
         if self.scale == "target":
             return [*range(len(predicted))]
         if len(predicted) == 2 and self.scale == "probability":  # The other class mirrors it.
@@ -272,16 +300,20 @@ class Explanation:
 
     @property
     def _smallest_shown(self) -> float:
-        """The smallest size of a contribution that does not print as 0."""
+        """Smallest absolute contribution that does not print as 0 with the printed digits."""
         return np.finfo(np.float64).tiny if self.scale == "target" else 0.0005
 
     def _format_numbers(self, numbers: Float64, sign: str = "") -> list[str]:
-        """Format numbers for a printed table, with a sign if `sign` is "+"."""
+        """Format numbers, (k,), for a printed table.
+
+        Five digits if they are in units of the target, else three decimals.
+        sign: "+" to print the sign of positive numbers, or "".
+        """
         digits = ".5g" if self.scale == "target" else ".3f"
         return [f"{number:{sign}{digits}}" for number in numbers]
 
     def _make_title(self, k: int) -> str:
-        """Return the title of the column of output k."""
+        """Return the heading of the printed column of output k, such as "P(cat)" or "score of cat"."""
         name = self.output_names[k]
         return {"probability": f"P({name})", "raw score": f"score of {name}"}.get(
             self.scale, str(name)

@@ -33,18 +33,22 @@ _MAX_TERMS_SHOWN = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interactions:
-    """Variance of a model's output, divided among features, pairs and interactions of higher order.
+    """The variance of a model's output, divided among features, pairs, and larger sets of features.
+
+    Made by `interaction_fractions`, for features that are independent of each other. A model with
+    several outputs has the sum of their variances.
 
     Parameters
     ----------
     single : ndarray of float64, shape (p,)
         Variance that is due to each feature alone.
     pairs : ndarray of int, shape (m, 2)
-        Pairs of features that occur together on a path; other pairs have no interaction.
+        Numbers of the features of pairs that occur together on a path; other pairs have no
+        interaction.
     paired : ndarray of float64, shape (m,)
         Variance that is due to the interaction of each pair, beyond that of its two features alone.
     higher : float
-        Variance that is due to three features or more.
+        Variance that is due to interactions of three features or more.
     error : float
         Standard error of `higher`, if it is estimated; 0 if it is exact.
     feature_names : sequence of str, length p
@@ -60,43 +64,50 @@ class Interactions:
 
     @property
     def total(self) -> float:
-        """Variance of the model's output, summed over its outputs."""
+        """Variance of the model's output (of features, pairs and larger sets), over all outputs."""
         return float(self.single.sum() + self.paired.sum() + self.higher)
 
     def matrix(self) -> Float64:
-        """Return fractions of the variance, (p, p): features on the diagonal, pairs off it."""
-        shares: Float64 = np.diag(self.single)
+        """Return fractions of the total variance, (p, p): of features on the diagonal, of pairs off it.
+
+        The matrix is symmetric; each pair counts twice in its sum.
+        """
+        fractions: Float64 = np.diag(self.single)
         first, second = self.pairs.T
-        shares[first, second] = shares[second, first] = self.paired
-        shares /= self._divisor
-        return shares
+        fractions[first, second] = fractions[second, first] = self.paired
+        fractions /= self._divisor
+        return fractions
 
     def share(self, variance: float) -> float:
-        """Return a variance as a fraction of the total, 0 if the total is 0."""
+        """Return `variance` divided by the model's total variance; 0 if the total is 0."""
         return float(variance) / self._divisor
 
     def terms(self) -> list[tuple[str, str | None, float]]:
-        """Return (feature, None, fraction) and (feature, feature, fraction), largest fraction first."""
+        """List the fractions of the total variance of all features and pairs, largest first.
+
+        Return tuples (feature name, None, fraction) for features, (name, name, fraction) for pairs.
+        """
         names = self.feature_names
         features: list[tuple[str, str | None]] = [(name, None) for name in names]
         features += [(names[j], names[k]) for j, k in self.pairs.tolist()]
-        share = np.concatenate([self.single, self.paired]) / self._divisor
-        order = np.argsort(-share, kind="stable").tolist()
-        return [(*features[i], float(share[i])) for i in order]
+        fraction = np.concatenate([self.single, self.paired]) / self._divisor
+        order = np.argsort(-fraction, kind="stable").tolist()
+        return [(*features[i], float(fraction[i])) for i in order]
 
     @property
     def _divisor(self) -> float:
-        """The total variance, or 1 if it is 0."""
+        """Total variance of the model's output by which variances are divided; 1 if the total is 0."""
         return self.total if self.total > 0 else 1.0
 
     def to_frame(self) -> Any:
-        """Convert all terms to a data frame, the largest first.
+        """Convert the fractions of the variance to a data frame, the largest first.
 
         Returns
         -------
         pandas.DataFrame
-            Columns "feature", "other" (missing for single features) and "share"; a line for each
-            feature and each pair, and a last line without features for higher orders.
+            Columns "feature", "other" (the second feature of a pair, missing for single features)
+            and "share", the fraction of the total variance. There is a line for each feature and
+            each pair, and a last line without features for interactions of three features or more.
 
         Raises
         ------
@@ -104,8 +115,8 @@ class Interactions:
             If pandas is not installed.
         """
         terms = [*self.terms(), (None, None, self.share(self.higher))]
-        feature, other, share = zip(*terms, strict=True)
-        columns = {"feature": feature, "other": other, "share": share}
+        feature, other, fraction = zip(*terms, strict=True)
+        columns = {"feature": feature, "other": other, "share": fraction}
         return import_extra("pandas", "frames").DataFrame(columns)
 
     def __str__(self) -> str:
@@ -116,27 +127,33 @@ class Interactions:
         return make_html_table("", head, lines, bars)
 
     def _make_table(self) -> tuple[list[list[str]], list[float]]:
-        """Return the text cells of the largest terms, line by line, and the lengths of their bars.
+        """Return the printed table of the twelve largest features and pairs.
 
-        The first line is the head, which has no bar. A bar of length 1 is the longest.
+        Returns
+        -------
+        lines : list of list of str
+            Text cells, line by line: the heading, the features and pairs with their fractions, a
+            line for the sum of all others, and one for three features or more.
+        lengths : list of float
+            Lengths of the bars of all lines but the heading; the longest is 1.
         """
         terms = [term for term in self.terms() if term[2] > 0]
         shown, hidden = terms[:_MAX_TERMS_SHOWN], terms[_MAX_TERMS_SHOWN:]
         lines = [
-            [name if other is None else f"{name} & {other}", f"{share:.1%}"]
-            for name, other, share in shown
+            [name if other is None else f"{name} & {other}", f"{fraction:.1%}"]
+            for name, other, fraction in shown
         ]
-        shares = [share for *_, share in shown]
+        fractions = [fraction for *_, fraction in shown]
         if hidden:
-            shares.append(sum(share for *_, share in hidden))
+            fractions.append(sum(fraction for *_, fraction in hidden))
             label = "1 other" if len(hidden) == 1 else f"{len(hidden)} others"
-            lines.append([label, f"{shares[-1]:.1%}"])
-        shares.append(self.share(self.higher))
+            lines.append([label, f"{fractions[-1]:.1%}"])
+        fractions.append(self.share(self.higher))
         margin = f" +- {self.share(self.error):.2%}" if self.error > 0 else ""
-        lines.append(["three features or more", f"{shares[-1]:.1%}{margin}"])
-        largest = max(shares) or 1.0
+        lines.append(["three features or more", f"{fractions[-1]:.1%}{margin}"])
+        largest = max(fractions) or 1.0
         head = ["", f"share of the variance, {self.total:.5g}"]
-        return [head, *lines], [share / largest for share in shares]
+        return [head, *lines], [fraction / largest for fraction in fractions]
 
 
 @validate_arguments
@@ -150,10 +167,10 @@ def interaction_fractions(
 ) -> Interactions:
     """Compute the fractions of a model's variance that are due to single features and to pairs.
 
-    Features are treated as independent of each other, each with the distribution that it has in `X`.
-    The fractions of single features and of pairs are exact. That of three features or more is exact for
-    at most 1000 leaves; for more leaves it is estimated at random draws of independent features, with a
-    standard error.
+    Features are treated as independent of each other, each with the distribution that it has in
+    `X`. The fractions of single features and of pairs are exact. That of three features or more is
+    exact for at most 1000 leaves; for more leaves it is estimated at random draws of independent
+    features, with a standard error.
 
     Parameters
     ----------
@@ -162,19 +179,20 @@ def interaction_fractions(
     X : array-like of shape (n, p)
         Rows that give the distribution of each feature.
     max_bins : int or None
-        Largest number of bins of a numeric feature. A feature with more intervals between thresholds is
-        divided into this number of bins with about the same number of rows, and each bin is represented
-        by its median. None: no limit. Categories are never merged.
+        Largest number of bins of a numeric feature. A feature with more intervals between
+        thresholds is divided into this number of bins with about the same number of rows, and each
+        bin is represented by its median. None: no limit. Categories are never merged.
     n_draws : int
-        Number of draws if higher orders are estimated.
+        Number of random rows by which higher orders are estimated, if they are.
     random_state : int
         Seed of the draws.
 
     Returns
     -------
     Interactions
-        Of the probabilities of classes (for forests before their power), the raw scores of boosted
-        trees, or the predicted numbers. Variances of several outputs are summed.
+        Variances of the probabilities of classes (for forests before their power), of the raw
+        scores of boosted trees, or of the predicted numbers. Variances of several outputs are
+        summed.
 
     Raises
     ------
@@ -218,12 +236,41 @@ def compute_interactions(
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> Interactions:
-    """Do `interaction_fractions` for additive trees and checked rows."""
+    """Divide the variance of a model's output among features and pairs; see `interaction_fractions`.
+
+    Parameters
+    ----------
+    model : AdditiveTrees
+        The model as a constant plus leaf values of trees.
+    X : ndarray of shape (n, p)
+        Numeric rows, categories as codes, that give the distribution of each feature.
+    feature_names : tuple of str
+        Names of the p features.
+    max_bins : int or None
+        Largest number of bins of a numeric feature; None: no limit.
+    n_threads : int
+        Number of threads.
+    n_draws : int
+        Number of random rows by which higher orders are estimated if there are more than 1000
+        leaves.
+    random_state : int
+        Seed of these rows.
+
+    Returns
+    -------
+    Interactions
+        The variances, and their estimated error.
+
+    Raises
+    ------
+    ValueError
+        If a leaf value exceeds 1e140 in size.
+    """
     trees = model.trees
     if np.abs(trees.value).max(initial=0.0) > _MAX_LEAF_VALUE:
         raise ValueError(
             f"model must have leaf values of at most {_MAX_LEAF_VALUE:g} in size, as their squares "
-            "would overflow: fit it to a rescaled target"
+            "would overflow: divide the target by a constant and fit again"
         )
     bins = bin_features(model, X, max_bins)
     is_exact = int(trees.is_leaf.sum()) <= MAX_EXACT_LEAVES
@@ -249,21 +296,26 @@ def compute_interactions(
 
 
 class FeatureBins(NamedTuple):
-    """Bins of all features, at most C for each; unused bins come last, with mass 0.
+    """The bins into which the values of each feature are divided, at most C for each of p features.
+
+    Unused bins of a feature come last and have probability 0.
 
     Attributes
     ----------
     value : ndarray of float64, shape (C, p)
-        The value that represents each bin.
+        The value that represents each bin; NaN for missing values and for unused bins.
     mass : ndarray of float64, shape (C, p)
-        Probability of each bin.
+        Probability of each bin; columns sum to 1.
     """
 
     value: Float64
     mass: Float64
 
     def draw(self, n: int, random: np.random.Generator) -> Int32:
-        """Draw a bin of each feature, independently of each other, for n rows: bin numbers (n, p)."""
+        """Draw random rows of independent features: the bin number of each feature, (n, p) int32.
+
+        n: number of rows. A bin is drawn with its probability, `mass`.
+        """
         quantiles = random.random((n, self.mass.shape[1]))
         bounds = np.cumsum(self.mass, axis=0)
         last = (self.mass > 0).sum(axis=0) - 1
@@ -273,14 +325,30 @@ class FeatureBins(NamedTuple):
         return np.minimum(np.column_stack(bins), last).astype(np.int32)
 
     def get_values(self, bins: Int32) -> Float64:
-        """Return rows, (n, p), with the value of each of these bins, (n, p)."""
+        """Convert bin numbers of all features in n rows, (n, p), to the bins' values, (n, p)."""
         return np.take_along_axis(self.value, bins, axis=0)
 
 
 def bin_features(model: AdditiveTrees, X: NDArray[Any], max_bins: int | None) -> FeatureBins:
     """Divide the values of each feature at the thresholds of the trees, into at most `max_bins` bins.
 
-    Each category of a feature with categorical splits is a bin of its own.
+    Each category is a bin in itself if a tree splits the feature by categories, and so are missing
+    values.
+
+    Parameters
+    ----------
+    model : AdditiveTrees
+        The trees.
+    X : ndarray of shape (n, p)
+        Numeric rows, categories as codes, whose frequencies are the probabilities of the bins.
+    max_bins : int or None
+        Largest number of bins of a feature with thresholds, besides that of missing values; None:
+        no limit.
+
+    Returns
+    -------
+    FeatureBins
+        The value and the probability of each bin of each feature.
     """
     trees, p = model.trees, X.shape[1]
     is_categorical = np.diff(trees.category_start) > 0
@@ -300,9 +368,22 @@ def bin_features(model: AdditiveTrees, X: NDArray[Any], max_bins: int | None) ->
 def _bin_feature(
     x: Float64, thresholds: Float64 | None, max_bins: int | None
 ) -> tuple[Float64, Float64]:
-    """Return the median and the probability of each bin of a feature; NaN is a bin of its own.
+    """Divide the values of one feature into bins, and return their medians and probabilities.
 
-    Without thresholds each distinct value is a bin.
+    Parameters
+    ----------
+    x : ndarray of float64, shape (n,)
+        Values of the feature; NaN are a bin in themselves.
+    thresholds : ndarray of float64, or None
+        Ascending thresholds between bins; None: each distinct value is a bin.
+    max_bins : int or None
+        Largest number of bins between thresholds; None: no limit.
+
+    Returns
+    -------
+    value, mass : ndarray of float64, shape (n_bins,)
+        The lower median of the values in each bin, and the fraction of the rows in it. Bins without
+        rows are left out; the bin of NaN is the last.
     """
     present = np.sort(x[~np.isnan(x)])
     interval = present if thresholds is None else np.searchsorted(thresholds, present)

@@ -14,20 +14,25 @@ from certree.rows.folds import Indices
 
 @dataclass(frozen=True, slots=True)
 class OutputGroups:
-    """The number of outputs (columns of leaf values) of each target; targets follow each other.
+    """The number of outputs (columns of leaf values) that belong to each of several targets.
+
+    The outputs of a target are adjacent, and targets follow each other.
 
     Parameters
     ----------
     sizes : tuple of int
-        Outputs of each target: 1 for a number, 1 for two classes (that of the second class), and one
-        for each of more classes.
+        Number of outputs of each target: 1 for a number, 1 for two classes (that of the second
+        class), and one for each of more classes.
     """
 
     sizes: tuple[int, ...]
 
     @classmethod
     def for_classes(cls, n_classes: Iterable[int]) -> Self:
-        """Make the groups of targets with these numbers of classes."""
+        """Create the groups of classification targets, from the number of classes of each target.
+
+        A target has one output for at most two classes, else one for each class.
+        """
         return cls(tuple(k if k > 2 else 1 for k in n_classes))
 
     @property
@@ -37,26 +42,42 @@ class OutputGroups:
 
     @property
     def size_array(self) -> Int64:
-        """The sizes as an array, (q,), which the core takes."""
+        """Number of outputs of each of the q targets, (q,) int64, for functions of the core."""
         return np.array(self.sizes, dtype=np.int64)
 
     @property
     def first_outputs(self) -> tuple[int, ...]:
-        """Index of the first output of each target."""
+        """Index of the first output (column of leaf values) of each target."""
         return tuple(int(k) for k in np.cumsum(self.sizes) - self.sizes)
 
     def split(self, values: Float64, axis: int = 1) -> list[Float64]:
-        """Split an array along the axis of its outputs into one array for each target."""
+        """Split an array along the axis of its outputs into one array for each target.
+
+        values: n_outputs long along `axis`. Return views, in the order of the targets.
+        """
         return np.split(values, self.first_outputs[1:], axis=axis)
 
     def reorder(self, order: Indices) -> OutputGroups:
-        """Return the groups of targets ``order[0]``, ``order[1]``, ..., where order is (q,)."""
+        """Return the groups in another order of targets: ``order[0]`` first, then ``order[1]``, ...
+
+        order: a permutation of the q target numbers, (q,).
+        """
         return OutputGroups(tuple(self.sizes[k] for k in order))
 
     def restore_order(self, values: Float64, order: Indices) -> Float64:
-        """Move outputs of reordered targets, (n, n_outputs), back into the targets' own order.
+        """Undo a reordering of targets in an array of outputs.
 
-        This undoes `reorder`: `values` has the outputs of target ``order[0]`` first.
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n, n_outputs)
+            Outputs of target ``order[0]`` first, then those of ``order[1]``, and so on.
+        order : ndarray of int, shape (q,)
+            A permutation of the target numbers.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n_outputs)
+            Outputs of target 0 first, then of target 1, and so on: the order of these groups.
         """
         if len(order) == 1:
             return values

@@ -21,14 +21,16 @@ from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 @dataclass(frozen=True, slots=True)
 class ExplainedCell:
-    """A node on the path of a row. Its region (cell) contains the regions of the nodes below.
+    """A node on the path of a row through a tree, with its vote and the weight of that vote.
+
+    Its region (cell) contains the regions of the nodes below it.
 
     Parameters
     ----------
     node : int
         Number of the node in the tree.
     depth : int
-        Number of nodes above it.
+        Number of splits above it. A node that stands for a chain of splits counts as that many.
     rule : str
         The test that leads from its parent to it, such as "age <= 40"; "all rows" for the root.
     rows : float
@@ -36,7 +38,8 @@ class ExplainedCell:
     label : object
         Class or number that the node predicts; a tuple if there are several targets.
     share : float
-        Fraction of the vote: the total posterior weight of the prunings in which the node is a leaf.
+        Fraction of the vote: the total posterior weight of the prunings (subtrees that result if
+        nodes become leaves) in which the node is a leaf.
     """
 
     node: int
@@ -48,7 +51,10 @@ class ExplainedCell:
 
     @property
     def prediction(self) -> str:
-        """The label as text, a number to six digits; labels of several targets in parentheses."""
+        """The class or number that this node predicts, as text: numbers to six digits.
+
+        Predictions for several targets are in parentheses.
+        """
         if isinstance(self.label, tuple):
             return f"({', '.join(map(_format_label, self.label))})"
         return _format_label(self.label)
@@ -59,7 +65,7 @@ class ExplainedCell:
 
 
 def _format_label(label: Any) -> str:
-    """Format a class, or a number to six digits."""
+    """Format one predicted class or number as text; floats to six digits."""
     return f"{label:.6g}" if isinstance(label, float) else str(label)
 
 
@@ -69,15 +75,15 @@ _MAX_CELLS_IN_REPR, _MAX_CELLS_IN_TABLE = 5, 12
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NestedCells(Sequence[ExplainedCell]):
-    """The nodes on the path of a row, from the root to the leaf.
+    """The nodes on the path of a row through a tree, from the root to the leaf.
 
-    ``print`` shows a line for each node, a notebook shows the nodes with the largest fractions of the
-    vote.
+    ``print`` shows a line for each node, a notebook shows the nodes with the largest fractions of
+    the vote.
 
     Parameters
     ----------
     cells : tuple of ExplainedCell
-        The nodes.
+        The nodes, root first.
     """
 
     cells: tuple[ExplainedCell, ...]
@@ -94,12 +100,16 @@ class NestedCells(Sequence[ExplainedCell]):
         return NestedCells(selected) if isinstance(selected, tuple) else selected
 
     def _select_heaviest(self, n_cells: int) -> list[ExplainedCell]:
-        """Return the nodes with the largest fractions of the vote, from the root down."""
+        """Return the `n_cells` nodes with the largest fractions of the vote, from the root down."""
         by_share = sorted(self.cells, key=lambda cell: -cell.share)[:n_cells]
         return sorted(by_share, key=lambda cell: cell.depth)
 
     def _make_title(self, shown: Sequence[ExplainedCell]) -> str:
-        """Return a title with the number of nodes, and the fraction of the vote of those shown."""
+        """Return a title for a printed table of the nodes `shown`, a subset of this path's nodes.
+
+        It has the number of nodes on the path and, if not all are shown, the fraction of the vote
+        of those shown.
+        """
         title = format_quantity(len(self), "nested cell")
         if len(shown) == len(self):
             return title
@@ -124,23 +134,23 @@ class NestedCells(Sequence[ExplainedCell]):
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """Describes the nodes of a tree in words.
+    """A tree with what describes its nodes in words: feature names, rows, predictions, weights.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     rows_per_node : ndarray of shape (m,)
         Training rows in each node.
     weights : NodeWeights
-        Posterior weights of its prunings.
+        Posterior weights of its prunings (subtrees that result if nodes become leaves).
     feature_names : sequence of str
         Names of the features.
     predict_node : callable
-        Takes the number of a node, and returns its prediction.
+        Takes the number of a node, and returns the class or number that it predicts.
     categories : sequence of (sequence or None), or None
-        Names of the categories of each feature, by code. None: there are no names, and descriptions
-        show the codes.
+        Names of the categories of each feature, by code; None for a feature without names. None
+        instead of the sequence: there are no names, and descriptions show the codes.
     shows_missing : bool
         Whether rules state where missing values go.
     """
@@ -162,12 +172,30 @@ class Explainer:
         predict_node: Callable[[int], Any],
         categories: Sequence[Sequence[Any] | None] | None,
     ) -> Self:
-        """Describe a tree without posterior: the full tree has all the weight."""
+        """Create the explainer of a tree without posterior: the full tree has all the weight.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree, of m nodes.
+        rows_per_node : ndarray of shape (m,)
+            Training rows in each node.
+        feature_names : sequence of str
+            Names of the features.
+        predict_node : callable
+            Takes the number of a node, and returns the class or number that it predicts.
+        categories : sequence of (sequence or None), or None
+            Names of the categories of each feature, by code; None for a feature without names, or
+            instead of the sequence if there are none at all.
+        """
         weights = make_pruning(tree, ~tree.is_leaf)
         return cls(tree, rows_per_node, weights, feature_names, predict_node, categories)
 
     def describe_split(self, node: int, parent: int) -> str:
-        """Return the test that leads from the parent to a node, such as "age <= 40"."""
+        """Return the test that leads from node `parent` to its child `node`, such as "age <= 40".
+
+        "all rows" if `node` is the root; its parent is not used.
+        """
         if node == 0:
             return "all rows"
         feature, is_left = int(self.tree.feature[parent]), node == self.tree.left[parent]
@@ -178,12 +206,19 @@ class Explainer:
         return f"{name} {'<=' if is_left else '>'} {self.tree.threshold[parent]:.6g}"
 
     def get_category_names(self, feature: int, codes: Sequence[int]) -> list[Any]:
-        """Return the names of these category codes, or the codes if the feature has no names."""
+        """Return the names of the categories with these codes of one feature, in the order of `codes`.
+
+        feature: number of the feature. Return the codes themselves if it has no names.
+        """
         names = self.categories[feature] if self.categories is not None else None
         return [*codes] if names is None else [names[code] for code in codes]
 
     def describe_node(self, node: int, parent: int, depth: int) -> ExplainedCell:
-        """Describe a node; the parent of the root is not used."""
+        """Describe a node by its test, training rows, prediction and fraction of the vote.
+
+        node, parent: numbers of the node and of its parent, which is not used for the root; depth:
+        number of splits above the node.
+        """
         return ExplainedCell(
             node=node,
             depth=depth,
@@ -195,18 +230,18 @@ class Explainer:
 
     @cached_property
     def _parent(self) -> Int32:
-        """The parent of each node, (m,)."""
+        """Number of the parent of each node, (m,); that of the root is negative."""
         return self.tree.parent
 
     def find_path(self, node: int) -> list[int]:
-        """Return the nodes from the root to a node."""
+        """Return the numbers of the nodes from the root to a node, both included."""
         nodes = [node]
         while nodes[-1] != 0:
             nodes.append(int(self._parent[nodes[-1]]))
         return nodes[::-1]
 
     def describe_path(self, leaf: int) -> NestedCells:
-        """Describe the nodes from the root to a leaf."""
+        """Describe the nodes on the path from the root to node number `leaf`, both included."""
         cells, depth, parent = [], 0, -1
         for node in self.find_path(leaf):
             cells.append(self.describe_node(node, parent, depth))
@@ -217,8 +252,10 @@ class Explainer:
     def select_subtree(self, max_leaves: int) -> ShownNode:
         """Return the root of the most important subtree with at most `max_leaves` leaves.
 
-        The subtree grows from the root: the next node to get its children is the one with the most
-        rows, times the probability that a pruning splits it.
+        The subtree grows from the root. The next node to get its children is the one with the
+        largest number of training rows times the probability that a pruning drawn from the
+        posterior splits it. Growth also ends when this product is 0. Nodes refer to their children;
+        those whose children are left out are marked.
         """
         if max_leaves < 1:
             raise ValueError(f"max_leaves must be at least 1, got {max_leaves!r}")
@@ -243,7 +280,11 @@ class Explainer:
         return root
 
     def _compute_importance(self) -> Float64:
-        """Return training rows times the posterior probability of a split, for each node, (m,)."""
+        """Compute the importance of each node, (m,): training rows times probability of a split.
+
+        The probability is that of a pruning drawn from the posterior; it is 0 for leaves of the
+        tree.
+        """
         split = reached(self.tree, self.weights) - self.weights.weight
         importance: Float64 = np.maximum(split, 0.0) * self.rows_per_node
         return np.where(self.tree.is_leaf, 0.0, importance)
@@ -258,7 +299,7 @@ class ShownNode:
     cell : ExplainedCell
         Description of the node.
     children : tuple of ShownNode
-        The left and the right child, or empty.
+        The left and the right child; empty for a leaf of the subtree.
     has_hidden_children : bool
         Whether the node has children in the tree that the subtree leaves out.
     """

@@ -29,21 +29,21 @@ PredictOutcome = Callable[[Float64], tuple[Any, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a rule on one feature.
+    """The condition of a rule on the value of one feature; `str` formats it as text.
 
     Parameters
     ----------
     feature : str
         Name of the feature.
     low, high : float
-        A number must be larger than `low` and at most `high`.
+        The value must be larger than `low` and at most `high`. Not used if there are categories.
     categories : tuple, or None
         Names of categories; None if the condition is a range of numbers.
     excluded : bool
-        Whether the feature must be none of the categories, so that it may be unknown or missing.
+        Whether the value must be none of the categories, so that it may be unknown or missing.
         Otherwise it must be one of them.
     missing : bool
-        Whether the value may be missing, too.
+        Whether the value may also be missing.
     """
 
     feature: str
@@ -70,15 +70,15 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A node of the tree as conditions and a prediction.
+    """A node of the tree as a rule: conditions on features, and the prediction for such rows.
 
     Parameters
     ----------
     conditions : tuple of Condition
-        Conditions that a row must satisfy, one for each feature on the path to the node.
+        Conditions that a row must satisfy, usually one for each feature on the path to the node.
     prediction : object
-        Class or number. If the node has children that are not shown, its outcome is the mean outcome of
-        the vote over its training rows.
+        Class or number. If the node has children that are not shown, it is predicted from the mean
+        outcome of the vote over its training rows.
     probability : float or None
         Probability of the class; None for numbers.
     rows : float
@@ -87,8 +87,8 @@ class Rule:
         Number of the node in the tree.
     error_at_most : float or None
         Upper bound on the error of the fitted classifier in the node, by
-        ``conditional_guarantees("cells")``; it holds for all nodes at once. None if the calibration set
-        is not available.
+        ``conditional_guarantees("cells")``; it holds for all nodes at once. None if the calibration
+        set is not available.
     """
 
     conditions: tuple[Condition, ...]
@@ -100,7 +100,7 @@ class Rule:
 
     @property
     def condition(self) -> str:
-        """All conditions as text."""
+        """All conditions of this rule as text, joined by " and "; "all rows" if there are none."""
         return " and ".join(map(str, self.conditions)) or "all rows"
 
     def __str__(self) -> str:
@@ -120,9 +120,10 @@ class Rules(Sequence[Rule]):
     Parameters
     ----------
     rules : tuple of Rule
-        The rules from left to right.
+        The rules of the leaves, from left to right.
     delta : float or None
-        Probability with which some rule's error may exceed `error_at_most`; None: there are no bounds.
+        Probability with which some rule's error may exceed `error_at_most`; None: there are no
+        bounds.
     """
 
     rules: tuple[Rule, ...]
@@ -141,7 +142,7 @@ class Rules(Sequence[Rule]):
         return self.rules[place]
 
     def to_frame(self) -> Any:
-        """Convert the rules to a data frame.
+        """Convert the rules to a data frame with a line for each rule.
 
         Returns
         -------
@@ -195,15 +196,21 @@ def extract_rules(
     Parameters
     ----------
     explainer : Explainer
-        The tree.
+        The tree, with the data that describe its nodes.
     vote : Vote or DeferredVote
-        The outcome of the vote in every node.
+        The outcome of the vote in every node, K numbers.
     predict_outcome : callable
         Takes an outcome, (K,). Returns a class and its probability, or a number and None.
     max_leaves : int
-        Largest number of rules.
+        Largest number of rules. The subtree grows from the root where most training rows, times the
+        posterior probability of a split, are.
     certificates : mapping from int to certificate, or None
         A certificate for every node of the tree, which gives a rule its `error_at_most`.
+
+    Returns
+    -------
+    Rules
+        With the delta of the certificates, if any.
     """
     shown = _list_nodes(explainer.select_subtree(max_leaves))
     outcomes = _compute_shown_outcomes(explainer, vote, shown)
@@ -230,10 +237,26 @@ def format_tree(
     max_leaves: int,
     notes: dict[int, str],
 ) -> str:
-    """Return the most important subtree as indented lines.
+    """Format the most important subtree as indented lines, one for each node.
 
-    Parameters are those of `extract_rules`; `notes` has text that is appended to the lines of some
-    nodes, by number. " ..." marks nodes whose children are not shown.
+    Parameters
+    ----------
+    explainer : Explainer
+        The tree, with the data that describe its nodes.
+    vote : Vote or DeferredVote
+        The outcome of the vote in every node, K numbers.
+    predict_outcome : callable
+        Takes an outcome, (K,). Returns a class and its probability, or a number and None.
+    max_leaves : int
+        Largest number of leaves of the subtree.
+    notes : dict
+        Text that is appended to the lines of nodes, by node number.
+
+    Returns
+    -------
+    str
+        A line has the test that leads to the node, the prediction and the training rows; " ..."
+        marks nodes whose children are not shown.
     """
     shown = _list_nodes(explainer.select_subtree(max_leaves))
     outcomes = _compute_shown_outcomes(explainer, vote, shown)
@@ -249,7 +272,7 @@ def format_tree(
 
 
 def _list_nodes(root: ShownNode) -> list[ShownNode]:
-    """Return all nodes of a shown subtree, parents before their children, from left to right."""
+    """Return all nodes of the subtree below and including `root`, parents first, from left to right."""
     nodes, stack = [], [root]
     while stack:
         nodes.append(stack.pop())
@@ -260,7 +283,22 @@ def _list_nodes(root: ShownNode) -> list[ShownNode]:
 def _compute_shown_outcomes(
     explainer: Explainer, vote: Vote | DeferredVote, shown: Sequence[ShownNode]
 ) -> Float64:
-    """Return the mean outcome of the vote over the training rows of each shown node, (k, K)."""
+    """Compute the mean outcome of the vote over the training rows of each node of a printed subtree.
+
+    Parameters
+    ----------
+    explainer : Explainer
+        The tree.
+    vote : Vote or DeferredVote
+        The outcome of the vote in every node, K numbers.
+    shown : sequence of ShownNode
+        All k nodes of the subtree, parents before their children.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, K)
+        In the order of `shown`. Children without training rows count equally.
+    """
     ends = np.array([node.cell.node for node in shown if not node.children])
     means = compute_mean_outcomes(explainer.tree, vote, explainer.rows_per_node, ends)
     outcomes = dict(zip(ends, means, strict=True))
@@ -280,9 +318,23 @@ def compute_mean_outcomes(
     rows_per_node: Float64,
     subtree_roots: NDArray[np.integer],
 ) -> Float64:
-    """Average the outcomes of the leaves below each of k nodes, (k, K), weighted by their rows.
+    """Average the outcomes of a vote over the leaves below each of k nodes, weighted by training rows.
 
-    No node may be below another one. The leaves of a node without rows have equal weights.
+    Parameters
+    ----------
+    tree : Tree
+        The tree, of m nodes.
+    vote : Vote or DeferredVote
+        The outcome of the vote in every node, K numbers.
+    rows_per_node : ndarray of float64, shape (m,)
+        Training rows in each node.
+    subtree_roots : ndarray of int, shape (k,)
+        Numbers of the nodes, of which none may be below another.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, K)
+        Mean outcomes. The leaves below a node without rows have equal weights.
     """
     nodes, root = subtree_roots, np.arange(len(subtree_roots))
     leaves, roots = [], []
@@ -307,7 +359,19 @@ def compute_mean_outcomes(
 
 @dataclass(slots=True, eq=False)
 class _FeatureRange:
-    """The values of one feature that pass all splits on a path so far."""
+    """The values of one feature that pass all splits on the first part of a path from the root.
+
+    Attributes
+    ----------
+    low, high : float
+        A number must be larger than `low` and at most `high`.
+    included : set of int, or None
+        Category codes of which the value must be one; None: there is no such demand.
+    excluded : frozenset of int
+        Category codes of which the value must be none.
+    missing : bool
+        Whether a missing value passes all splits, and always goes to one child only.
+    """
 
     low: float = -np.inf
     high: float = np.inf
@@ -316,7 +380,11 @@ class _FeatureRange:
     missing: bool = True
 
     def narrow(self, tree: Tree, parent: int, is_left: bool) -> None:
-        """Keep the values that a node, which splits on the feature, sends to one of its children."""
+        """Keep only the values that a split on this feature sends to one of its children.
+
+        Change this object. parent: number of the node that splits; is_left: whether the child is
+        the left one.
+        """
         takes_missing = bool(tree.missing_left[parent]) == is_left
         codes = tree.category_set(parent).tolist()
         if codes and takes_missing:
@@ -330,7 +398,12 @@ class _FeatureRange:
         self.missing &= takes_missing and not tree.missing_both[parent]
 
     def to_conditions(self, explainer: Explainer, feature: int) -> Iterator[Condition]:
-        """Yield the range as one condition, or as two for a range and a set of unnamed codes."""
+        """Yield the conditions that describe these values, for rule texts.
+
+        Yield nothing if all values pass, one condition for a range or a set of categories, and both
+        for a feature with a range and a set of codes without names. explainer: gives the names of
+        features and categories; feature: number of the feature.
+        """
         name, included = explainer.feature_names[feature], self.included
         categories = explainer.categories[feature] if explainer.categories is not None else None
         missing = self.missing and explainer.shows_missing
@@ -349,7 +422,7 @@ class _FeatureRange:
 
 
 def _collect_conditions(explainer: Explainer, node: int) -> tuple[Condition, ...]:
-    """Return the conditions on the path to a node, in the order in which features first occur."""
+    """Return the conditions on the path from the root to a node, by order of features' first splits."""
     tree, ranges = explainer.tree, dict[int, _FeatureRange]()
     for parent, child in pairwise(explainer.find_path(node)):
         feature_range = ranges.setdefault(int(tree.feature[parent]), _FeatureRange())

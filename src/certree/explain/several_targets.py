@@ -16,7 +16,7 @@ from certree.interface.fitted_state import snapshot_method
 
 
 def select_classes(classes: Any, probabilities: Any) -> NDArray[Any]:
-    """Return the most probable class of each row, (n,) or (n, q); ties go to the first class.
+    """Return the class of the largest probability in each row; ties go to the first class.
 
     Parameters
     ----------
@@ -24,6 +24,11 @@ def select_classes(classes: Any, probabilities: Any) -> NDArray[Any]:
         Classes of the target, or of each of several targets.
     probabilities : ndarray of shape (n, K), or list of q such arrays
         Probabilities of the classes.
+
+    Returns
+    -------
+    ndarray of shape (n,), or (n, q) if lists were passed
+        Classes, one column for each target.
     """
     if not isinstance(probabilities, list):
         return classes.take(probabilities.argmax(axis=1))
@@ -38,7 +43,27 @@ def build_multioutput_explanation_fields(
     groups: OutputGroups,
     link: str,
 ) -> dict[str, Any]:
-    """Do `build_explanation_fields` for classes of several targets; outputs are named "y[0]=class"."""
+    """Return the arguments of `Explanation` that depend on the target, for classes of several targets.
+
+    Parameters
+    ----------
+    base : ndarray of float64, shape (n_outputs,)
+        Output before any contribution.
+    contributions : ndarray of float64, shape (n, n_outputs, p)
+        Contributions of features to the outputs.
+    classes : list of ndarray
+        Classes of each target.
+    groups : OutputGroups
+        Which outputs belong to each target.
+    link : str
+        The function that turns the sum into a prediction, a `Link` of `certree.export.formula`.
+
+    Returns
+    -------
+    dict
+        "base", "contributions", "output_names", which are "y[0]=class" and so on, and "scale";
+        outputs of all targets follow each other.
+    """
     targets = zip(groups.split(base, axis=0), groups.split(contributions), classes, strict=True)
     fields = [build_explanation_fields(*target, link) for target in targets]
     names = [f"y[{k}]={name}" for k, target in enumerate(fields) for name in target["output_names"]]
@@ -54,7 +79,9 @@ def build_multioutput_explanation_fields(
 def score_classifier(
     self: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Compute the accuracy; with several targets, all of them must be right in a row.
+    """Compute the accuracy of a fitted classifier; with several targets, a row is right if all are.
+
+    A function that classifiers use as their method `score`.
 
     Parameters
     ----------
@@ -68,7 +95,7 @@ def score_classifier(
     Returns
     -------
     float
-        Fraction of right rows, 0 .. 1.
+        (Weighted) fraction of rows whose predicted classes are all right, 0 .. 1.
 
     Raises
     ------
@@ -90,5 +117,9 @@ def score_classifier(
 def compute_subset_accuracy(
     truth: NDArray[Any], predicted: NDArray[Any], weight: Float64 | None
 ) -> float:
-    """Return the (weighted) fraction of rows, (n, q), in which all targets are equal."""
+    """Return the fraction of rows in which the predictions of all targets are equal to the truth.
+
+    truth, predicted: classes, (n, q) for q targets; weight: row weights, (n,), or None for equal
+    weights.
+    """
     return float(np.average((truth == predicted).all(axis=1), weights=weight))

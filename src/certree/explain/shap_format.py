@@ -19,22 +19,24 @@ from certree.tree import LEAF
 
 @validate_arguments
 def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any]:
-    """Convert a model's trees for shap, for its pictures and its other values.
+    """Convert a model's trees to the format of shap, for its plots and further methods.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, vote, forest, boosted trees or AdaBoost of certree without categorical splits.
+        A fitted tree, vote, forest, boosted trees or AdaBoost of certree without categorical
+        splits.
     background : array-like of shape (m, p), or None
-        Rows that are counted in the nodes if the model does not keep the numbers of its training rows;
-        see `shapley_values`.
+        Rows that are counted in the nodes if the model does not keep the numbers of its training
+        rows, as boosted trees, AdaBoost and certified forests. Otherwise they are not used.
 
     Returns
     -------
     dict
-        For ``shap.TreeExplainer``, which then gives the values of `shapley_values`; of two classes the
-        second. They are exact for rows of float64 without missing values: a single tree may send a row
-        that lacks a value to both children, shap sends it to one.
+        To be passed to ``shap.TreeExplainer``, which then computes the values of `shapley_values`;
+        for two classes, those of the second class. They are exact for rows of float64 without
+        missing values: a single tree may send a row that lacks a value to both children, shap sends
+        it to one.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
             "model must have no categorical splits, which shap does not support: use shapley_values"
         )
     if not len(additive.trees):
-        raise ValueError("model must have at least one tree, got 0")
+        raise ValueError("model must have at least one tree, got 0: shap cannot explain a constant")
     counted_rows = None if background is None else model._encode_new_rows(background)
     rows_per_node = get_rows_per_node(additive, counted_rows, get_n_threads(model.n_jobs))
     rows_per_tree = np.split(rows_per_node, additive.trees.root[1:])

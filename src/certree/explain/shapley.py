@@ -36,13 +36,23 @@ Perturbation = Literal["auto", "tree_path_dependent", "interventional"]
 
 
 def choose_shapley_points(n_features: int) -> tuple[Float64, Float64]:
-    """Return Gauss-Legendre points in 0 .. 1 and weights that are exact for this many features."""
+    """Return the quadrature that yields Shapley values, for paths of at most `n_features` features.
+
+    A Shapley value is the integral over q in 0 .. 1 of a polynomial of degree n_features - 1, where
+    q is the probability with which each other feature is known. Return Gauss-Legendre points, (k,)
+    in 0 .. 1, and their weights, (k,), k = max(1, ceil(n_features / 2)), which are exact for this
+    degree.
+    """
     point, weight = np.polynomial.legendre.leggauss(max(1, ceil(n_features / 2)))
     return (point + 1) / 2, weight / 2
 
 
 def choose_banzhaf_points(_: int) -> tuple[Float64, Float64]:
-    """Return one point, 1/2: every coalition has the same weight."""
+    """Return the quadrature that yields Banzhaf values: a point 1/2, (1,), and its weight 1, (1,).
+
+    Each other feature is known with probability 1/2, so every set of known features has the same
+    weight. The number of features does not matter.
+    """
     return np.array([0.5]), np.ones(1)
 
 
@@ -56,29 +66,31 @@ def shapley_values(
 ) -> Explanation:
     """Divide the output of a model in each row among its features by their Shapley values.
 
-    The value of a feature is the change of the mean output when its value becomes known, averaged over
-    all orders in which features become known. It is exact, in time linear in the nodes of the trees.
+    The value of a feature is the change of the mean output when its value becomes known, averaged
+    over all orders in which features become known. It is exact, in time linear in the nodes of the
+    trees.
 
     Parameters
     ----------
     model : estimator
         A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
     X : array-like of shape (n, p)
-        Rows.
+        Rows to explain.
     background : array-like of shape (m, p), or None
         Rows from which unknown features are taken; a hundred rows are often enough.
     feature_perturbation : {"auto", "tree_path_dependent", "interventional"}
         As in shap. "interventional": unknown features are those of the rows of the background.
         "tree_path_dependent": a row with an unknown feature goes to both children, in proportion to
-        their training rows. Boosted trees, AdaBoost and certified forests do not keep these numbers:
-        the rows of the background are counted instead. "auto": "interventional" if there is
-        a background, else "tree_path_dependent".
+        their training rows. Boosted trees, AdaBoost and certified forests do not keep these
+        numbers: the rows of the background are counted instead. "auto": "interventional" if there
+        is a background, else "tree_path_dependent".
 
     Returns
     -------
     Explanation
-        Values that sum to the prediction minus `base`, the mean output. Outputs are probabilities of
-        classes (for forests before their power), raw scores of boosted trees, or numbers.
+        Its contributions are the values, (n, K, p) for K outputs. They sum to the prediction minus
+        `base`, the mean output. Outputs are probabilities of classes (for forests before their
+        power), raw scores of boosted trees, or numbers.
 
     Raises
     ------
@@ -89,9 +101,10 @@ def shapley_values(
 
     References
     ----------
-    Lundberg et al., "From local explanations to global understanding with explainable AI for trees",
-    Nature Machine Intelligence 2020, for both kinds of values; Yu, Xu, Bifet and Read, "Linear
-    TreeSHAP", NeurIPS 2022, for linear time; the quadrature and the groups of rows are our own.
+    Lundberg et al., "From local explanations to global understanding with explainable AI for
+    trees", Nature Machine Intelligence 2020, for both kinds of values; Yu, Xu, Bifet and Read,
+    "Linear TreeSHAP", NeurIPS 2022, for linear time; the quadrature and the groups of rows are our
+    own.
 
     Examples
     --------
@@ -115,20 +128,31 @@ def banzhaf_values(
     *,
     feature_perturbation: Perturbation = "auto",
 ) -> Explanation:
-    """Compute the Banzhaf values of the features in each row.
+    """Compute the Banzhaf value of each feature for the output of a model in each row.
 
-    The value of a feature is the change of the mean output when its value becomes known, averaged over
-    all sets of other known features with equal weight. The values do not sum to the prediction.
+    The value of a feature is the change of the mean output when its value becomes known, averaged
+    over all sets of other known features with equal weight. The values do not sum to the
+    prediction.
 
     Parameters
     ----------
-    model, X, background, feature_perturbation
-        See `shapley_values`.
+    model : estimator
+        A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
+    X : array-like of shape (n, p)
+        Rows to explain.
+    background : array-like of shape (m, p), or None
+        Rows from which unknown features are taken; a hundred rows are often enough.
+    feature_perturbation : {"auto", "tree_path_dependent", "interventional"}
+        "interventional": unknown features are those of the rows of the background.
+        "tree_path_dependent": a row with an unknown feature goes to both children, in proportion to
+        their training rows, or to the rows of the background if the model does not keep these
+        numbers. "auto": "interventional" if there is a background, else "tree_path_dependent".
 
     Returns
     -------
     Explanation
-        With ``additive=False``; `base` is the mean output of the model.
+        Its contributions are the values, (n, K, p) for K outputs; ``additive`` is False, and `base`
+        is the mean output of the model.
 
     Raises
     ------
@@ -157,7 +181,28 @@ def banzhaf_values(
 def _explain_rows(
     model: Any, X: Any, background: Any, perturbation: Perturbation, quadrature: Quadrature
 ) -> Explanation:
-    """Do `shapley_values`, or `banzhaf_values` with the quadrature of those."""
+    """Compute Shapley values, or Banzhaf values, of the features for the output of a model in each row.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
+    X : array-like of shape (n, p)
+        Rows to explain.
+    background : array-like of shape (m, p), or None
+        Rows from which unknown features are taken.
+    perturbation : {"auto", "tree_path_dependent", "interventional"}
+        How unknown features are treated. "interventional": they are taken from the background.
+        "tree_path_dependent": rows go to both children in proportion to the nodes' rows. "auto":
+        the first if there is a background.
+    quadrature : callable
+        `choose_shapley_points` or `choose_banzhaf_points`.
+
+    Returns
+    -------
+    Explanation
+        Its contributions are the values; additive for Shapley values only.
+    """
     model = check_additive(model)
     trees = get_additive_trees(model)
     rows, row_values = model._encode_with_raw_values(X)
@@ -190,10 +235,26 @@ def compute_coalition_values(
     quadrature: Quadrature,
     n_threads: int,
 ) -> Float64:
-    """Return the values of the features of checked rows, (n, n_outputs, p).
+    """Compute the Shapley or Banzhaf values of the features in numeric rows.
 
-    Unknown features come from the background; without one, rows with an unknown feature go to both
-    children in proportion to `model.rows_per_node`.
+    Parameters
+    ----------
+    model : AdditiveTrees
+        The model; without a background it must have `rows_per_node`.
+    X : ndarray of shape (n, p)
+        Numeric rows to explain, categories as codes.
+    background : ndarray of shape (m, p), or None
+        Numeric rows from which unknown features are taken. None: rows with an unknown feature go to
+        both children in proportion to `model.rows_per_node`.
+    quadrature : callable
+        `choose_shapley_points` or `choose_banzhaf_points`.
+    n_threads : int
+        Number of threads.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, n_outputs, p)
+        Value of each feature for each output.
     """
     if background is None:
         return _compute_group_values(model, X, None, quadrature, n_threads)
@@ -215,7 +276,12 @@ def _compute_group_values(
     quadrature: Quadrature,
     n_threads: int,
 ) -> Float64:
-    """Do `compute_coalition_values` where all rows have one path, or all rows may go to both children."""
+    """Compute the values of features for one group of rows and one group of background rows.
+
+    The arguments are those of `compute_coalition_values`. In each table either all rows have one
+    path in each tree, or all may go to both children of a split whose feature they lack. Return an
+    array (n, n_outputs, p).
+    """
     tables = (X,) if background is None else (X, background)
     both, rows_per_node = model.get_fractional_routing(*tables)
     if background is None:

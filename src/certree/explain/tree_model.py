@@ -31,15 +31,27 @@ AnyTrees = TypeVar("AnyTrees", bound=Trees)
 
 
 def has_numeric_leaves(model: TreeModel) -> bool:
-    """Return whether leaves hold probabilities or numbers, and not models."""
+    """Return whether the leaves of a fitted model have probabilities or numbers, and not fitted models.
+
+    Used as the condition of `available_if`, which hides methods otherwise.
+    """
     return get_snapshot(model)._has_numeric_leaves()
 
 
 class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base class of models whose prediction is a function of a sum of leaf values.
+    """Abstract base of models whose prediction is a function of a constant plus leaf values of trees.
 
-    A subclass gives the trees by `_get_additive_trees`, the function by `_link`, and a description of
-    the whole model by `_build_formula`. Explanations, Shapley values, importances and exports follow.
+    A subclass gives the trees by `_get_additive_trees`, the function by `_link`, and a description
+    of the whole model by `_build_formula`. This class adds explanations, importances and exports.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        The fitted trees.
+    start_ : ndarray of float64, shape (n_outputs,)
+        The constant.
+    n_jobs : int or None
+        Number of threads; None is one, -1 all.
     """
 
     trees_: Any
@@ -51,31 +63,44 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _link(self) -> Link:
-        """Return the name of the function from the sum of leaf values to the prediction."""
+        """Return the name of the function from sums of leaf values to predictions, as "softmax"."""
 
     def _has_numeric_leaves(self) -> bool:
-        """Return whether leaves hold numbers; a subclass with models in its leaves returns False."""
+        """Return True: leaves have numbers. A subclass with models in its leaves returns False."""
         return True
 
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """Return the trees and the constant that they are added to."""
+        """Return the fitted model as a constant plus leaf values; here `start_` and `trees_`.
+
+        Numbers of training rows in the nodes are None. Raise NotFittedError before the fit.
+        """
         check_is_fitted(self)
         return AdditiveTrees(self.trees_, self.start_, None, self._build_explanation_fields)
 
     @abstractmethod
     def _build_formula(self) -> Formula:
-        """Return a description of the fitted model for exports."""
+        """Return the description of the fitted model for exports: trees, link, classes and names."""
 
     def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
-        """Return the base, (n_outputs,), and the contributions of features, (n, n_outputs, p)."""
+        """Divide the outputs of rows among the features by the splits on their paths.
+
+        rows: numeric rows, (n, p), categories as codes.
+        Return the base, (n_outputs,), which is the constant plus the values of all roots, and the
+        contributions, (n, n_outputs, p): for each feature, the changes of the node value at its
+        splits, over all trees. Both sum to the output.
+        """
         model = self._get_additive_trees()
         base = model.start + model.trees.root_value
         return base, model.trees.compute_contributions(rows, get_n_threads(self.n_jobs))
 
     def _build_explanation_fields(self, base: Float64, contributions: Float64) -> dict[str, Any]:
-        """Return the arguments of `Explanation` that depend on the target."""
+        """Return the arguments of `Explanation` that depend on the target of this model.
+
+        base: output before any contribution, (n_outputs,); contributions: (n, n_outputs, p). The
+        keys are "base", "contributions", "output_names" and "scale".
+        """
         classes = getattr(self, "classes_", None)
         if classes is not None and self._has_several_targets():
             return build_multioutput_explanation_fields(
@@ -85,13 +110,25 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @property
     def _output_groups(self) -> OutputGroups:
-        """The outputs of each target; here of classes, one for two of them."""
+        """Outputs of each target of this classifier: one for two classes, else one per class."""
         return OutputGroups.for_classes(np.atleast_1d(self.n_classes_).tolist())
 
     def _restore_trees(self, kind: type[AnyTrees], stored: StoredState, **fields: Any) -> AnyTrees:
-        """Make trees of a model file, and check them against the features of this model.
+        """Build the trees of a model file, and check their categories against this model's features.
 
-        `fields` are those that the file does not hold.
+        Parameters
+        ----------
+        kind : type
+            Class of the trees, `Trees` or a subclass.
+        stored : StoredState
+            The section of the file with the columns of the trees.
+        **fields
+            Fields of `kind` that the file does not hold.
+
+        Returns
+        -------
+        Trees
+            Of class `kind`.
         """
         names = None if self.categories_ is None else self.categories_.names
         return kind.from_stored(stored, n_features=self.n_features_in_, **fields).check_categories(
@@ -105,11 +142,11 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def explain(self, X: ArrayLike) -> Explanation:
         """Compute how much each feature adds to the prediction of each row.
 
-        A prediction is the value of the roots plus the changes at the splits on the path of the row.
-        The change at a split is the value of the child minus that of the node, times the probability
-        that a pruning makes the split. It belongs to the feature of the split. Sums are exact, and take
-        little more time than a prediction. They are not Shapley values: a feature gets less if another
-        feature that carries the same information is split first.
+        A prediction is the value of the roots plus the changes at the splits on the path of the
+        row. The change at a split is the value of the child minus that of the node, times the
+        probability that a pruning makes the split. It belongs to the feature of the split. Sums are
+        exact, and take little more time than a prediction. They are not Shapley values: a feature
+        gets less if another feature that carries the same information is split first.
 
         Parameters
         ----------
@@ -119,11 +156,11 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         Explanation
-            Contributions to the probabilities of the classes (for forests before their power), or to
-            the predicted number. For boosted trees and AdaBoost, contributions to the score: the log
-            odds of the second of two classes (half of them for AdaBoost), a score for each of more
-            classes, or the number; its logarithm for "poisson", "gamma" and "tweedie". Several numbers
-            are outputs "y[0]", "y[1]", ...; several quantiles are not sorted.
+            Contributions to the probabilities of the classes (for forests before their power), or
+            to the predicted number. For boosted trees and AdaBoost, contributions to the score: the
+            log odds of the second of two classes (half of them for AdaBoost), a score for each of
+            more classes, or the number; its logarithm for "poisson", "gamma" and "tweedie". Several
+            numbers are outputs "y[0]", "y[1]", ...; several quantiles are not sorted.
         """
         rows, values = self._encode_with_raw_values(X)
         fields = self._build_explanation_fields(*self._compute_contributions(rows))
@@ -132,7 +169,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     # -- importances -------------------------------------------------------------------------------
 
     def _compute_importances(self) -> Float64:
-        """Return the importance of each feature, (p,), without scaling; here as computed by the fit."""
+        """Return each feature's importance, (p,), not scaled to sum 1; here as stored by the fit."""
         return self._importances
 
     @property
@@ -140,10 +177,10 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def feature_importances_(self) -> Float64:
         """Importance of each feature, (p,), with sum 1; all 0 if no split changes anything.
 
-        In a tree with a vote, the importance of a split is the decrease of impurity (Gini's, or the sum
-        of squares), times the probability that a pruning drawn by its weight makes it. In a forest it
-        is the decrease of impurity, averaged over trees. In boosted trees it is the sum of squared
-        changes of the scores of rows.
+        In a tree with a vote, the importance of a split is the decrease of impurity (Gini's, or the
+        sum of squares), times the probability that a pruning drawn by its weight makes it. In a
+        forest it is the decrease of impurity, averaged over trees. In boosted trees it is the sum
+        of squared changes of the scores of rows.
         """
         check_is_fitted(self)
         importances = self._compute_importances()
@@ -162,7 +199,36 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         start: Float64 | None = None,
         power: float = 1.0,
     ) -> Formula:
-        """Return a formula with the features and classes of this model; see `Formula`."""
+        """Return the description of this model for exports, with its features and classes.
+
+        A classifier of one class, and a model without trees, get one tree of a single leaf.
+
+        Parameters
+        ----------
+        trees : Trees
+            The trees, of M nodes together; the values of leaves are used.
+        kind : {"tree", "forest", "boosted"}
+            How leaf values are combined to outputs: the value of the only tree, the mean, or
+            `start` plus the sum.
+        link : str
+            The function from outputs to predictions, a `Link` of `certree.export.formula`.
+        rows : ndarray of float64, shape (M,), or None
+            Training rows in each node; None if the model does not keep them.
+        start : ndarray of float64, shape (n_outputs,), or None
+            The constant to which boosted trees are added; None: 0.
+        power : float
+            Power to which a forest raises its mean probabilities.
+
+        Returns
+        -------
+        Formula
+            The description, from which all exports are written.
+
+        Raises
+        ------
+        ValueError
+            If a tree splits on a feature whose category names are not known.
+        """
         model: Any = self
         self._check_category_names(trees)
         classes = getattr(model, "classes_", None)
@@ -188,16 +254,17 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _check_category_names(self, trees: Trees) -> None:
         """Raise ValueError if trees split on a feature whose category names are only known as hashes.
 
-        A model file leaves out the names of a feature that no tree splits on. Trees that are added to
-        the loaded model with warm_start=True may split on it.
+        A model file leaves out the names of a feature that no tree splits on. Trees that are added
+        to the loaded model with warm_start=True may split on it.
         """
         hashed = [] if self.categories_ is None else [*self.categories_.digested]
         unnamed = np.intersect1d(trees.feature[~trees.is_leaf], hashed)
         if len(unnamed):
             raise ValueError(
-                f"feature {self._feature_names()[unnamed[0]]!r} has no category names to export: the "
+                f"categories must have names to export, but those of the feature "
+                f"{self._feature_names()[unnamed[0]]!r} are unknown: the "
                 "model file left them out, as no tree used the feature when it was saved. Fit the "
-                "model anew to export it"
+                "model again to export it"
             )
 
     @snapshot_method
@@ -212,11 +279,11 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         DecisionTreeClassifier, RandomForestClassifier, HistGradientBoostingClassifier or regressor
             For a tree, a forest, and boosted trees, in this order; boosted trees of several numbers
-            become a MultiOutputRegressor with one HistGradientBoostingRegressor for each. Predictions
-            are equal for rows of float32. The first two kinds round all rows to float32, which changes
-            no prediction unless a warning names features that need float64. If no training row lacked a
-            value at a split, a single tree of scikit-learn sends rows that lack it to the child with
-            more rows, while this model averages over both children.
+            become a MultiOutputRegressor with one HistGradientBoostingRegressor for each.
+            Predictions are equal for rows of float32. The first two kinds round all rows to
+            float32, which changes no prediction unless a warning names features that need float64.
+            If no training row lacked a value at a split, a single tree of scikit-learn sends rows
+            that lack it to the child with more rows, while this model averages over both children.
 
         Raises
         ------
@@ -224,8 +291,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             If leaves hold models.
         ValueError
             If a forest has a power (see `Leaves`), the model predicts several quantiles, chains of
-            splits would need more than 2**22 nodes, or the model contains a preprocessor or learners
-            that are not trees of certree.
+            splits would need more than 2**22 nodes, or the model contains a preprocessor or
+            learners that are not trees of certree.
         NotFittedError
             If the model is not fitted.
 
@@ -248,16 +315,16 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
         Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN for missing values, and
         codes of categories as returned by ``categories_.encode(X)``; the metadata of the graph has
-        their names. Outputs are ``label`` and ``probabilities``, (n, K), or ``variable``, (n, 1) or,
-        for several numbers, (n, q), as those of skl2onnx.
+        their names. Outputs are ``label`` and ``probabilities``, (n, K), or ``variable``, (n, 1)
+        or, for several numbers, (n, q), as those of skl2onnx.
 
         Parameters
         ----------
         dtype : {"float32", "float64", "auto"}
-            Type of the rows, and of probabilities or predictions. "auto" means float64 if some feature
-            needs it, and float32 otherwise. With "float64" all rows reach the same leaves as in this
-            model. With "float32" they do, too, unless a threshold separates values that are equal in
-            float32, such as Unix times; a warning names the features.
+            Type of the rows, and of probabilities or predictions. "auto" means float64 if some
+            feature needs it, and float32 otherwise. With "float64" all rows reach the same leaves
+            as in this model. With "float32" they do, too, unless a threshold separates values that
+            are equal in float32, such as Unix times; a warning names the features.
 
         Returns
         -------
@@ -268,8 +335,13 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         ------
         ImportError
             If onnx is not installed.
-        TypeError, ValueError, NotFittedError
-            As in `to_sklearn`, except for powers and chains of splits, which are supported.
+        TypeError
+            If leaves hold models.
+        ValueError
+            If the model predicts several quantiles, or contains a preprocessor or learners that are
+            not trees of certree.
+        NotFittedError
+            If the model is not fitted.
         """
         return make_onnx_model(self._build_formula(), dtype)
 
@@ -277,8 +349,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def to_dict(self) -> dict[str, Any]:
         """Convert the model to dictionaries, lists, numbers and strings.
 
-        ``json.dumps`` writes it as text with all digits. The format is documented: a reader does not
-        need certree.
+        ``json.dumps`` writes it as text with all digits. The format is documented: a reader does
+        not need certree.
 
         Returns
         -------
@@ -287,8 +359,12 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
         Raises
         ------
-        TypeError, ValueError, NotFittedError
-            As in `to_onnx`.
+        TypeError
+            If leaves hold models.
+        ValueError
+            If the model contains a preprocessor or learners that are not trees of certree.
+        NotFittedError
+            If the model is not fitted.
         """
         return make_plain_dict(self._build_formula())
 
@@ -299,23 +375,28 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Needs ``certree[frames]``. Columns are those of LightGBM: "tree_index"; "node_depth", 1 for
         roots; "node_index", such as "3-S0" for a split and "3-L2" for a leaf of tree 3, with the
         numbers that `apply` returns; "left_child", "right_child", "parent_index"; "split_feature";
-        "threshold", the largest value that goes left ("decision_type" "<="), or the categories that go
-        left ("=="), separated by ||; "missing_direction", "both" if rows that lack the value go to both
-        children; "missing_type"; "value" of a leaf, or "value_0", "value_1", ... for several outputs;
-        and "count", the training rows in the node, NaN if the model does not keep them. "split_gain"
-        and "weight" are always NaN. A prediction is `start_` plus the sum of the values of one leaf
-        of each tree, or their mean in a forest.
+        "threshold", the largest value that goes left ("decision_type" "<="), or the categories that
+        go left ("=="), separated by ||; "missing_direction", "both" if rows that lack the value go
+        to both children; "missing_type"; "value" of a leaf, or "value_0", "value_1", ... for
+        several outputs; and "count", the training rows in the node, NaN if the model does not keep
+        them. "split_gain" and "weight" are always NaN. A prediction is `start_` plus the sum of the
+        values of one leaf of each tree, or their mean in a forest.
 
         Returns
         -------
         pandas.DataFrame
+            One line for each node of each tree, with the columns above.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
-        TypeError, ValueError, NotFittedError
-            As in `to_onnx`.
+        TypeError
+            If leaves hold models.
+        ValueError
+            If the model contains a preprocessor or learners that are not trees of certree.
+        NotFittedError
+            If the model is not fitted.
         """
         return make_nodes_frame(self._build_formula())
 
@@ -329,8 +410,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         table : str
-            Name of the table. Its columns must have the names of the features: x0, x1, ... if the fit
-            had no names.
+            Name of the table. Its columns must have the names of the features: x0, x1, ... if the
+            fit had no names.
         keep : sequence of str
             Columns of the table that the statement selects besides the predictions.
 
@@ -338,14 +419,19 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         str
             A SELECT with the columns `keep`, "prediction" and, for a classifier, ``probability_``
-            followed by each class, with a number at the end if classes differ by case only. For several
-            numbers there are ``prediction_0``, ``prediction_1``, ... instead.
+            followed by each class, with a number at the end if classes differ by case only. For
+            several numbers there are ``prediction_0``, ``prediction_1``, ... instead.
 
         Raises
         ------
-        TypeError, ValueError, NotFittedError
-            As in `to_onnx`, and if names differ by case only, are empty or contain a NUL, or the model
-            predicts several quantiles.
+        TypeError
+            If leaves hold models.
+        ValueError
+            If names of columns differ by case only, are empty or contain a NUL, the model predicts
+            several quantiles, or it contains a preprocessor or learners that are not trees of
+            certree.
+        NotFittedError
+            If the model is not fitted.
 
         Examples
         --------

@@ -10,14 +10,14 @@ _MAX_CATEGORIES_SHOWN = 6
 
 
 def format_value(value: Any) -> str:
-    """Format one feature value; NaN and None become "missing"."""
+    """Format one feature value as text: floats to six digits; NaN and None become "missing"."""
     if is_missing(value):
         return "missing"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def format_categories(names: Sequence[Any]) -> str:
-    """Format a set of categories as "{a, b}"; of more than six, the first six and their number."""
+    """Format the names of categories as "{a, b}"; of more than six, the first six and their number."""
     # All 15 digits, as categories that are numbers may differ in any of them.
     shown = ", ".join(
         f"{n:.15g}" if isinstance(n, float) else str(n) for n in names[:_MAX_CATEGORIES_SHOWN]
@@ -28,7 +28,12 @@ def format_categories(names: Sequence[Any]) -> str:
 
 
 def format_prediction(prediction: Any, probability: float | None, n_rows: float) -> str:
-    """Format a class with its probability, or a number (probability None), and a number of rows."""
+    """Format a prediction and the number of training rows behind it.
+
+    prediction: a class, or a number if `probability` is None; probability: that of the class;
+    n_rows: number, or weight, of rows. Such as "cat (probability 0.91, 12 rows)", or "3.25 (12
+    rows)".
+    """
     rows = "1 row" if n_rows == 1 else f"{format_count(n_rows)} rows"
     if probability is None:
         return f"{prediction:.6g} ({rows})"

@@ -14,15 +14,16 @@ _MAX_NODES = 2**22
 
 
 class ExpandedTree(NamedTuple):
-    """A tree without categorical splits.
+    """A tree whose categorical splits have been replaced by threshold splits.
 
     Attributes
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     origin : ndarray of int32, shape (m,)
-        The node of the original tree from which each node stems.
-    fraction : ndarray of shape (m,)
+        For each of its nodes, the node of the original tree that it replaces. Several nodes may
+        replace one: copies, or the splits of a chain.
+    fraction : ndarray of float64, shape (m,)
         Fraction of the rows of the original node that reach the node, if all codes are equally
         frequent.
     """
@@ -33,7 +34,15 @@ class ExpandedTree(NamedTuple):
 
 
 class _CodeRange(NamedTuple):
-    """Codes first .. last that rows at a node may have, and whether their value may be missing."""
+    """The codes of a categorical feature that rows at a node may have.
+
+    Attributes
+    ----------
+    first, last : int
+        The codes are first, first + 1, ..., last; there are none if last is first - 1.
+    missing : bool
+        Whether the value of such rows may also be missing (NaN).
+    """
 
     first: int
     last: int
@@ -41,12 +50,22 @@ class _CodeRange(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of codes; at least 1, as a range of NaN alone counts as one."""
+        """Number of codes; 1 for a range without codes, whose rows all lack the value."""
         return max(1, self.last - self.first + 1)
 
 
 class _Run(NamedTuple):
-    """Neighbouring codes that go to the same child, and their fraction of all codes that do."""
+    """Neighbouring codes that a categorical split sends to the same child.
+
+    Attributes
+    ----------
+    codes : _CodeRange
+        The codes.
+    child : int
+        Index of the child in the original tree.
+    fraction : float
+        Number of these codes, divided by the number of all codes that go to the child.
+    """
 
     codes: _CodeRange
     child: int
@@ -54,16 +73,16 @@ class _Run(NamedTuple):
 
 
 class _PendingNode(NamedTuple):
-    """A node to be written: an original node, or a split between runs of its codes.
+    """A node to be written next: an original node, or a split between runs of its codes.
 
     Attributes
     ----------
     node : int
-        The original node.
+        Index of the original node.
     fraction : float
-        See `ExpandedTree`.
+        Fraction of the rows of the original node that reach this one; see `ExpandedTree`.
     ranges : dict of int to _CodeRange
-        Codes that rows may have here, of features on which chains above have split.
+        For each feature that chains above have split on, the codes that rows may have here.
     runs : list of _Run
         Runs that the chain still has to separate; empty if the node is not part of a chain.
     """
@@ -77,18 +96,24 @@ class _PendingNode(NamedTuple):
 def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> ExpandedTree:
     """Replace categorical splits by chains of threshold splits that send rows the same way.
 
-    Rows must have NaN, or the code of a category of the fit, in each categorical feature.
+    It is for formats without category sets. A split by "code in {0, 1, 4}" of a feature with codes
+    0 .. 5 has four runs of codes: 0 .. 1, 2 .. 3, 4 and 5. They are separated by "code <= 3", and
+    then by "code <= 1" and "code <= 4". Each run needs a copy of the subtree of the child that its
+    codes go to. Rows must have NaN, or the code of a category of the fit, in each categorical
+    feature.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
-    n_categories : sequence of int
-        Number of categories of each feature.
+        The tree; it is not changed.
+    n_categories : sequence of p int
+        Number of categories of each feature; not used for numeric features.
 
     Returns
     -------
     ExpandedTree
+        The new tree, and the original node of each of its nodes. A tree without categorical splits
+        is returned as it is.
 
     Raises
     ------
@@ -130,7 +155,23 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
 def _skip_decided_splits(
     tree: Tree, n_categories: Sequence[int], pending: _PendingNode
 ) -> _PendingNode:
-    """Go down while all remaining codes go to one child; add the runs of the node that is reached."""
+    """Go down from a node while its categorical split sends all possible codes to one child.
+
+    Parameters
+    ----------
+    tree : Tree
+        The original tree.
+    n_categories : sequence of p int
+        Number of categories of each feature.
+    pending : _PendingNode
+        The node to start from, with the codes that rows may have there.
+
+    Returns
+    -------
+    _PendingNode
+        The node that is reached, which may be `pending` itself. If it has a categorical split, its
+        runs are filled in.
+    """
     while not pending.runs and len(tree.category_set(pending.node)):
         runs = _find_runs(tree, n_categories, pending)
         if len(runs) > 1:
@@ -140,7 +181,23 @@ def _skip_decided_splits(
 
 
 def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -> list[_Run]:
-    """Return the runs of codes at a categorical split, in order; the last run may be NaN alone."""
+    """Return the runs of codes at a categorical split: neighbouring codes that go to one child.
+
+    Parameters
+    ----------
+    tree : Tree
+        The original tree.
+    n_categories : sequence of p int
+        Number of categories of each feature.
+    pending : _PendingNode
+        A node with a categorical split, and the codes that rows may have there.
+
+    Returns
+    -------
+    list of _Run
+        In the order of the codes. NaN belongs to the first run that goes to its child. If there is
+        none, it has a run of its own, the last.
+    """
     node, feature = pending.node, int(tree.feature[pending.node])
     codes = pending.ranges.get(feature, _CodeRange(0, n_categories[feature] - 1, True))
     children = int(tree.left[node]), int(tree.left[node]) + 1
@@ -161,7 +218,26 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
 
 
 def _make_children(tree: Tree, pending: _PendingNode) -> tuple[float, bool, list[_PendingNode]]:
-    """Return the threshold and missing_left of a split, and its two children."""
+    """Return the threshold of a node's split in the expanded tree, and its two children.
+
+    A node with runs is split between the two halves of its runs, any other node as in `tree`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The original tree.
+    pending : _PendingNode
+        The node, which is not a leaf.
+
+    Returns
+    -------
+    threshold : float
+        Values up to it go left.
+    missing_left : bool
+        Whether NaN goes left.
+    children : list of two _PendingNode
+        The left and the right child.
+    """
     node, feature = pending.node, int(tree.feature[pending.node])
     if not pending.runs:
         left = int(tree.left[node])
@@ -175,7 +251,23 @@ def _make_children(tree: Tree, pending: _PendingNode) -> tuple[float, bool, list
 
 
 def _make_half(pending: _PendingNode, feature: int, runs: list[_Run]) -> _PendingNode:
-    """Return the child of a chain's split that takes these runs."""
+    """Return the child of a chain's split that takes half of the runs of codes.
+
+    Parameters
+    ----------
+    pending : _PendingNode
+        The node that is split.
+    feature : int
+        Index of the categorical feature.
+    runs : list of _Run
+        Runs whose codes go to the child.
+
+    Returns
+    -------
+    _PendingNode
+        With several runs, a split of the same chain, which still has to separate them. With a
+        single run, the child of the original node that its codes go to.
+    """
     if len(runs) > 1:
         return pending._replace(runs=runs)
     run = runs[0]

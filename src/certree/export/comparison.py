@@ -23,14 +23,14 @@ _TIE = 1e-12
 
 
 class Predictions(NamedTuple):
-    """Predictions of a model or an export.
+    """The predictions that a model, or an export of it, makes for n rows.
 
-    Parameters
+    Attributes
     ----------
-    values : ndarray of shape (n, K) or (n, n_outputs)
-        Probabilities of the classes, or numbers.
+    values : ndarray of float64, shape (n, K) or (n, n_outputs)
+        Probabilities of the classes, or predicted numbers.
     classes : sequence of length n, or None
-        Predicted classes as numbers or text; None if the target is numeric.
+        Predicted classes, as numbers, booleans or strings; None if the target is numeric.
     """
 
     values: Float64
@@ -39,18 +39,20 @@ class Predictions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportCheck:
-    """The differences between an export and its model.
+    """The differences between the predictions of one export and those of its model.
+
+    `check_export` makes one for each export.
 
     Attributes
     ----------
     rows : ndarray of int, shape (n_different,)
-        Numbers of the rows whose predictions differ.
+        Indices of the rows whose predictions differ, ascending.
     largest_difference : float
-        Largest absolute difference of a probability or a predicted number over all rows; infinite if
-        the export predicts NaN, and NaN if the export was not compared.
+        Largest absolute difference of a probability or a predicted number over all rows; infinite
+        if the export predicts NaN, and NaN if the export was not compared.
     skipped : str or None
-        Why the export was not compared: a package is not installed, or the format does not support the
-        model. None: it was compared.
+        Why the export was not compared: a package is not installed, or the format does not support
+        the model. None: it was compared.
     """
 
     rows: NDArray[np.intp]
@@ -59,7 +61,7 @@ class ExportCheck:
 
     @property
     def n_different(self) -> int:
-        """Number of rows whose predictions differ."""
+        """Number of rows whose predictions differ; 0 if the export was not compared."""
         return len(self.rows)
 
 
@@ -67,12 +69,15 @@ class ExportCheck:
 class ExportReport:
     """Comparison of several exports with their model; ``print`` shows a table.
 
+    `check_export` returns it. ``report["onnx"]`` is the result of the export "onnx".
+
     Attributes
     ----------
     n_rows : int
         Number of rows that were predicted.
     exports : dict of str to ExportCheck
-        The result of each export, by its name.
+        The result of each export by its name: "dict", "onnx", "onnx_float64", "sklearn", "sqlite"
+        or "duckdb".
     """
 
     n_rows: int
@@ -83,12 +88,15 @@ class ExportReport:
 
     @property
     def all_agree(self) -> bool:
-        """Whether no prediction of the compared exports differs from that of the model."""
+        """Whether the predictions of all compared exports equal those of the model for every row.
+
+        Exports that were skipped do not count: see `skipped`.
+        """
         return not any(check.n_different for check in self.exports.values())
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Reasons why exports were not compared, by name of the export."""
+        """The exports that were not compared: for the name of each, the reason as text."""
         checks = self.exports.items()
         return {name: check.skipped for name, check in checks if check.skipped is not None}
 
@@ -182,8 +190,13 @@ def check_export(
     return ExportReport(len(truth.values), checks)
 
 
-def predict_with_model(model: Any, X: Any) -> Predictions:
-    """Return the predictions of a classifier or regressor of certree or scikit-learn."""
+def predict_with_model(model: Any, X: ArrayLike) -> Predictions:
+    """Return a fitted model's predictions for rows (n, p).
+
+    model: a classifier or regressor of certree or scikit-learn, which has `predict`, and
+    `predict_proba` if it has classes. The values are the probabilities (n, K), or the predicted
+    numbers (n, n_outputs). X: the rows.
+    """
     predicted = np.asarray(model.predict(X))
     if not hasattr(model, "classes_"):
         return Predictions(predicted.reshape(len(predicted), -1), None)
@@ -201,19 +214,30 @@ def compare_predictions(
     Parameters
     ----------
     truth, exported : Predictions
-        Predictions of the model, and of the export.
+        Predictions of the model, and of the export, for the same n rows.
     labels : sequence of length K
         The classes in the order of the probabilities; empty if the target is numeric.
     tolerance : float
-        Difference up to which values are equal, as a fraction of the largest absolute value of `truth`.
+        Difference up to which values count as equal, as a fraction of the largest absolute value of
+        `truth`.
 
     Returns
     -------
     ExportCheck
+        The rows with a larger difference, or with another class, unless both classes have the same
+        probability up to 1e-12.
+
+    Raises
+    ------
+    ValueError
+        If the two have values of different shapes.
     """
     values, others = truth.values, np.asarray(exported.values, dtype=np.float64)
     if values.shape != others.shape:
-        raise ValueError(f"exported must have shape {values.shape}, got {others.shape}")
+        raise ValueError(
+            f"exported must have values of shape {values.shape}, got {others.shape}: "
+            "pass predictions for the same rows and outputs"
+        )
     scale = max(float(np.abs(values).max()), np.finfo(np.float64).smallest_subnormal)
     with np.errstate(invalid="ignore", over="ignore"):
         differences = np.abs(others / scale - values / scale)
@@ -229,7 +253,12 @@ def compare_predictions(
 def _find_class_differences(
     truth: Predictions, exported: Predictions, labels: Sequence[Any]
 ) -> NDArray[np.bool_]:
-    """Return whether the export predicts another class in each row, unless both classes are tied."""
+    """Return for each row whether the export predicts another class than the model, (n,) bool.
+
+    A class counts as right if its probability in the model is the largest up to 1e-12. truth:
+    predictions of the model; exported: those of the export. labels: the classes (K,) in the order
+    of the probabilities. Classes are compared as they are or as text.
+    """
     codes = {str(label): k for k, label in enumerate(labels)}
     codes |= {label: k for k, label in enumerate(labels)}
     expected, predicted = (
@@ -245,17 +274,28 @@ def _find_class_differences(
 
 
 class _UnsupportedExportError(ValueError):
-    """Signal that a format does not support a model."""
+    """Error of `_ModelWithRows.write_export`: the format does not support the model.
+
+    `check_export` reports its message as the reason why the export was skipped.
+    """
 
 
 class _ModelWithRows:
-    """A fitted model and rows to predict, in the forms that engines read."""
+    """A fitted model and the rows to predict, in the forms that the runners of exports read.
 
-    def __init__(self, model: Any, X: Any) -> None:
+    model: a fitted estimator of certree, which later fits must not change. X: rows, (n, p), as the
+    caller passed them. Each form is computed when it is first read, and kept.
+    """
+
+    def __init__(self, model: Any, X: ArrayLike) -> None:
         self.model, self.X = model, X
 
     def write_export(self, write: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call a method that writes an export; turn its ValueError into _UnsupportedExportError."""
+        """Call a method that writes an export, such as the model's `to_sql`, and return the export.
+
+        write: the method; further arguments are passed to it. A ValueError of the method becomes an
+        _UnsupportedExportError with the same message.
+        """
         try:
             return write(*arguments, **named)
         except ValueError as error:
@@ -263,19 +303,22 @@ class _ModelWithRows:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The model's dictionary, written to JSON and read again."""
+        """The result of the model's `to_dict`, after writing it to JSON and reading it again."""
         document: dict[str, Any] = json.loads(json.dumps(self.model.to_dict(), allow_nan=False))
         return document
 
     @cached_property
     def codes(self) -> Float64:
-        """Rows as numbers and category codes, (n, p)."""
+        """The rows with codes in place of categories, (n, p) float64; NaN for missing values."""
         rows: Float64 = np.asarray(self.model._encode_new_rows(self.X), dtype=np.float64)
         return rows
 
     @cached_property
     def columns(self) -> list[list[Any]]:
-        """Columns of numbers and names of categories; None for a missing value."""
+        """The rows as p lists of length n: numbers, names of categories, None for missing values.
+
+        Categories that the model does not know keep their names.
+        """
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:
             # The categories of these rows may be unknown to the model.
@@ -293,7 +336,10 @@ class _ModelWithRows:
 
 
 def _run_dict(subject: _ModelWithRows) -> Predictions:
-    """Predict by the dictionary of the model."""
+    """Return the predictions of the dictionary of the model, as read from JSON.
+
+    subject: the model and its rows. The reader is `predict_from_dict`.
+    """
     values = predict_from_dict(subject.document, subject.columns)
     if (labels := subject.document["classes"]) is None:
         return Predictions(values, None)
@@ -301,7 +347,12 @@ def _run_dict(subject: _ModelWithRows) -> Predictions:
 
 
 def _run_onnx(dtype: str, subject: _ModelWithRows) -> Predictions:
-    """Predict by an ONNX graph with rows of this dtype."""
+    """Return the predictions of the model's ONNX graph, run by onnxruntime.
+
+    dtype: "float32" or "float64", the type of the graph and of the rows. subject: the model and its
+    rows. Raise _UnsupportedExportError if `to_onnx` does not support the model, and ImportError if
+    onnx or onnxruntime is missing.
+    """
     graph = subject.write_export(subject.model.to_onnx, dtype)
     with np.errstate(over="ignore"):
         outputs = run_in_onnxruntime(graph, subject.codes.astype(dtype))
@@ -310,14 +361,23 @@ def _run_onnx(dtype: str, subject: _ModelWithRows) -> Predictions:
 
 
 def _run_sklearn(subject: _ModelWithRows) -> Predictions:
-    """Predict by the scikit-learn estimator."""
+    """Return the predictions of the estimator of scikit-learn that `to_sklearn` makes.
+
+    subject: the model and its rows. Raise _UnsupportedExportError if `to_sklearn` does not support
+    the model.
+    """
     model = subject.write_export(subject.model.to_sklearn)
     vars(model).pop("feature_names_in_", None)  # scikit-learn warns of rows without names.
     return predict_with_model(model, subject.codes)
 
 
 def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
-    """Predict by the SQL statement, in the database of `run`."""
+    """Return the predictions of the SQL statement of the model, run in a database.
+
+    run: the function that runs a statement on a table, such as `run_in_sqlite`. subject: the model
+    and its rows. Raise _UnsupportedExportError if `to_sql` does not support the model, and
+    ImportError if the database is missing.
+    """
     # A table of the used columns alone: databases may refuse the names of others.
     features, trees = subject.document["features"], subject.document["trees"]
     used = sorted({node["feature"] for tree in trees for node in tree if "feature" in node})
@@ -346,7 +406,11 @@ _RUNNERS: Mapping[str, tuple[Callable[[_ModelWithRows], Predictions], float]] = 
 
 
 def _check_names(exports: Sequence[str] | None) -> list[str]:
-    """Return the names of the exports to run; raise ValueError if one does not exist."""
+    """Return the names of the exports to run as a list; all that there are if `exports` is None.
+
+    Raise ValueError if `exports` is a string or empty, or holds another name than "dict", "onnx",
+    "onnx_float64", "sklearn", "sqlite" and "duckdb".
+    """
     if exports is None:
         return [*_RUNNERS]
     names = [exports] if isinstance(exports, str) else [*exports]

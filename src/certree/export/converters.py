@@ -19,9 +19,10 @@ _CLASSIFIER_OPTIONS = {"zipmap": [True, False, "columns"], "nocl": [True, False]
 def register_converters() -> None:
     """Let skl2onnx convert pipelines that end with an estimator of certree.
 
-    The estimator takes one tensor of numbers, float32 or float64, as in `to_onnx`; a step before it
-    must encode categories. skl2onnx supports ``ai.onnx.ml`` up to version 3, so categorical splits
-    become chains of comparisons.
+    Call it once before skl2onnx's ``to_onnx``. It registers a converter for each estimator class
+    that can be exported. The estimator takes one tensor of numbers, float32 or float64, as in
+    `to_onnx`; a step before it must encode categories. skl2onnx supports ``ai.onnx.ml`` up to
+    version 3, so categorical splits become chains of comparisons.
 
     Raises
     ------
@@ -40,7 +41,11 @@ def register_converters() -> None:
 
 
 def _iterate_exportable_estimators(kind: type) -> Iterator[type]:
-    """Yield all subclasses that can be fitted and exported, those of other packages included."""
+    """Yield all direct and indirect subclasses of a class that can be fitted and exported.
+
+    kind: the class. Subclasses that other packages define count if these packages are imported. A
+    class can be exported if it has `_build_formula`.
+    """
     subclasses: list[type] = kind.__subclasses__()
     for subclass in subclasses:
         if hasattr(subclass, "fit") and hasattr(subclass, "_build_formula"):
@@ -49,7 +54,13 @@ def _iterate_exportable_estimators(kind: type) -> Iterator[type]:
 
 
 def _set_shapes(operator: Any) -> None:
-    """Set the types and shapes of the outputs of an operator of skl2onnx."""
+    """Tell skl2onnx the types and shapes of the outputs of an estimator's operator.
+
+    skl2onnx calls it as the shape calculator. operator: its Operator, whose `raw_operator` is the
+    fitted estimator. The types of `operator.outputs` are set: labels (n,) and probabilities (n, K)
+    for a classifier, numbers (n, 1) for a regressor. Probabilities and numbers are float64 if the
+    input is, else float32.
+    """
     types = import_extra("skl2onnx.common.data_types", "onnx")
     formula = operator.raw_operator._build_formula()
     rows = operator.inputs[0].type
@@ -71,7 +82,19 @@ def _set_shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Add the nodes of an estimator to the graph of a pipeline."""
+    """Add the nodes and constants of a fitted estimator to the graph of a pipeline.
+
+    skl2onnx calls it as the converter.
+
+    Parameters
+    ----------
+    scope : skl2onnx Scope
+        Gives names that are unused in the graph.
+    operator : skl2onnx Operator
+        Its `raw_operator` is the fitted estimator; it names the input and the outputs.
+    container : skl2onnx ModelComponentContainer
+        Gets the nodes, the constants and the versions of ONNX that they need.
+    """
     types = import_extra("skl2onnx.common.data_types", "onnx")
     rows = operator.inputs[0]
     dtype = np.float64 if isinstance(rows.type, types.DoubleTensorType) else np.float32
@@ -89,10 +112,15 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
-    """Add nodes that replace numeric categories by their codes in the fit, and others by NaN.
+    """Add nodes that replace numbers that are categories by their codes in the model.
 
-    The encoder before the estimator may have had more categories than the rows of the fit: its numbers
-    are then categories of the estimator, whose own codes differ. Returns the name of the encoded rows.
+    An encoder before the estimator in a pipeline may have had more categories than the rows of the
+    fit. The numbers that it returns are then the estimator's categories, which have other codes.
+    Numbers that are no category of the fit become NaN.
+
+    graph: nodes are added to it. formula: the fitted estimator as trees and a link. rows: name of
+    the tensor of rows, (n, p). Return the name of the tensor of rows (n, p), with codes in place of
+    categories: `rows` if nothing has to change.
     """
     columns, is_changed = [], False
     for j in range(formula.n_features):
@@ -113,6 +141,9 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
 
 
 def _needs_encoding(names: Sequence[Any]) -> bool:
-    """Return whether categories are numbers that differ from their codes 0, 1, ..."""
+    """Return whether a feature's categories are numbers other than 0, 1, ... in this order.
+
+    names: the categories by code. Texts, which a tensor of numbers cannot hold, need no encoding.
+    """
     are_numbers = all(isinstance(name, int | float) for name in names)
     return are_numbers and list(names) != list(range(len(names)))

@@ -10,6 +10,8 @@ from contextlib import closing
 from importlib import import_module
 from typing import Any
 
+from numpy.typing import NDArray
+
 from certree.interface.extras import import_extra
 
 # Takes the name of a table, its columns by name, and a statement. Returns the selected rows.
@@ -17,7 +19,12 @@ RunSQL = Callable[[str, Mapping[str, Sequence[Any]], str], list[Any]]
 
 
 def _import_engine(module: str) -> Any:
-    """Import an engine that is not part of any extra of certree."""
+    """Import a package that runs exports, such as "duckdb", and return its module.
+
+    Raise ImportError with the command to install it if the package is missing. Packages of an extra
+    of certree are imported by `import_extra` instead. module: name of the module, which is also
+    that of the package.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -28,26 +35,27 @@ def _import_engine(module: str) -> Any:
 
 
 def quote_name(name: str) -> str:
-    """Return the name of a column or a table in quotes, for SQL."""
+    """Return the name of a column or a table in double quotes, as SQL needs it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def run_in_sqlite(table: str, columns: Mapping[str, Sequence[Any]], statement: str) -> list[Any]:
-    """Run a statement in SQLite on a temporary table.
+    """Run a statement in SQLite on a temporary table in memory.
 
     Parameters
     ----------
     table : str
         Name of the table.
-    columns : mapping of str to sequence
-        At least one column: numbers, strings, and None for a missing value.
+    columns : mapping of str to sequence of length n
+        The values of each column by its name: numbers, strings, and None for a missing value. At
+        least one column.
     statement : str
-        A SELECT.
+        A SELECT that reads the table.
 
     Returns
     -------
     list of tuple
-        The selected rows.
+        The selected rows, with an entry for each selected column.
     """
     with closing(sqlite3.connect(":memory:")) as connection:
         names = ", ".join(map(quote_name, columns))
@@ -59,7 +67,15 @@ def run_in_sqlite(table: str, columns: Mapping[str, Sequence[Any]], statement: s
 
 
 def run_in_duckdb(table: str, columns: Mapping[str, Sequence[Any]], statement: str) -> list[Any]:
-    """Run a statement in DuckDB as `run_in_sqlite` does; needs duckdb and ``certree[files]``."""
+    """Run a statement in DuckDB on a temporary table.
+
+    The arguments and the result are those of `run_in_sqlite`.
+
+    Raises
+    ------
+    ImportError
+        If duckdb, or pyarrow of ``certree[files]``, is not installed.
+    """
     duckdb, pa = _import_engine("duckdb"), import_extra("pyarrow", "files")
     data = pa.table({f"c{k}": pa.array(values) for k, values in enumerate(columns.values())})
     named = ", ".join(f"c{k} AS {quote_name(name)}" for k, name in enumerate(columns))
@@ -70,8 +86,26 @@ def run_in_duckdb(table: str, columns: Mapping[str, Sequence[Any]], statement: s
         return rows
 
 
-def run_in_onnxruntime(graph: Any, rows: Any) -> list[Any]:
-    """Return the outputs of a graph for rows (n, p) of its input type; needs onnxruntime."""
+def run_in_onnxruntime(graph: Any, rows: NDArray[Any]) -> list[NDArray[Any]]:
+    """Run an ONNX model on rows with onnxruntime, and return its outputs.
+
+    Parameters
+    ----------
+    graph : onnx.ModelProto
+        A model with a single input.
+    rows : ndarray of shape (n, p)
+        The rows, in the dtype of the input.
+
+    Returns
+    -------
+    list of ndarray
+        All outputs, in the order of the model.
+
+    Raises
+    ------
+    ImportError
+        If onnxruntime is not installed.
+    """
     session = _import_engine("onnxruntime").InferenceSession(graph.SerializeToString())
-    outputs: list[Any] = session.run(None, {session.get_inputs()[0].name: rows})
+    outputs: list[NDArray[Any]] = session.run(None, {session.get_inputs()[0].name: rows})
     return outputs

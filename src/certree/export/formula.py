@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import Float64
 from certree.rows.categories import Categories
@@ -19,31 +19,41 @@ Link = Literal["identity", "exp", "sorted", "logistic", "softmax", "shares"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Formula:
-    """A model as trees, whose leaf values are combined to outputs, and a link to predictions.
+    """A fitted model as trees, and the steps from their leaf values to a prediction.
+
+    `_build_formula` of each estimator makes it, and all exports (ONNX, SQL, JSON, scikit-learn) are
+    written from it. Each tree gives a row the values (n_outputs,) of the leaf that the row reaches.
+    `kind` says how those of all trees are combined to the outputs of the row, and `link` how
+    outputs become class probabilities or predicted numbers.
 
     Parameters
     ----------
     trees : sequence of Tree
-        At least one tree. Only the values of leaves are used.
+        At least one tree, with values of shape (m, n_outputs) for its m nodes, which differ between
+        trees. Only the values of leaves are used.
     rows : sequence of ndarray of shape (m,), or None
-        Training rows in the nodes of each tree; None if the model does not keep them.
+        For each tree, the number or total weight of the training rows in each node; None if the
+        model does not keep them.
     kind : {"tree", "forest", "boosted"}
-        How outputs are made of leaf values: the value of the only tree, the mean over the trees, or
-        `start` plus the sum over the trees.
+        Outputs are the leaf values of the only tree, the mean over the trees, or `start` plus the
+        sum over the trees.
     link : {"identity", "exp", "sorted", "logistic", "softmax", "shares"}
-        The function from outputs to predictions. "sorted" sorts them in ascending order. "shares"
-        raises them to `power` and divides them by their sum. If two classes have one output,
-        "logistic" and "shares" use it for the second class.
+        The function from the outputs of a row to its prediction. "identity": the outputs are the
+        probabilities or numbers. "exp": e to the power of the outputs. "sorted": the outputs in
+        ascending order. "logistic": the only output is the log odds of the second of two classes.
+        "softmax": the softmax of the outputs. "shares": the outputs to the power of `power`,
+        divided by their sum. A single output s of two classes then stands for the outputs 1 - s and
+        s.
     start : ndarray of shape (n_outputs,)
-        The constant to which boosted trees are added.
-    power : float
-        See `link`.
+        The constant to which boosted trees are added; 0 for the other kinds.
     classes : ndarray of shape (K,), or None
-        The classes; None if the target is numeric.
+        The classes in the order of the probabilities; None if the target is numeric.
     feature_names : list of str, or None
-        Names of the features, if the model has them.
+        Names of the features; None if the table of the fit had none.
     categories : Categories or None
-        Categories of the features; None if all are numbers.
+        Categories of the features by their codes; None if all features are numbers.
+    power : float, default=1
+        The exponent of the link "shares".
     """
 
     trees: Sequence[Tree]
@@ -58,30 +68,36 @@ class Formula:
 
     @property
     def float64_names(self) -> list[str]:
-        """Names of the features that must be float64; see `Trees.float64_features`."""
+        """Names of the features whose values must not be rounded to float32, ordered by feature.
+
+        If they were rounded, some rows would reach another leaf; see `Trees.float64_features`.
+        """
         features = {int(j) for tree in self.trees for j in tree.float64_features}
         return [self.names[j] for j in sorted(features)]
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """Number of features of a row, p."""
         return self.trees[0].n_features
 
     @property
     def n_outputs(self) -> int:
-        """Number of outputs."""
+        """Number of outputs of a row, which is also the number of values of each leaf."""
         return len(self.start)
 
     @property
     def names(self) -> list[str]:
-        """Names of the features; x0, x1, ... if the model has none."""
+        """Names of the features, p strings: `feature_names`, or x0, x1, ... if these are None."""
         if self.feature_names is not None:
             return self.feature_names
         return [f"x{j}" for j in range(self.n_features)]
 
     @property
     def labels(self) -> list[Any]:
-        """The classes as booleans, numbers or strings; empty if the target is numeric."""
+        """The classes as a list of K booleans, numbers or strings; empty if the target is numeric.
+
+        Classes of another type, such as dates, become strings.
+        """
         classes = np.zeros(0) if self.classes is None else np.asarray(self.classes)
         # tolist() makes numbers of dates in nanoseconds.
         labels = [*classes] if classes.dtype.kind in "mM" else classes.tolist()
@@ -89,16 +105,29 @@ class Formula:
 
     @property
     def has_second_class_only(self) -> bool:
-        """Whether there are two classes, and only the second has an output."""
+        """Whether there are two classes but only one output, which belongs to the second class."""
         return self.classes is not None and len(self.classes) == 2 and self.n_outputs == 1
 
     @property
     def has_fractional_routing(self) -> bool:
-        """Whether some node sends rows that lack a value to both children."""
+        """Whether any node sends rows that lack its feature's value to both children."""
         return any(tree.missing_both.any() for tree in self.trees)
 
     def compute_missing_left_fractions(self, number: int) -> Float64:
-        """Return, for each node of a tree, the fraction of a row without value that goes left, (m,)."""
+        """Return for each node of a tree which fraction of a row without value goes left.
+
+        Parameters
+        ----------
+        number : int
+            Index of the tree in `trees`.
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            For each node 1 if NaN goes to the left child, and 0 if it goes to the right one. Nodes
+            that send it to both children have the fraction of their training rows that went left;
+            0.5 if there are none. Not used at leaves.
+        """
         tree = self.trees[number]
         fraction = tree.missing_left.astype(np.float64)
         both = np.flatnonzero(tree.missing_both)
@@ -109,16 +138,39 @@ class Formula:
         return fraction
 
     def get_categories(self, feature: int) -> Sequence[Any] | None:
-        """Return the categories of a feature by code; None if the feature is numeric.
+        """Return the categories of a feature in the order of their codes 0, 1, ...
 
-        They are empty if the model file has left them out, as no tree splits on the feature.
+        Parameters
+        ----------
+        feature : int
+            Index of the feature.
+
+        Returns
+        -------
+        sequence of str or float, or None
+            None if the feature is numeric. Empty if no tree splits on the feature and the model
+            comes from a file, which leaves out such categories.
         """
         if self.categories is None or self.categories.names[feature] is None:
             return None
         return () if feature in self.categories.digested else self.categories.names[feature]
 
     def get_left_mask(self, number: int, node: int) -> NDArray[np.bool_] | None:
-        """Return whether each category goes left at a node; None if the feature is numeric."""
+        """Return which categories of a split's feature go to the left child.
+
+        Parameters
+        ----------
+        number : int
+            Index of the tree in `trees`.
+        node : int
+            Index of a node that is not a leaf.
+
+        Returns
+        -------
+        ndarray of bool, shape (number of categories,), or None
+            Whether the category of each code goes left; None if the feature of the split is
+            numeric.
+        """
         tree = self.trees[number]
         names = self.get_categories(int(tree.feature[node]))
         if names is None:
@@ -130,15 +182,22 @@ class Formula:
 
 
 def check_int64(number: int) -> None:
-    """Raise ValueError if an integer class has more than 64 bits, as databases and ONNX have."""
+    """Raise ValueError if an integer class has more than 64 bits, as ONNX and databases have.
+
+    number: the class. ONNX and SQL databases have no larger integers.
+    """
     if not -(2**63) <= number < 2**63:
         raise ValueError(
-            f"classes must be integers of at most 64 bits, got {number}: fit to strings instead"
+            f"classes must be integers of at most 64 bits for an export to ONNX or SQL, got {number}: "
+            "turn the classes into strings, and fit again"
         )
 
 
 def check_utf8(text: str) -> None:
-    """Raise ValueError if a text has no encoding in UTF-8, as unpaired surrogates have none."""
+    """Raise ValueError if a name or a class has no UTF-8 encoding, as lone surrogates have none.
+
+    text: the name or class.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -148,21 +207,42 @@ def check_utf8(text: str) -> None:
 
 
 def make_constant_tree(n_features: int, value: Float64) -> Tree:
-    """Make a tree of a single leaf with this value, (1, n_outputs)."""
+    """Make a tree of a single leaf for rows of `n_features` features.
+
+    value: the values of the leaf, (1, n_outputs).
+    """
     leaf, threshold = np.full(1, LEAF, dtype=np.int32), np.zeros(1)
     return Tree(leaf + 1, threshold, leaf, leaf + 2, n_features, value=value)
 
 
 def normalize_with_labels(score: Float64, label: NDArray[np.integer]) -> Float64:
-    """Divide scores (m, K) by their sums, and let `break_ties_by_label` choose among equal ones."""
+    """Divide the class scores of each row by their sum, and make its label the most probable class.
+
+    score: positive class scores, (m, K); label: code of the predicted class of each row, (m,).
+    Return probabilities (m, K) whose argmax is the label; ties are broken as in
+    `break_ties_by_label`.
+    """
     return break_ties_by_label(score / score.sum(axis=1, keepdims=True), label)
 
 
 def break_ties_by_label(probabilities: NDArray[Any], label: NDArray[np.integer]) -> NDArray[Any]:
-    """Return probabilities (m, K) whose argmax is the label, (m,).
+    """Return a copy of class probabilities in which the argmax of each row is its label.
 
-    Rounding may have made the label's probability equal to that of a class before it. It then becomes
-    the next larger floating-point number.
+    Rounding may have made the probability of the label equal to that of an earlier class, which
+    argmax would return. The probability of the label then becomes the next larger floating-point
+    number.
+
+    Parameters
+    ----------
+    probabilities : ndarray of floats, shape (m, K)
+        Class probabilities, of which that of the label is the largest, or tied with the largest.
+    label : ndarray of int, shape (m,)
+        Code of the predicted class of each row.
+
+    Returns
+    -------
+    ndarray of shape (m, K)
+        In the dtype of `probabilities`. Changed rows no longer have exactly the sum 1.
     """
     tied = np.flatnonzero(probabilities.argmax(axis=1) != label)
     untied = probabilities.copy()
@@ -171,13 +251,22 @@ def break_ties_by_label(probabilities: NDArray[Any], label: NDArray[np.integer])
     return untied
 
 
-def extend_largest_threshold(threshold: Any) -> Float64:
-    """Replace a threshold at the largest float64 by infinity, so that infinite values go left."""
-    return np.where(threshold >= np.finfo(np.float64).max, np.inf, threshold)
+def extend_largest_threshold(threshold: ArrayLike) -> Float64:
+    """Replace thresholds that are the largest float64 by infinity, and return all as an array.
+
+    A split at the largest float64 only separates missing values from all others. With an infinite
+    threshold infinite values go left, too, in formats that do not clip them. threshold: a number,
+    or an array of any shape, which is also the shape of the result.
+    """
+    return np.where(np.asarray(threshold) >= np.finfo(np.float64).max, np.inf, threshold)
 
 
 def round_down_to_float32(threshold: Float64) -> NDArray[np.float32]:
-    """Round thresholds down to float32; a float32 value is on the same side of both."""
+    """Round thresholds of any shape down to float32, so that float32 values are split as before.
+
+    A float32 value is at most a float64 threshold if and only if it is at most the rounded one.
+    Thresholds below the smallest float32 become -infinity.
+    """
     with np.errstate(over="ignore"):
         nearest = threshold.astype(np.float32)
         return np.where(nearest > threshold, np.nextafter(nearest, np.float32(-np.inf)), nearest)

@@ -1,16 +1,25 @@
 """Data frame of the nodes of all trees, with the columns of LightGBM."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree.export.formula import Formula
+from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.tree import LEAF, Tree
 
 
 def make_nodes_frame(formula: Formula) -> Any:
-    """Return a pandas data frame with a row for each node of the trees; see `trees_to_dataframe`."""
+    """Return the nodes of all trees as a pandas data frame, one line for each node.
+
+    formula: the fitted model as trees and a link. The columns are those of LightGBM: indices of
+    tree, node, children and parent, depth, feature and threshold of the split, where missing values
+    go, values of leaves, and rows; see `trees_to_dataframe`. Raise ImportError if pandas is not
+    installed.
+    """
     pandas = import_extra("pandas", "frames")
     trees = [_make_columns(formula, number) for number in range(len(formula.trees))]
     return pandas.DataFrame(
@@ -18,8 +27,12 @@ def make_nodes_frame(formula: Formula) -> Any:
     )
 
 
-def _make_columns(formula: Formula, number: int) -> dict[str, Any]:
-    """Return the columns of one tree by name, each with an entry for each node."""
+def _make_columns(formula: Formula, number: int) -> dict[str, NDArray[Any]]:
+    """Return the columns of one tree by name, each an array with an entry for each of m nodes.
+
+    formula: the fitted model as trees and a link. number: index of the tree in `formula.trees`. The
+    columns are those of `make_nodes_frame`; texts and None are in arrays of objects.
+    """
     tree = formula.trees[number]
     m, inner = tree.n_nodes, tree.left != LEAF
     names = _make_object_array(f"{number}-{'S' if inner[v] else 'L'}{v}" for v in range(m))
@@ -43,8 +56,13 @@ def _make_columns(formula: Formula, number: int) -> dict[str, Any]:
     }
 
 
-def _describe_splits(formula: Formula, number: int) -> dict[str, Any]:
-    """Return the columns "threshold" (a number, or categories that go left) and "decision_type"."""
+def _describe_splits(formula: Formula, number: int) -> dict[str, NDArray[np.object_]]:
+    """Return the columns "threshold" and "decision_type" of one tree, each of shape (m,).
+
+    number: index of the tree in `formula.trees`. A numeric split has its threshold and "<="; a
+    categorical split has the names of the categories that go left, joined by "||", and "=="; a leaf
+    has None in both. formula: the fitted model as trees and a link.
+    """
     tree = formula.trees[number]
     threshold, decision = (np.full(tree.n_nodes, None, dtype=object) for _ in range(2))
     for v in np.flatnonzero(tree.left != LEAF):
@@ -57,19 +75,27 @@ def _describe_splits(formula: Formula, number: int) -> dict[str, Any]:
     return {"threshold": threshold, "decision_type": decision}
 
 
-def _describe_missing_directions(tree: Tree) -> Any:
-    """Return "left", "right" or "both" for each node."""
+def _describe_missing_directions(tree: Tree) -> NDArray[np.str_]:
+    """Return for each node the children that NaN goes to, (m,): "left", "right" or "both".
+
+    "both" is for nodes that send rows without value to both children. The entries of leaves have no
+    meaning. tree: a tree with m nodes.
+    """
     return np.where(tree.missing_both, "both", np.where(tree.missing_left, "left", "right"))
 
 
-def _make_value_columns(tree: Tree) -> dict[str, Any]:
-    """Return the column "value" of leaves, or "value_0", ... for several outputs."""
+def _make_value_columns(tree: Tree) -> dict[str, Float64]:
+    """Return the values of a tree's leaves as columns (m,), with NaN at other nodes.
+
+    The only column is "value" if leaves have one value; else they are "value_0", "value_1", ...
+    tree: a tree with m nodes.
+    """
     values = np.where((tree.left == LEAF)[:, None], tree.value, np.nan).T
     if len(values) == 1:
         return {"value": values[0]}
     return {f"value_{k}": column for k, column in enumerate(values)}
 
 
-def _make_object_array(items: Any) -> Any:
-    """Return items as an array of objects, which may hold None."""
+def _make_object_array(items: Iterable[Any]) -> NDArray[np.object_]:
+    """Return the items of an iterable as an array of dtype object, which may also hold None."""
     return np.array([*items], dtype=object)

@@ -39,18 +39,23 @@ _ValueInfo = tuple[str, Any, Sequence[int | None]]
 
 @dataclass(slots=True)
 class Graph:
-    """The nodes and constants of a graph that is being written.
+    """The nodes and constants of an ONNX graph that is being written.
 
-    Values are known by their names; methods that add nodes return the names of their outputs.
+    A tensor of the graph is represented by its name, a string. Methods that add a node return the
+    names of its outputs, which are the inputs of later nodes.
 
     Parameters
     ----------
     prefix : str
-        First letters of all names, so that graphs can be combined.
+        First letters of all names, so that names of graphs that are combined differ.
     dtype : numpy dtype
-        Type of rows and probabilities: float32 or float64.
-    ml_opset : int
+        Type of the rows and of the predictions: float32 or float64.
+    ml_opset : int, default=5
         Version of ``ai.onnx.ml``: 5, or 3, in which category sets are chains of comparisons.
+    nodes : list of onnx.NodeProto
+        The nodes so far, each after those whose outputs it reads.
+    constants : list of onnx.TensorProto
+        The constants so far.
     """
 
     prefix: str
@@ -60,22 +65,42 @@ class Graph:
     constants: list[Any] = field(default_factory=list)
 
     def make_subgraph(self, name: str) -> "Graph":
-        """Return an empty graph for a node of this one to run; both share the constants."""
+        """Return an empty graph of the same types, to become the body of a control-flow node.
+
+        name: added to the prefix of this graph, so that names in both differ. Constants added to
+        the new graph become constants of this one.
+        """
         return Graph(f"{self.prefix}_{name}", self.dtype, self.ml_opset, [], self.constants)
 
     def make_name(self) -> str:
-        """Return a new name."""
+        """Return a tensor name that no node has yet; it stays the same until a node is added."""
         return f"{self.prefix}_{len(self.nodes)}"
 
     def constant(self, values: Any, dtype: Any = None) -> str:
-        """Add a constant, and return its name."""
+        """Add a constant tensor to the graph, and return its name.
+
+        values: a number or an array of any shape. dtype: the numpy type to store it in; None: the
+        type that numpy gives to the values.
+        """
         name = f"{self.prefix}_constant_{len(self.constants)}"
         array = np.ascontiguousarray(values, dtype) if np.ndim(values) else np.array(values, dtype)
         self.constants.append(import_extra("onnx.numpy_helper", "onnx").from_array(array, name))
         return name
 
     def add(self, op: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add a node with one output, and return the name of the output."""
+        """Add a node with one output, and return the name of the output.
+
+        Parameters
+        ----------
+        op : str
+            Name of an operator of ONNX, such as "Add".
+        *inputs : str
+            Names of the input tensors.
+        output : str or None
+            Name of the output; None: a new name.
+        **attributes : object
+            Attributes of the node, such as ``axis=1``.
+        """
         return self.add_many(op, inputs, [output or self.make_name()], **attributes)[0]
 
     def add_many(
@@ -86,24 +111,69 @@ class Graph:
         domain: str = "",
         **attributes: Any,
     ) -> list[str]:
-        """Add a node with several outputs, and return their names."""
+        """Add a node with any number of outputs, and return the names of the outputs.
+
+        Parameters
+        ----------
+        op : str
+            Name of an operator of ONNX, such as "TopK".
+        inputs : sequence of str
+            Names of the input tensors; "" for an optional input that is left out.
+        outputs : list of str
+            Names that the outputs get.
+        domain : str, default=""
+            Domain of the operator: "" for standard ONNX, or "ai.onnx.ml".
+        **attributes : object
+            Attributes of the node, such as ``axis=1``.
+
+        Returns
+        -------
+        list of str
+            `outputs`.
+        """
         make_node = import_extra("onnx.helper", "onnx").make_node
         name = f"{self.prefix}_{op}_{len(self.nodes)}"
         self.nodes.append(make_node(op, inputs, outputs, name=name, domain=domain, **attributes))
         return outputs
 
     def cast(self, name: str, dtype: Any) -> str:
-        """Add a node that casts a value to a type, and return the name of its output."""
+        """Add a node that casts the tensor `name` to a numpy dtype; return the result's name."""
         return self.add("Cast", name, to=_get_onnx_type(dtype))
 
     def build(self, outputs: Sequence[_ValueInfo], inputs: Sequence[_ValueInfo] = ()) -> Any:
-        """Return the nodes so far as a GraphProto, which a node of another graph runs."""
+        """Return the nodes so far as an onnx.GraphProto, to be the body of a control-flow node.
+
+        outputs, inputs: name, dtype and shape of each output and input of the body. Constants are
+        not included: they belong to the outermost graph.
+        """
         begin, end = ([_make_value_info(*value) for value in ends] for ends in (inputs, outputs))
         return import_extra("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
 
 
-def make_onnx_model(formula: Formula, dtype: Any) -> Any:
-    """Return an ONNX model of a formula with an input X (n, p); see `to_onnx`."""
+def make_onnx_model(formula: Formula, dtype: str) -> Any:
+    """Return a fitted model as an ONNX model, whose input "X" holds rows (n, p).
+
+    Rows are numbers, with NaN for missing values and codes in place of categories.
+
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model as trees and a link.
+    dtype : {"float32", "float64", "auto"}
+        Type of the input and of the predictions. "auto" is float64 if a feature needs it or
+        predictions may exceed float32, else float32.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Outputs are those of `list_outputs`. Names of features and categories are in its metadata as
+        JSON.
+
+    Raises
+    ------
+    ValueError
+        If `dtype` is another one, or predictions or leaf numbers may be too large for float32.
+    """
     if dtype not in ("float32", "float64", "auto"):
         raise ValueError(f'dtype must be "float32", "float64" or "auto", got {dtype!r}')
     if dtype == "auto":
@@ -129,7 +199,12 @@ def make_onnx_model(formula: Formula, dtype: Any) -> Any:
 
 
 def list_outputs(formula: Formula, dtype: Any) -> list[_ValueInfo]:
-    """Return the outputs of the graph, by the names that skl2onnx uses."""
+    """Return name, dtype and shape of each output of a model's graph; None is any number of rows.
+
+    formula: the fitted model as trees and a link. A numeric target has "variable", of `dtype`, (n,
+    n_outputs). A classifier has "label", (n,), and "probabilities", of `dtype`, (n, K). skl2onnx
+    uses these names, too. dtype: float32 or float64.
+    """
     if formula.classes is None:
         return [("variable", dtype, [None, formula.n_outputs])]
     return [
@@ -139,7 +214,16 @@ def list_outputs(formula: Formula, dtype: Any) -> list[_ValueInfo]:
 
 
 def make_class_labels(formula: Formula) -> NDArray[Any]:
-    """Return the classes as an array of int64, float64 or strings, the types that ONNX supports."""
+    """Return the classes of a classifier as an array (K,) of int64, float64 or strings (objects).
+
+    These are the types that ONNX supports; booleans become integers. formula: the fitted model as
+    trees and a link.
+
+    Raises
+    ------
+    ValueError
+        If an integer has more than 64 bits, or a string has no encoding in UTF-8.
+    """
     labels = formula.labels
     if isinstance(labels[0], str):
         for label in labels:
@@ -152,19 +236,41 @@ def make_class_labels(formula: Formula) -> NDArray[Any]:
 
 
 def _make_value_info(name: str, dtype: Any, shape: Sequence[int | None]) -> Any:
-    """Return the description of an input or output of a graph."""
+    """Return the onnx.ValueInfoProto that describes an input or output of a graph.
+
+    name: its name; dtype: its numpy type; shape: its lengths, where None stands for any length.
+    """
     make = import_extra("onnx.helper", "onnx")
     return make.make_tensor_value_info(name, _get_onnx_type(dtype), shape)
 
 
 def _get_onnx_type(dtype: Any) -> int:
-    """Return the number of a dtype in ONNX."""
+    """Return the constant of onnx.TensorProto for a numpy dtype, such as 1 (FLOAT) for float32."""
     number: int = import_extra("onnx.helper", "onnx").np_dtype_to_tensor_dtype(np.dtype(dtype))
     return number
 
 
 def write_formula(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
-    """Add the nodes that compute the named outputs, as `list_outputs` has them, from rows."""
+    """Add to a graph the nodes that compute the predictions of a model.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted model as trees and a link.
+    rows : str
+        Name of the tensor of rows (n, p), with codes in place of categories, in the dtype of the
+        graph.
+    outputs : list of str
+        Names that the predictions get: those of labels and probabilities, or of predicted numbers;
+        see `list_outputs` for their types.
+
+    Raises
+    ------
+    ValueError
+        If the graph has dtype float32, and predictions or leaf numbers may be too large for it.
+    """
     if graph.dtype == np.float32:
         _check_float32(formula)
     if formula.kind != "tree":
@@ -175,7 +281,10 @@ def write_formula(graph: Graph, formula: Formula, rows: str, outputs: list[str])
         # Some value is missing if the sum of all is NaN, which is the cheapest test.
         lacking = graph.add("IsNaN", graph.add("ReduceSum", rows, keepdims=0))
         branches = {}
-        for branch, write_branch in (("then_branch", _write_blend), ("else_branch", _write_tree)):
+        for branch, write_branch in (
+            ("then_branch", _write_fractional_routing),
+            ("else_branch", _write_tree),
+        ):
             inner = graph.make_subgraph(branch)
             values = list_outputs(formula, graph.dtype)
             ends = [(f"{inner.prefix}_{name}", dtype, shape) for name, dtype, shape in values]
@@ -185,10 +294,11 @@ def write_formula(graph: Graph, formula: Formula, rows: str, outputs: list[str])
 
 
 def _predicts_beyond_float32(formula: Formula) -> bool:
-    """Return whether predictions may exceed the largest number of float32, and become infinite.
+    """Return whether predicted numbers may exceed the largest float32; False for classifiers.
 
-    Sums of trees are bounded by the sum of their largest leaves, which no single row may reach. If the
-    trees predict a logarithm, only the start is compared, as leaves change it little.
+    The bound is the sum of the largest absolute leaf values of all trees, although no row may reach
+    all of these leaves. With the link "exp" only the start, a logarithm, is compared: leaves change
+    it little. formula: the fitted model as trees and a link.
     """
     if formula.classes is not None:
         return False
@@ -206,7 +316,11 @@ def _predicts_beyond_float32(formula: Formula) -> bool:
 
 
 def _check_float32(formula: Formula) -> None:
-    """Raise ValueError if predictions overflow float32; warn of features that need float64."""
+    """Check that a graph of float32 can hold the predictions of a formula.
+
+    Raise ValueError if predictions may exceed the largest float32. Warn with a UserWarning if some
+    features need float64 to reach the same leaves. formula: the fitted model as trees and a link.
+    """
     if _predicts_beyond_float32(formula):
         raise ValueError(
             'dtype must be "float64" or "auto", as predictions may be larger than '
@@ -218,11 +332,18 @@ def _check_float32(formula: Formula) -> None:
 
 
 def _write_leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
-    """Add nodes for the number of the leaf of each row in each tree, (n, T) int64."""
+    """Add nodes that find the leaf of each row in each tree, and return the name of their output.
+
+    The output is an int64 tensor (n, T) for T trees. Leaves are numbered 0, 1, ... through all
+    trees of `formula`, in the order of trees and nodes. rows: name of the tensor of rows (n, p),
+    with codes in place of categories. Raise ValueError if float32 cannot hold the number of every
+    leaf. graph: nodes are added to it. formula: the fitted model as trees and a link.
+    """
     n_leaves = sum(tree.n_leaves for tree in formula.trees)
     if graph.dtype == np.float32 and n_leaves > 2**24:
         raise ValueError(
-            f'dtype must be "float64" for more than 2**24 leaves, got float32 and {n_leaves} leaves'
+            'dtype must be "float64" for more than 2**24 leaves, whose numbers float32 does not hold, '
+            f'got "float32" and {n_leaves} leaves: pass dtype="float64"'
         )
     make_attributes, op = (
         (_make_tree_ensemble, "TreeEnsemble")
@@ -235,18 +356,25 @@ def _write_leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
 
 
 def _make_tree_ensemble(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
-    """Return attributes of a TreeEnsemble node whose outputs are leaf numbers, one for each tree."""
-    parts = []
+    """Return the attributes of a TreeEnsemble node (``ai.onnx.ml`` 5) that returns leaf numbers.
+
+    trees: T trees, of which each is an output of the node. dtype: numpy type of the input rows. The
+    outputs (n, T) hold the number of the leaf that a row reaches; leaves are numbered through all
+    trees.
+    """
+    tree_columns: list[dict[str, NDArray[Any]]] = []
     n_nodes = n_leaves = 0
     for tree in trees:
-        parts.append(_make_node_columns(tree, n_nodes, n_leaves))
-        n_nodes += len(parts[-1]["featureids"])
+        tree_columns.append(_make_node_columns(tree, n_nodes, n_leaves))
+        n_nodes += len(tree_columns[-1]["featureids"])
         n_leaves += tree.n_leaves
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns = {
+        name: np.concatenate([nodes[name] for nodes in tree_columns]) for name in tree_columns[0]
+    }
     as_tensor = import_extra("onnx.numpy_helper", "onnx").from_array
     splits = round_down_to_float32(columns["splits"]) if dtype == np.float32 else columns["splits"]
     sizes = [tree.n_leaves for tree in trees]
-    starts = np.cumsum([0, *(len(part["featureids"]) for part in parts[:-1])])
+    starts = np.cumsum([0, *(len(nodes["featureids"]) for nodes in tree_columns[:-1])])
     tensors = {
         "nodes_modes": columns["modes"].astype(np.uint8),
         "nodes_splits": splits,
@@ -267,10 +395,24 @@ def _make_tree_ensemble(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
 
 
 def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str, NDArray[Any]]:
-    """Return the inner nodes of a tree as columns.
+    """Return the splits of a tree as columns, by names like those of a TreeEnsemble's attributes.
 
-    The "true" child is the left one at a threshold, and that of the members at a category set. Inner
-    nodes are numbered from `first_node`, leaves from `first_leaf`.
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    first_node, first_leaf : int
+        Numbers of the first split and the first leaf of the tree, after those of the trees before.
+
+    Returns
+    -------
+    dict of str to ndarray
+        "featureids", "modes" (comparison), "splits" (threshold), "missing_true" (1 if NaN goes to
+        the true child), "truenodeids" and "falsenodeids" (numbers of the children), "trueleafs" and
+        "falseleafs" (1 if they are leaves), with an entry for each split; and "members", the
+        category sets of all splits, each ended by NaN. The true child is the left one of a
+        threshold, and the one that takes the members of a set. A tree of a single leaf has one
+        split, to this leaf on both sides.
     """
     inner, is_leaf = np.flatnonzero(~tree.is_leaf), tree.is_leaf
     if not len(inner):  # ONNX needs a node: both of its children are the leaf.
@@ -307,7 +449,12 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
 
 
 def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
-    """Return the values of the leaves of a single tree, in the dtype of the graph, (L, K)."""
+    """Return the values of the leaves of a formula's only tree, (n_leaves, n_outputs).
+
+    They are rounded to the dtype of the graph. For a classifier the most probable class of a leaf
+    stays the same after rounding; see `break_ties_by_label`. formula: the fitted model as trees and
+    a link. graph: its dtype is that of the values.
+    """
     tree = formula.trees[0]
     exact = tree.value[tree.is_leaf]
     values = exact.astype(graph.dtype)
@@ -315,7 +462,13 @@ def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
 
 
 def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
-    """Add the outputs of a single tree: the values and labels of its leaves."""
+    """Add to a graph the nodes that predict with a formula's only tree.
+
+    It is for rows that go to one child of each node; see `_write_fractional_routing` for rows that
+    may go to both. rows: name of the tensor of rows (n, p), with codes in place of categories.
+    outputs: names that the results get, [labels, probabilities] for a classifier and [predicted
+    numbers] for a regressor. formula: the fitted model as trees and a link.
+    """
     numbers = _write_leaf_numbers(graph, formula, rows)
     values = _get_leaf_values(graph, formula)
     graph.add("GatherND", graph.constant(values), numbers, output=outputs[-1])
@@ -325,7 +478,13 @@ def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -
 
 
 def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
-    """Add the outputs of several trees: sums or means of leaf values, and the link."""
+    """Add to a graph the nodes that predict with a forest or boosted trees.
+
+    They look up leaf values, sum them or take their mean over the trees, and apply the link of
+    `formula`. rows: name of the tensor of rows (n, p), with codes in place of categories. outputs:
+    names that the results get, [labels, probabilities] for a classifier and [predicted numbers] for
+    a regressor. formula: the fitted model as trees and a link.
+    """
     numbers = _write_leaf_numbers(graph, formula, rows)
     table = np.concatenate([tree.value[tree.is_leaf] for tree in formula.trees])
     with np.errstate(over="ignore"):  # Values that overflow stay float64.
@@ -348,7 +507,12 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
 
 
 def _write_numbers(graph: Graph, formula: Formula, scores: str) -> str:
-    """Add nodes that turn outputs into predicted numbers, by the link."""
+    """Add nodes that turn outputs into predicted numbers by the link, and return their name.
+
+    scores: name of the tensor of outputs, (n, n_outputs). The link is "exp", "sorted" or
+    "identity"; for the last one nothing is added, and `scores` is returned. formula: the fitted
+    regressor as trees and a link.
+    """
     if formula.link == "exp":
         return graph.add("Exp", scores)
     if formula.link == "sorted":
@@ -359,13 +523,30 @@ def _write_numbers(graph: Graph, formula: Formula, scores: str) -> str:
 
 
 def _write_label(graph: Graph, formula: Formula, ranked: str, output: str) -> None:
-    """Add nodes for the class with the largest value in `ranked`, (n, K)."""
+    """Add nodes that give each row the class with the largest value, as a tensor (n,).
+
+    ranked: name of a tensor with a value for each class, (n, K). Of equal values the first counts.
+    output: name that the tensor of classes gets. formula: the fitted classifier as trees and a
+    link, which has the K classes.
+    """
     best = graph.add("ArgMax", ranked, axis=1, keepdims=0)
     graph.add("Gather", graph.constant(make_class_labels(formula)), best, output=output)
 
 
 def _write_probabilities(graph: Graph, formula: Formula, scores: str) -> tuple[str, str]:
-    """Add nodes for values whose largest is that of the predicted class, and for probabilities."""
+    """Add nodes that turn the outputs of a classifier into class probabilities by its link.
+
+    scores: name of the tensor of outputs, (n, n_outputs). graph: nodes are added to it. formula:
+    the fitted classifier as trees and a link.
+
+    Returns
+    -------
+    ranked : str
+        Name of a tensor (n, K) whose largest value in a row is that of the predicted class. They
+        are the values before rounding by the last step of the link.
+    probabilities : str
+        Name of the tensor of class probabilities, (n, K).
+    """
     if formula.link == "softmax":
         return scores, graph.add("Softmax", scores, axis=1)
     if formula.link == "logistic":
@@ -382,15 +563,27 @@ def _write_probabilities(graph: Graph, formula: Formula, scores: str) -> tuple[s
 
 
 def _write_normalization(graph: Graph, values: str) -> str:
-    """Add nodes that divide the values of each row, (n, K), by their sum."""
+    """Add nodes that divide the values of each row, (n, K), by their sum; return the result's name.
+
+    values: name of the tensor of values. graph: nodes are added to it.
+    """
     return graph.add("Div", values, graph.add("ReduceSum", values, graph.constant([1]), keepdims=1))
 
 
-def _write_blend(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
-    """Add the outputs of a single tree in which rows that lack a value may go to both children.
+def _write_fractional_routing(
+    graph: Graph, formula: Formula, rows: str, outputs: list[str]
+) -> None:
+    """Add the prediction of a formula's only tree, in which rows may go to both children of a node.
 
-    The state of a loop is a list of visits: a row, a node, and the fraction of the row there. Each row
-    starts at the root. One iteration replaces each visit by visits of the children; leaves keep theirs.
+    These are rows that lack the value of the node's feature. The prediction is the mean of the
+    leaves' values, weighted by the fractions of the row that reach them. It is computed by a Loop
+    node of ONNX. Its state is a list of visits: a row, a node, and the fraction of the row there.
+    Each row starts at the root. One iteration replaces each visit by visits of the children; leaves
+    keep theirs.
+
+    graph: nodes are added to it. rows: name of the tensor of rows (n, p), with codes in place of
+    categories. outputs: names that the results get, [labels, probabilities] for a classifier and
+    [predicted numbers] for a regressor. formula: the fitted model as trees and a link.
     """
     tree = formula.trees[0]
     n = graph.add("Gather", graph.add("Shape", rows), graph.constant(0))
@@ -418,12 +611,24 @@ def _write_blend(graph: Graph, formula: Formula, rows: str, outputs: list[str]) 
 
 
 def _write_column(graph: Graph, vector: str) -> str:
-    """Add a node that turns a vector (n,) into a column (n, 1)."""
+    """Add a node that reshapes a tensor from (n,) to (n, 1), and return the name of the result.
+
+    vector: name of the tensor. graph: the node is added to it.
+    """
     return graph.add("Unsqueeze", vector, graph.constant([1]))
 
 
 def _make_loop_body(graph: Graph, formula: Formula, rows: str) -> Any:
-    """Return the body of the loop: visits of nodes become visits of their children."""
+    """Return the body of the Loop of `_write_fractional_routing` as an onnx.GraphProto.
+
+    Its inputs are the iteration, a condition that stays true, and the visits: rows, nodes and
+    fractions, each (number of visits,). Its outputs are the condition and the visits one split
+    further down; a visit with a fraction of 0 is left out.
+
+    graph: an empty graph for the body. formula: the fitted model as trees and a link, with one
+    tree. rows: name of the tensor of rows (n, p), with codes in place of categories, in the outer
+    graph.
+    """
     tree = formula.trees[0]
     iteration, continues, row, node, fraction = (
         f"{graph.prefix}_{name}" for name in ("turn", "goes_on", "row", "node", "part")
@@ -461,24 +666,69 @@ def _make_loop_body(graph: Graph, formula: Formula, rows: str) -> Any:
 def _write_children(
     graph: Graph, tree: Tree, row: str, node: str, fraction: str, left_fraction: str
 ) -> list[str]:
-    """Add nodes for the visits of children: their rows, nodes and fractions."""
+    """Add nodes that replace visits of nodes by visits of their children.
+
+    A visit is a row, a node, and the fraction of the row there; see `_write_fractional_routing`.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes are added to it.
+    tree : Tree
+        The tree. The only child of a leaf is the leaf itself.
+    row, node, fraction : str
+        Names of the tensors of visits, each (number of visits,).
+    left_fraction : str
+        Name of the tensor of fractions of each visit that go to the left child.
+
+    Returns
+    -------
+    list of three str
+        Names of the tensors of the new visits: rows, nodes and fractions. Visits of left children
+        come first. Visits with fraction 0 are left out.
+    """
     left_child = np.where(tree.is_leaf, np.arange(tree.n_nodes), tree.left).astype(np.int32)
     left = graph.cast(graph.add("Gather", graph.constant(left_child), node), np.int64)
     right = graph.add("Add", left, graph.constant(1))
     sent = left_fraction, graph.add("Sub", graph.constant(1.0), left_fraction)
-    goes = [graph.add("Greater", part, graph.constant(0.0)) for part in sent]
-    fractions = [graph.add("Mul", fraction, part) for part in sent]
+    goes = [graph.add("Greater", sent_fraction, graph.constant(0.0)) for sent_fraction in sent]
+    fractions = [graph.add("Mul", fraction, sent_fraction) for sent_fraction in sent]
     ends = []
     for both in ([row, row], [left, right], fractions):
-        sides = zip(both, goes, strict=True)
+        children = zip(both, goes, strict=True)
         ends.append(
-            graph.add("Concat", *(graph.add("Compress", *side, axis=0) for side in sides), axis=0)
+            graph.add(
+                "Concat", *(graph.add("Compress", *child, axis=0) for child in children), axis=0
+            )
         )
     return ends
 
 
 def _write_is_left(graph: Graph, tree: Tree, node: str, value: str, lacks: str) -> str:
-    """Add nodes for whether visits of rows that have the value go to the left child."""
+    """Add nodes that say which visits go to the left child by their value, and return their output.
+
+    A visit is a row at a node; see `_write_fractional_routing`.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes are added to it.
+    tree : Tree
+        The tree.
+    node : str
+        Name of the tensor of the visited nodes, (number of visits,).
+    value : str
+        Name of the tensor of the rows' values of the nodes' features; category codes at category
+        sets.
+    lacks : str
+        Name of the tensor of booleans: whether the value is missing. The result does not matter
+        there.
+
+    Returns
+    -------
+    str
+        Name of the tensor of booleans. True at leaves, whose only child counts as the left one.
+    """
     sizes = np.diff(tree.category_start)
     # No number is at most -inf, at nodes with sets; every number is at most inf, at leaves.
     threshold = np.where(

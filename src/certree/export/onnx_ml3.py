@@ -18,7 +18,12 @@ _Node = tuple[int, str, float, int, int, int]
 
 
 def make_tree_ensemble_regressor(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
-    """Return attributes of a TreeEnsembleRegressor with a leaf number for each tree as outputs."""
+    """Return the attributes of a TreeEnsembleRegressor node that returns leaf numbers.
+
+    The node is of ``ai.onnx.ml`` 3. trees: T trees, of which each is an output of the node. dtype:
+    numpy type of the input rows, float32 or float64. The outputs (n, T) hold the number of the leaf
+    that a row reaches; leaves are numbered 0, 1, ... through all trees.
+    """
     nodes: list[_Node] = []
     tree_ids: list[int] = []
     node_ids: list[int] = []
@@ -54,7 +59,13 @@ def make_tree_ensemble_regressor(trees: Sequence[Tree], dtype: Any) -> dict[str,
 
 
 def _list_nodes(tree: Tree) -> list[_Node]:
-    """Return the nodes of a tree, followed by those for the second and later members of sets."""
+    """Return a tree's nodes for ONNX; a category set becomes a chain of comparisons.
+
+    The first m entries are the nodes of the tree, by index. A node with a category set compares
+    with the first category of the set. Nodes for its further categories follow after the m-th
+    entry. Each entry is a tuple of the type `_Node`: feature, comparison, number, child if true,
+    child if false, and 1 if NaN counts as true. tree: a tree with m nodes.
+    """
     nodes: list[_Node] = []
     additional: list[_Node] = []
     for node in range(tree.n_nodes):

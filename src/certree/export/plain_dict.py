@@ -15,7 +15,12 @@ VERSION = 1
 
 
 def make_plain_dict(formula: Formula) -> dict[str, Any]:
-    """Return a formula as a dictionary in the format of ``docs/model.schema.json``."""
+    """Return a fitted model as a dictionary of lists, numbers and strings, which JSON can hold.
+
+    formula: the fitted model as trees and a link. The format is that of ``docs/model.schema.json``:
+    names and categories of features, classes, nodes of all trees, and how leaf values become
+    predictions.
+    """
     return {
         "format": "certree",
         "version": VERSION,
@@ -33,12 +38,18 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
 
 
 def _to_list(names: Any) -> list[Any] | None:
-    """Return names as a list; None stays None."""
+    """Return the names of categories as a list; None, for a numeric feature, stays None."""
     return None if names is None else list(names)
 
 
 def _make_nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
-    """Return the nodes of one tree as dictionaries."""
+    """Return the nodes of one tree of a formula as dictionaries, in the order of their indices.
+
+    number: index of the tree in `formula.trees`. A leaf has the key "value", a list of n_outputs
+    numbers. Other nodes have "feature" (index), "threshold" or "left_categories" (codes), "left"
+    and "right" (indices of the children), and "missing_left", the fraction of a row without value
+    that goes left. formula: the fitted model as trees and a link.
+    """
     tree = formula.trees[number]
     fraction, both = formula.compute_missing_left_fractions(number), tree.missing_both
     nodes: list[dict[str, Any]] = []
@@ -69,11 +80,13 @@ _LARGEST = np.finfo(np.float64).max
 def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[Any]]) -> Float64:
     """Predict rows from the dictionary of a model, as ``docs/model.schema.json`` describes it.
 
+    It uses only the dictionary, so it shows what a reader in another language has to do.
+
     Parameters
     ----------
     document : dict
         The result of `make_plain_dict`, also after writing it to JSON and reading it again.
-    columns : sequence of sequences of length n
+    columns : sequence of p sequences of length n
         The values of each feature: numbers or names of categories; None or NaN for a missing value.
 
     Returns
@@ -92,9 +105,11 @@ def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[An
 
 
 def _encode_column(column: Sequence[Any], categories: Sequence[Any] | None) -> Float64:
-    """Return a column as finite numbers, or as category codes; NaN for missing or unknown values.
+    """Return the values of a feature as numbers (n,), categories as codes; NaN for missing values.
 
-    Infinite numbers become the largest number of float64.
+    column: numbers or names of categories, with None or NaN for missing values. categories: names
+    of the categories in the order of their codes, or None for a numeric feature. Categories that
+    are not among them become NaN; infinite numbers become the largest float64 of their sign.
     """
     if categories is None:
         numbers = np.array(column, dtype=np.float64)  # None becomes NaN.
@@ -104,7 +119,12 @@ def _encode_column(column: Sequence[Any], categories: Sequence[Any] | None) -> F
 
 
 def _compute_outputs(nodes: Sequence[Mapping[str, Any]], rows: Float64) -> Float64:
-    """Return the outputs (n, n_outputs) of one tree for columns (p, n)."""
+    """Return the leaf values that one tree gives to each row, (n, n_outputs).
+
+    nodes: nodes of the tree as in `make_plain_dict`, the root first. rows: encoded rows, transposed
+    to (p, n), with NaN for missing values. A row that goes to both children of a node gets the mean
+    of the values of its leaves, weighted by the fractions of the row in them.
+    """
     n = rows.shape[1]
     n_outputs = len(nodes[-1]["value"])  # The last node is a leaf, as children come after parents.
     outputs = np.zeros((n, n_outputs))
@@ -125,7 +145,11 @@ def _compute_outputs(nodes: Sequence[Mapping[str, Any]], rows: Float64) -> Float
 
 
 def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
-    """Return the fraction of each row that goes left at a node."""
+    """Return the fraction of each row that goes to the left child of a node, (n,).
+
+    node: a node with children, as in `make_plain_dict`. values: the rows' values of its feature,
+    (n,); category codes if it splits on categories. The fraction is 0 or 1 unless the value is NaN.
+    """
     is_left: NDArray[np.bool_]
     if "threshold" in node:
         is_left = values <= node["threshold"]
@@ -135,7 +159,12 @@ def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
 
 
 def _apply_link(outputs: Float64, document: Mapping[str, Any]) -> Float64:
-    """Return the probabilities or numbers that the link of a model makes of its outputs."""
+    """Turn the outputs of rows into class probabilities (n, K), or into predicted numbers.
+
+    outputs: combined leaf values, (n, n_outputs). document: dictionary of the model, whose "link",
+    "power" and "classes" are used; `Formula` describes the links. Numbers keep the shape (n,
+    n_outputs).
+    """
     link = document["link"]
     if link == "exp":
         return np.exp(outputs)

@@ -34,7 +34,24 @@ _MIN_ROWS, _MAX_ROWS = 1e-6, 2.0**62
 
 
 def make_sklearn_model(formula: Formula) -> Any:
-    """Return a fitted estimator of scikit-learn that predicts like a formula; see `to_sklearn`."""
+    """Return a fitted estimator of scikit-learn that makes the predictions of a model of certree.
+
+    formula: the fitted model as trees and a link. The estimator is a decision tree, a random
+    forest, or histogram gradient boosting (one for each number, if several are predicted). Its
+    categorical features take the codes of categories.
+
+    Warns
+    -----
+    UserWarning
+        If a tree or forest would have to compare values that are equal in float32, the type to
+        which these estimators of scikit-learn round rows.
+
+    Raises
+    ------
+    ValueError
+        If scikit-learn has no such model: a forest with a `power`, or several sorted quantiles; or
+        if categorical splits need more than 2**22 nodes.
+    """
     if formula.kind != "boosted":
         warn_of_float32(
             formula.float64_names,
@@ -53,18 +70,23 @@ def make_sklearn_model(formula: Formula) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _NodeStatistics:
-    """A tree without categorical splits, and the statistics of its nodes.
+    """A tree with only threshold splits, and the statistics that scikit-learn keeps of its nodes.
+
+    `from_formula` makes it. m is the number of nodes.
 
     Attributes
     ----------
     tree : Tree
-        The tree.
-    value, square : ndarray of shape (m, n_outputs)
-        Values of leaves, and their squares; means over the rows at other nodes.
-    rows : ndarray of shape (m,)
-        Training rows in each node; 1 for each leaf if the model does not keep them.
-    depth : ndarray of shape (m,)
-        Number of nodes above each node.
+        The tree, in which chains of threshold splits replace categorical splits.
+    value : ndarray of float64, shape (m, n_outputs)
+        Values of leaves; at other nodes the mean of the leaves below, weighted by their rows.
+    square : ndarray of float64, shape (m, n_outputs)
+        Squared values of leaves, and their weighted mean at other nodes.
+    rows : ndarray of float64, shape (m,)
+        Number or weight of the training rows in each node, at least 1e-6 at leaves; 1 for each leaf
+        if the model does not keep them. Rows of a copied leaf are divided among the copies.
+    depth : ndarray of int64, shape (m,)
+        Number of splits above each node.
     """
 
     tree: Tree
@@ -75,7 +97,11 @@ class _NodeStatistics:
 
     @classmethod
     def from_formula(cls, formula: Formula, number: int) -> "_NodeStatistics":
-        """Compute the statistics of one of the trees of a formula."""
+        """Expand the categorical splits of a formula's tree, and compute its nodes' statistics.
+
+        number: index of the tree in `formula.trees`. Raise ValueError if the tree would have more
+        than 2**22 nodes. formula: the fitted model as trees and a link.
+        """
         original = formula.trees[number]
         sizes = [len(formula.get_categories(j) or ()) for j in range(formula.n_features)]
         tree, origin, fraction = expand_categorical_splits(original, sizes)
@@ -94,9 +120,11 @@ class _NodeStatistics:
         return cls(tree, mean[:, :n_outputs], mean[:, n_outputs:], rows, depth)
 
     def compute_impurity(self, is_classifier: bool) -> Float64:
-        """Return the Gini impurity, or the variance of leaf values, of each node, (m,).
+        """Return the impurity of each node, (m,): what scikit-learn's trees store as `impurity`.
 
-        A variance that overflows is infinite.
+        For a classifier it is the Gini impurity of the node's class probabilities. For a regressor
+        it is the variance of the leaf values below the node, summed over outputs: not that of the
+        target. It is infinite if it overflows. is_classifier: which of the two to return.
         """
         if is_classifier:
             return 1 - np.square(self.value).sum(axis=1)
@@ -108,9 +136,24 @@ class _NodeStatistics:
 def _average_leaves(
     tree: Tree, depth: NDArray[np.int64], rows: Float64, value: Float64
 ) -> tuple[Float64, Float64]:
-    """Return the rows and the mean value of each node, by those of its leaves.
+    """Sum up rows, and average values, from the leaves to the root; return both arrays.
 
-    `rows` and `value` hold those of leaves, and are overwritten at other nodes.
+    Parameters
+    ----------
+    tree : Tree
+        Tree with m nodes.
+    depth : ndarray of int64, shape (m,)
+        Number of splits above each node.
+    rows : ndarray of float64, shape (m,)
+        Rows of leaves. Other entries are overwritten by the sum over the leaves below.
+    value : ndarray of float64, shape (m, any)
+        Values of leaves. Other entries are overwritten by the mean over the leaves below, weighted
+        by their rows.
+
+    Returns
+    -------
+    rows, value : ndarray
+        The two arrays that were passed.
     """
     inner = np.flatnonzero(~tree.is_leaf)
     for node_depth in np.unique(depth[inner])[::-1]:  # The deepest nodes come first.
@@ -123,7 +166,11 @@ def _average_leaves(
 
 
 def _make_decision_tree(nodes: _NodeStatistics, classes: NDArray[Any] | None) -> Any:
-    """Return a decision tree of scikit-learn; without classes a regressor."""
+    """Return a fitted DecisionTreeClassifier or DecisionTreeRegressor with the nodes of a tree.
+
+    nodes: the tree and the statistics of its nodes. classes: the classes (K,) in the order of the
+    probabilities in `nodes.value`; None for a regressor.
+    """
     tree, m, p = nodes.tree, nodes.tree.n_nodes, nodes.tree.n_features
     inner = ~tree.is_leaf
     table = np.zeros(m, dtype=NODE_DTYPE)
@@ -153,7 +200,11 @@ def _make_decision_tree(nodes: _NodeStatistics, classes: NDArray[Any] | None) ->
 
 
 def _make_random_forest(formula: Formula) -> Any:
-    """Return a random forest of scikit-learn."""
+    """Return a fitted RandomForestClassifier or RandomForestRegressor with the trees of a formula.
+
+    Raise ValueError if the formula raises mean probabilities to a power, which scikit-learn cannot.
+    formula: the fitted forest as trees and a link.
+    """
     if formula.power != 1:
         raise ValueError(
             'leaves must be "plain", "refilled", "shrunk" or "honest" for an export to scikit-learn, '
@@ -173,7 +224,12 @@ def _make_random_forest(formula: Formula) -> Any:
 
 
 def _make_boosting(formula: Formula) -> Any:
-    """Return a histogram-based boosting estimator of scikit-learn, or one for each number."""
+    """Return a fitted HistGradientBoostingClassifier or -Regressor with the trees of a formula.
+
+    Several predicted numbers give a MultiOutputRegressor with a HistGradientBoostingRegressor for
+    each. Raise ValueError if the formula sorts quantiles, which scikit-learn cannot. formula: the
+    fitted model as trees and a link.
+    """
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     predictors = [
         _make_predictors(_NodeStatistics.from_formula(formula, i)) for i in range(n_trees)
@@ -197,14 +253,28 @@ def _make_boosting(formula: Formula) -> Any:
 
 
 def _set_trees(model: Any, start: Float64, predictors: list[list[TreePredictor]]) -> Any:
-    """Replace the trees of a boosting estimator, and return it."""
+    """Replace the start value and the trees of a histogram boosting estimator, and return it.
+
+    Parameters
+    ----------
+    model : HistGradientBoostingClassifier or HistGradientBoostingRegressor
+        A fitted estimator; it is changed in place.
+    start : ndarray of float64, shape (n_outputs,)
+        The constant to which the trees are added.
+    predictors : list of lists of TreePredictor
+        For each boosting round, a tree for each output.
+    """
     model._baseline_prediction = start[None, :].copy()
     model._predictors = predictors
     return model.set_params(max_iter=len(predictors))
 
 
 def _make_predictors(nodes: _NodeStatistics) -> list[TreePredictor]:
-    """Return a tree for each output."""
+    """Return the tree as a list of TreePredictor, scikit-learn's type of boosted trees.
+
+    nodes: the tree and the statistics of its nodes, whose values are (m, n_outputs). The list has
+    an entry for each output: all have the same splits, but the values of one output.
+    """
     tree = nodes.tree
     inner = ~tree.is_leaf
     table = np.zeros(tree.n_nodes, dtype=PREDICTOR_RECORD_DTYPE)
@@ -226,14 +296,23 @@ def _make_predictors(nodes: _NodeStatistics) -> list[TreePredictor]:
 
 
 def _fit_placeholder(model: Any, p: int, classes: NDArray[Any] | None, n_outputs: int = 1) -> Any:
-    """Fit a model to two placeholder rows, or to two of each class, and return it."""
+    """Fit an estimator to artificial rows, so that it has all fitted attributes, and return it.
+
+    Its trees are replaced afterwards. model: an estimator of scikit-learn, fitted in place. p:
+    number of features. classes: the classes, of which each gets two rows; None for a regressor,
+    which gets two rows. n_outputs: number of target columns of a regressor.
+    """
     y = np.ones((2, n_outputs) if n_outputs > 1 else 2)
     y = y if classes is None else np.repeat(classes, 2)
     return model.fit(np.zeros((len(y), p)), y)
 
 
 def _set_feature_names(model: Any, formula: Formula) -> Any:
-    """Give a model the feature names of a formula, if it has some, and return the model."""
+    """Set `feature_names_in_` of an estimator to the names of a formula, and return the estimator.
+
+    It stays unchanged if the formula has no feature names. formula: the fitted model as trees and a
+    link, with the names of its features or None.
+    """
     if formula.feature_names is not None:
         model.feature_names_in_ = np.array(formula.feature_names, dtype=object)
     return model

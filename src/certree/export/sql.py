@@ -22,7 +22,31 @@ _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str:
-    """Return a statement that selects the predictions for the rows of a table; see `to_sql`."""
+    """Return a SELECT statement that predicts the rows of a table with a model.
+
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model as trees and a link.
+    table : str
+        Name of the table. It has a column with the name of each feature that a tree splits on.
+    keep : sequence of str
+        Columns of the table to select besides the predictions.
+
+    Returns
+    -------
+    str
+        Its columns are `keep`, "prediction" and, for a classifier, "probability_" followed by each
+        class; for several numbers "prediction_0", "prediction_1", ... instead.
+
+    Raises
+    ------
+    TypeError
+        If `keep` is not a sequence of strings.
+    ValueError
+        If the model sorts quantiles, names are empty, cannot be written in SQL or differ by case
+        only, or a class is an integer of more than 64 bits.
+    """
     classes = [] if formula.classes is None else formula.labels
     if formula.link == "sorted":
         raise ValueError(
@@ -51,12 +75,19 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
 
 
 def _fold_case(name: str) -> str:
-    """Return a name with ASCII letters in lower case, as databases ignore the case of these alone."""
+    """Return a name with its ASCII letters in lower case, the only letters whose case SQL ignores.
+
+    Names with equal results are one name for DuckDB and SQLite.
+    """
     return name.translate(_TO_LOWER)
 
 
 def _make_distinct(names: Sequence[str]) -> list[str]:
-    """Return names that databases distinguish; repeated names get a number at the end."""
+    """Return the names in order, changed so that a database distinguishes all of them.
+
+    A name that equals an earlier one, but for the case of ASCII letters, gets "_2", "_3", ... at
+    the end, the first of these that no other name has.
+    """
     originals, taken = {_fold_case(name) for name in names}, set[str]()
     distinct = []
     for name in names:
@@ -70,7 +101,10 @@ def _make_distinct(names: Sequence[str]) -> list[str]:
 
 
 def _find_free_prefix(taken: Iterable[str]) -> str:
-    """Return a prefix that none of the taken names has."""
+    """Return the first of "m_", "m__", "m___", ... with which none of the taken names begins.
+
+    Case does not count.
+    """
     folded = [_fold_case(name) for name in taken]
     prefix = "m_"
     while any(name.startswith(prefix) for name in folded):
@@ -79,9 +113,27 @@ def _find_free_prefix(taken: Iterable[str]) -> str:
 
 
 def _check_distinct_names(formula: Formula, keep: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise ValueError if a database would not distinguish some of the names."""
+    """Raise an error if a database would mix up column names, as it ignores the case of letters.
+
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model as trees and a link, whose feature names are columns of the table.
+    keep : sequence of str
+        Columns to select besides the predictions.
+    outputs : sequence of str
+        Names of the columns of predictions.
+
+    Raises
+    ------
+    TypeError
+        If `keep` is a string, or holds something else than strings.
+    ValueError
+        If two names in `keep` and `outputs` differ by case only, or not at all, or two names of
+        features that trees split on differ by case only.
+    """
     if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
-        raise TypeError(f"keep must be a sequence of column names, got {keep!r}")
+        raise TypeError(f"keep must be a sequence of column names, such as ['id'], got {keep!r}")
     selected = dict[str, str]()
     for name in (*outputs, *keep):
         if _fold_case(name) in selected:
@@ -102,26 +154,38 @@ def _check_distinct_names(formula: Formula, keep: Sequence[str], outputs: Sequen
 
 
 def _check_text(text: str) -> str:
-    """Return a text; raise ValueError if a SQL statement cannot contain it."""
+    """Return a text unchanged if a SQL statement can contain it.
+
+    Raise ValueError if it contains a NUL character or has no encoding in UTF-8.
+    """
     check_utf8(text)
     if "\0" in text:
         raise ValueError(
-            f"names and classes must not contain a NUL, which ends a SQL statement, got {text!r}"
+            f"names and classes must not contain a NUL, which ends a SQL statement, got {text!r}: "
+            "rename it and fit again"
         )
     return text
 
 
 def _quote_name(name: Any) -> str:
-    """Return the name of a column or a table in quotes."""
+    """Return the name of a column or a table in double quotes, as SQL needs it.
+
+    Raise ValueError if it is empty, contains a NUL character or has no encoding in UTF-8.
+    """
     if not str(name):
         raise ValueError(
-            "names of features, tables and columns must not be empty for an export to SQL, got ''"
+            "names of features, tables and columns must not be empty for an export to SQL, got '': "
+            "name the column and fit again"
         )
     return '"' + _check_text(str(name)).replace('"', '""') + '"'
 
 
 def _format_literal(value: Any) -> str:
-    """Return a constant; numbers get an exponent, which makes them floats in every database."""
+    """Return a boolean, number or string as a SQL constant.
+
+    Floats have all their digits and an exponent, which makes them floats in every database. Raise
+    ValueError if an integer has more than 64 bits, or SQL cannot contain the string.
+    """
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
@@ -137,22 +201,23 @@ def _format_literal(value: Any) -> str:
 
 @dataclass(slots=True)
 class _SelectChain:
-    """A chain of selects. The first reads a table, each other one the select before.
+    """A SQL statement that is being written, as a chain of SELECTs.
 
-    Each select passes on the columns that the caller keeps. Its result is MATERIALIZED: otherwise
-    SQLite substitutes expressions into each other, which doubles the work for a column that is used
-    twice.
+    The first select reads a table, each other one the select before. Each select passes on the
+    columns that the caller keeps. Its result is MATERIALIZED: otherwise SQLite substitutes
+    expressions into each other, which doubles the work for a column that is used twice.
 
     Attributes
     ----------
     prefix : str
-        First letters of all names; no name of the caller begins with it.
+        First letters of the names of selects and of their columns; no name of the caller begins
+        with it.
     source : str
-        The table or select that the next select reads.
+        The table or select that the next select reads, as it is written after FROM.
     kept : list of str
-        Names of the kept columns in the source.
+        Expressions for the kept columns in the source.
     selects : list of str
-        The selects so far.
+        The text of the selects so far, each as "name AS MATERIALIZED (...)".
     """
 
     prefix: str
@@ -162,22 +227,39 @@ class _SelectChain:
 
     @classmethod
     def from_table(cls, table: str, keep: Sequence[str], prefix: str) -> "_SelectChain":
-        """Make an empty chain that reads a table."""
+        """Return a chain without selects, whose first select will read a table.
+
+        keep: names of the columns of the table that each select passes on. prefix: first letters of
+        all names that the chain makes. table: name of the table, without quotes.
+        """
         selects = cls(prefix, f"{_quote_name(table)} AS {prefix}table", [])
         selects.kept = [selects.format_column(name) for name in keep]
         return selects
 
     def format_column(self, name: str) -> str:
-        """Return a column of the table as an expression.
+        """Return the expression for the table's column of this name, such as m_table."age".
 
-        The table is named, as SQLite otherwise reads the name of a column that does not exist as text.
+        It contains the table's name, as SQLite otherwise reads the name of a column that does not
+        exist as text. name: the name of the column, without quotes.
         """
         return f"{self.prefix}table.{_quote_name(name)}"
 
     def add(self, kind: str, expressions: Sequence[str], pass_on: Sequence[str] = ()) -> list[str]:
-        """Add a select of expressions, and return their names, which begin with `kind`.
+        """Append a select of some expressions, and return the names of its columns.
 
-        `pass_on` are columns of the select before that the next select needs, too.
+        Parameters
+        ----------
+        kind : str
+            The columns are named by the prefix of the chain, `kind` and a number: m_x0, m_x1, ...
+        expressions : sequence of str
+            SQL expressions of columns of the current source. If there are none, no select is added.
+        pass_on : sequence of str
+            Columns of the current source that later selects need as well; they keep their names.
+
+        Returns
+        -------
+        list of str
+            A name for each expression. The new select is now the source.
         """
         names = [f"{self.prefix}{kind}{number}" for number in range(len(expressions))]
         if names:
@@ -189,16 +271,20 @@ class _SelectChain:
         return names
 
     def build_statement(self, keep: Sequence[str], columns: Sequence[tuple[str, str]]) -> str:
-        """Return the whole statement.
+        """Return the whole statement, which ends with a select of the kept columns and `columns`.
 
-        Its last select has the kept columns, and (expression, name) pairs.
+        keep: names that the kept columns get in the result. columns: further columns as pairs of a
+        SQL expression of the source and a name.
         """
         named = [*zip(self.kept, keep, strict=True), *columns]
         text = self._format_select((expression, _quote_name(name)) for expression, name in named)
         return f"WITH {', '.join(self.selects)}\n{text}" if self.selects else text
 
     def _format_select(self, columns: Iterable[tuple[str, str]]) -> str:
-        """Return a SELECT of (expression, name) pairs from the source."""
+        """Return the text of a SELECT from the source, which is not added to the chain.
+
+        columns: pairs of a SQL expression and the name of the column, in quotes if it needs them.
+        """
         named = (
             name if name == expression else f"{expression} AS {name}"
             for expression, name in columns
@@ -210,14 +296,22 @@ class _SelectChain:
 
 
 def _find_used_features(formula: Formula) -> list[int]:
-    """Return the features that some node splits on, in order."""
+    """Return the indices of the features that any tree splits on, ascending.
+
+    formula: the fitted model as trees and a link.
+    """
     split_features = [tree.feature[~tree.is_leaf] for tree in formula.trees]
     features: list[int] = np.unique(np.concatenate(split_features)).tolist()
     return features
 
 
 def _format_feature(formula: Formula, feature: int, column: str) -> str:
-    """Return an expression for the number or category code of a column; NULL if missing."""
+    """Return a SQL expression for a feature's value as the trees read it; NULL if it is missing.
+
+    feature: index of the feature. column: SQL expression of the table's column. The value is a
+    number. Categories become their codes in the model, and NULL if the model does not know them.
+    formula: the fitted model as trees and a link.
+    """
     names = formula.get_categories(feature)
     if names is not None and not names:
         return "NULL"
@@ -232,9 +326,23 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
 def _add_probabilities(
     formula: Formula, selects: _SelectChain, scores: list[str]
 ) -> tuple[list[str], list[str]]:
-    """Add selects for probabilities, and return expressions for ranks and probabilities.
+    """Add selects that turn the outputs of a classifier into probabilities by its link.
 
-    The class with the largest rank is the predicted one.
+    Parameters
+    ----------
+    formula : Formula
+        The fitted classifier of K classes as trees and a link.
+    selects : _SelectChain
+        The chain; selects are added to it.
+    scores : list of str
+        Columns of its source with the n_outputs outputs.
+
+    Returns
+    -------
+    ranked : list of K str
+        An expression for each class; the predicted class has the largest value.
+    probabilities : list of K str
+        An expression for the probability of each class.
     """
     if formula.link == "identity":
         return scores, scores
@@ -256,9 +364,11 @@ def _add_probabilities(
 
 
 def _select_largest(numbers: Sequence[str], results: Sequence[str]) -> str:
-    """Return an expression for the result that belongs to the first of the largest numbers.
+    """Return a CASE expression for the result that belongs to the largest number.
 
-    It is a CASE, as databases have different functions for it.
+    numbers: SQL expressions that are compared; of equal numbers the first counts. results: SQL
+    expressions, one for each number. A CASE is used because databases have different functions for
+    it.
     """
     cases = "".join(
         f"WHEN {_join_flat([f'{number} >= {other}' for other in numbers[k + 1 :]], ' AND ')} "
@@ -269,7 +379,12 @@ def _select_largest(numbers: Sequence[str], results: Sequence[str]) -> str:
 
 
 def _join_flat(terms: Sequence[str], operator: str) -> str:
-    """Join terms with an operator, in about sqrt(n) groups, which keeps the expression flat."""
+    """Return terms joined by an operator, as nested groups: "((a + b) + (c + d))" for " + ".
+
+    operator: its text, with spaces around it. There are about sqrt(n) groups of n terms, so that
+    the depth of the parsed expression is about 2 sqrt(n), not n: databases limit it. A single term
+    is returned unchanged.
+    """
     if len(terms) == 1:
         return terms[0]
     size = isqrt(len(terms) - 1) + 1
@@ -278,7 +393,12 @@ def _join_flat(terms: Sequence[str], operator: str) -> str:
 
 
 def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
-    """Return an expression for output k: the sum or mean of all trees."""
+    """Return a SQL expression for output k of a model, before its link.
+
+    It is the value of the only tree, the mean of a forest, or the start plus the sum of boosted
+    trees. values: SQL column with the number or code of each feature that a tree splits on, by
+    index. formula: the fitted model as trees and a link. k: index of the output.
+    """
     terms = [_format_tree(formula, number, values, k) for number in range(len(formula.trees))]
     if formula.kind == "tree":
         return terms[0]
@@ -291,16 +411,17 @@ def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
 
 
 class _TreeExpression(NamedTuple):
-    """The value of a node as a CASE expression.
+    """The SQL expression of the value that a node and its subtree give to a row.
 
     Attributes
     ----------
     cases : str
-        "WHEN ... THEN ..." clauses, which are tried in turn.
+        "WHEN ... THEN ..." clauses, of which the first that holds gives the value; "" if there are
+        none, as at a leaf.
     otherwise : str
-        The value if no clause applies.
+        SQL expression of the value if no clause holds.
     nesting : int
-        Depth of CASE expressions inside.
+        Number of CASE expressions inside each other, which databases limit.
     """
 
     cases: str
@@ -309,14 +430,19 @@ class _TreeExpression(NamedTuple):
 
     @property
     def sql(self) -> str:
-        """The whole expression."""
+        """The whole expression: a CASE with all clauses, or `otherwise` if there are none."""
         return f"CASE {self.cases}ELSE {self.otherwise} END" if self.cases else self.otherwise
 
 
 def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) -> str:
-    """Return an expression for output k of a tree.
+    """Return a SQL expression for the value that a tree gives to a row, for output k.
 
-    For rows that may go to both children it is a sum over all leaves.
+    If some nodes send rows that lack a value to both children, the expression for rows that lack
+    the value of such a feature is a sum over leaves, weighted by fractions of the row.
+
+    number: index of the tree in `formula.trees`. values: SQL column with the number or code of each
+    feature that a tree splits on, by index. formula: the fitted model as trees and a link. k: index
+    of the output.
     """
     tree = formula.trees[number]
     plain = _build_expression(formula, number, values, k, blend=False)
@@ -331,9 +457,27 @@ def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) 
 def _build_expression(
     formula: Formula, number: int, values: dict[int, str], k: int, *, blend: bool
 ) -> _TreeExpression:
-    """Build the expression of a tree from the leaves up; the deeper child comes last.
+    """Return the SQL expression of the value that a tree gives to a row, built from the leaves up.
 
-    With `blend`, rows that lack a value go to both children.
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model as trees and a link.
+    number : int
+        Index of the tree in `formula.trees`.
+    values : dict of int to str
+        SQL column with the number or code of each feature that a tree splits on, by index.
+    k : int
+        Index of the output.
+    blend : bool
+        Whether rows that lack a value go to both children of nodes that allow it. If False, the
+        expression is only right for rows that do not.
+
+    Returns
+    -------
+    _TreeExpression
+        At each node the child with the deeper expression comes last, which needs no CASE of its
+        own.
     """
     tree = formula.trees[number]
     left_fraction = formula.compute_missing_left_fractions(number)
@@ -366,7 +510,11 @@ def _build_expression(
 
 
 def _format_fraction(goes: str, goes_not: str, if_missing: float) -> str:
-    """Return an expression for the fraction of a row that goes to a child."""
+    """Return a SQL expression for the fraction of a row that goes to a child of a node.
+
+    goes, goes_not: SQL conditions under which a row that has the value goes to this child, or to
+    the other one. if_missing: the fraction for a row that lacks the value.
+    """
     return (
         f"CASE WHEN {goes} THEN 1e0 WHEN {goes_not} THEN 0e0 ELSE {_format_literal(if_missing)} END"
     )
@@ -375,7 +523,24 @@ def _format_fraction(goes: str, goes_not: str, if_missing: float) -> str:
 def _format_conditions(
     formula: Formula, number: int, node: int, values: dict[int, str]
 ) -> tuple[str, str]:
-    """Return the conditions under which rows that have the value go left, and right."""
+    """Return the SQL conditions under which rows that have the value go left, and go right.
+
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model as trees and a link.
+    number : int
+        Index of the tree in `formula.trees`.
+    node : int
+        Index of a node of the tree that is not a leaf.
+    values : dict of int to str
+        SQL column with the number or code of each feature that a tree splits on, by index.
+
+    Returns
+    -------
+    left, right : str
+        The two conditions. The result for rows that lack the value is not used.
+    """
     tree = formula.trees[number]
     value, members = values[int(tree.feature[node])], tree.category_set(node).tolist()
     if not members:

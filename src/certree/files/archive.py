@@ -1,8 +1,8 @@
 """Reading and writing of zip archives of NumPy arrays, safe for untrusted files.
 
 An archive is what `numpy.savez` writes: a zip file of .npy files. Declared sizes are checked before
-anything is read: the memory that an archive needs is limited by its file size, and no member is read
-beyond its declared size.
+anything is read: the memory that an archive needs is limited by its file size, and no member is
+read beyond its declared size.
 
 Messages describe the file. `certree.files.models.load` puts the path in front of them.
 """
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import has_valid_booleans
 
-# Bytes that the arrays of any file may have in memory, and the ratio to the file size beyond which they
-# may not have more. Deflate alone would allow a ratio of 1000.
+# Bytes that the arrays of any file may have in memory, and the ratio to the file size beyond which
+# they may not have more. Deflate alone would allow a ratio of 1000.
 _MIN_BYTE_LIMIT, _MAX_BYTE_RATIO = 2**26, 100
 # The same for the JSON header, which takes up to 24 times its size once it is parsed.
 _MIN_TEXT_LIMIT, _MAX_TEXT_RATIO = 2**22, 4
@@ -48,11 +48,11 @@ def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) 
     Parameters
     ----------
     file : binary file
-        Open for writing, at its start, and seekable.
+        A seekable file, open for writing, at its start.
     text : bytes
-        The header.
+        JSON text, which is stored as an array "header" of uint8.
     arrays : dict of ndarray
-        Arrays by name; none is called "header".
+        Arrays by name; no name is "header".
     """
     members: dict[str, Any] = {
         name: np.ascontiguousarray(values) for name, values in arrays.items()
@@ -68,18 +68,24 @@ def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) 
 
 
 def _max_array_bytes(file_size: int) -> int:
-    """Return how many bytes all arrays of a file of this size may have in memory."""
+    """Return how many bytes all arrays of an archive may have in memory: max(64 MiB, 100 file_size).
+
+    file_size: size of the archive on disk in bytes.
+    """
     return max(_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO * file_size)
 
 
 def _max_header_bytes(file_size: int) -> int:
-    """Return how many bytes the JSON header of a file of this size may have."""
+    """Return how many bytes the JSON header of an archive may have: max(4 MiB, 4 file_size).
+
+    file_size: size of the archive on disk in bytes.
+    """
     return max(_MIN_TEXT_LIMIT, _MAX_TEXT_RATIO * file_size)
 
 
 @contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """Open an archive for reading, and close its file when the context ends.
+    """Open an archive for reading; its file is closed at the end of the with statement.
 
     Parameters
     ----------
@@ -89,17 +95,19 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     Yields
     ------
     Archive
+        Its arrays, which are read on first access, inside the with statement.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not a regular file or not an archive, or if it declares more than is allowed.
+        If it is not a regular file, not a zip archive as `write_archive` writes it, or declares
+        more arrays or bytes than `Archive` allows for its size.
     """
     # Reading a pipe could block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("it is not a regular file")
+        raise ValueError("it must be a regular file, not a directory, pipe or device")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         _expect_directory(file, size)
@@ -108,7 +116,11 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
 
 
 def _expect_directory(file: BinaryIO, size: int) -> None:
-    """Check that a file is a zip file whose directory is not larger than that of any model."""
+    """Check the start and the end record of a zip file; raise ValueError if they are not as expected.
+
+    A zip file ends with a directory of its members. It must be no larger than that of any model
+    file. file: open for reading, at any position, which changes; size: its size in bytes.
+    """
     end = struct.Struct("<4s4H2LH")
     file.seek(0)
     first = file.read(4)
@@ -116,30 +128,33 @@ def _expect_directory(file: BinaryIO, size: int) -> None:
     file.seek(max(size - end.size - 20, 0))
     last = file.read()
     if first != b"PK\x03\x04" or len(last) < end.size or last[-end.size :][:4] != b"PK\x05\x06":
-        raise ValueError("it is not a zip archive of NumPy arrays")
+        raise ValueError("the file is not a zip archive of NumPy arrays")
     _, _, _, _, members, directory, _, comment = end.unpack(last[-end.size :])
     is_zip64 = last.startswith(b"PK\x06\x07") and size <= zipfile.ZIP64_LIMIT
     if is_zip64 or comment or members > _MAX_MEMBERS or directory > _MAX_DIRECTORY_BYTES:
         raise ValueError(
-            f"its directory lists {members} arrays or more, but a model file has at most "
+            f"the file's directory lists {members} arrays or more, but a model file has at most "
             f"{_MAX_MEMBERS}"
         )
 
 
 class Archive(Mapping[str, NDArray[Any]]):
-    """The arrays of an open zip file by name, the header among them; each is read on first access.
+    """Mapping from array names to the arrays of an open zip file; each array is read on first access.
+
+    The JSON header is the array "header". An array that was read is kept in memory.
 
     Parameters
     ----------
     archive : ZipFile
         The open zip file.
     size : int
-        Size of the file in bytes.
+        Size of the file in bytes, which limits the size of the arrays.
 
     Raises
     ------
     ValueError
-        If a member is not an array, or all together declare more bytes than the file size allows.
+        If a member is not a .npy file, is encrypted, has the name of another member or an unusual
+        compression; or if all members together declare more bytes than the file size allows.
     """
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
@@ -151,40 +166,50 @@ class Archive(Mapping[str, NDArray[Any]]):
         n_bytes = sum(member.file_size for member in self._members.values())
         if n_bytes > _max_array_bytes(size):
             raise ValueError(
-                f"its arrays declare {n_bytes:,} bytes, where a file of {size:,} bytes may hold "
+                f"the file's arrays declare {n_bytes:,} bytes, where a file of {size:,} bytes may hold "
                 f"{_max_array_bytes(size):,}"
             )
 
     def _add_member(self, member: zipfile.ZipInfo) -> None:
-        """Register a member of the zip file under the name of its array, without reading it."""
+        """Register a member of the zip file under the name of its array, without reading it.
+
+        Raise ValueError if it is not a .npy file, is encrypted, repeats a name, or is not
+        compressed by deflate.
+        """
         name = member.filename.removesuffix(_SUFFIX)
         if name == member.filename:
-            raise ValueError(f"its member {member.filename!r} is not an array (.npy)")
+            raise ValueError(f"the file's member {member.filename!r} is not an array (.npy)")
         if name in self._members:
-            raise ValueError(f"it has two arrays called {name!r}")
+            raise ValueError(f"the file has two arrays called {name!r}")
         if member.flag_bits & _ENCRYPTED:
-            raise ValueError(f"its array {name!r} is encrypted")
+            raise ValueError(f"the file's array {name!r} is encrypted")
         if member.compress_type not in _COMPRESSION_METHODS:
-            raise ValueError(f"its array {name!r} is compressed by another method than deflate")
+            raise ValueError(
+                f"the file's array {name!r} is compressed by another method than deflate"
+            )
         self._members[name] = member
 
     def header(self) -> bytes:
-        """Return the JSON text of the header."""
+        """Return the JSON text of the header; raise ValueError if it is missing or too long."""
         limit = _max_header_bytes(self.size)
         if HEADER in self._members and self._members[HEADER].file_size > limit:
-            raise ValueError(f"its header has more than {limit:,} bytes")
+            raise ValueError(f"the file's header has more than {limit:,} bytes")
         text = self[HEADER]
         if text.dtype != np.uint8 or text.ndim != 1:
             raise ValueError(
-                f"its header must be a vector of uint8, got {text.dtype} of shape {text.shape}"
+                f"the file's header must be a vector of uint8, got {text.dtype} of shape "
+                f"{text.shape}"
             )
         return text.tobytes()
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return an array; it is read from the file on first access and kept."""
+        """Return the array of this name, read-only; it is read from the file on first access and kept.
+
+        Raise ValueError, not KeyError, if there is none, or its bytes are damaged.
+        """
         if name not in self._arrays:
             if name not in self._members:
-                raise ValueError(f"it lacks {name}")
+                raise ValueError(f"the file lacks {name}")
             stream = self._archive.open(self._members[name])
             dtype, shape = _read_array_header(stream, self._members[name].file_size)
             self._arrays[name] = _read_array(stream, dtype, shape)
@@ -201,39 +226,50 @@ class Archive(Mapping[str, NDArray[Any]]):
 
 
 def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Read dtype and shape of a .npy file, and check that they match its size (bytes).
+    """Read dtype and shape from the start of a .npy file; raise ValueError if they contradict its size.
 
-    The stream must be at the start of the file; afterwards it is at the start of the data.
+    Dtypes of objects, Fortran order, and other versions than 1.0 are refused. stream: at the start
+    of the file; afterwards it is at the start of the data. size: bytes of the whole .npy file.
     """
     start = stream.read(np.lib.format.MAGIC_LEN + 2)
     if np.lib.format.read_magic(io.BytesIO(start)) != (1, 0):
-        raise ValueError("it has an array whose .npy version is not 1.0")
+        raise ValueError("the file has an array whose .npy version is not 1.0")
     (length,) = struct.unpack("<H", start[-2:])
     if length > _MAX_ARRAY_HEADER_BYTES:
         raise ValueError(
-            f"the .npy header of an array has {length} bytes, more than {_MAX_ARRAY_HEADER_BYTES}"
+            f"the .npy header of an array has {length} bytes, more than {_MAX_ARRAY_HEADER_BYTES}: "
+            "the file is damaged"
         )
     header = io.BytesIO(start[-2:] + stream.read(length))
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(header)
     if dtype.hasobject or is_fortran or min(shape, default=0) < 0:
         raise ValueError(
-            f"it has an array of shape {shape} and dtype {dtype} with objects or in Fortran order"
+            f"the file has an array of shape {shape} and dtype {dtype} with objects or in "
+            "Fortran order"
         )
     if prod(shape) * dtype.itemsize != size - len(start) - length:
-        raise ValueError(f"an array of shape {shape} and dtype {dtype} cannot have {size:,} bytes")
+        raise ValueError(
+            f"an array of shape {shape} and dtype {dtype} cannot have {size:,} bytes: the file "
+            "is damaged"
+        )
     return dtype, shape
 
 
 def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Read the data of a .npy file behind its header, and check that text and booleans are valid."""
-    # Reading one byte beyond the data reaches the end of the member, where zipfile checks the checksum.
+    """Read the data of a .npy file and return the array, read-only.
+
+    Raise ValueError if data are missing, text has invalid code points, or a boolean is neither 0
+    nor 1. stream: as `_read_array_header` leaves it; dtype, shape: as it returns them.
+    """
+    # Reading one byte beyond the data reaches the end of the member, where zipfile checks the
+    # checksum.
     content = stream.read(prod(shape) * dtype.itemsize + 1)
     if len(content) != prod(shape) * dtype.itemsize:
-        raise ValueError("an array is shorter than it declares")
+        raise ValueError("an array is shorter than it declares: the file is damaged")
     # NumPy accepts code points that do not exist, but Python aborts on them.
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
-        raise ValueError("an array of text holds invalid code points")
+        raise ValueError("an array of text holds invalid code points: the file is damaged")
     array = np.frombuffer(content, dtype).reshape(shape)
     if not has_valid_booleans(array):
-        raise ValueError("an array of booleans holds bytes other than 0 and 1")
+        raise ValueError("an array of booleans holds bytes other than 0 and 1: the file is damaged")
     return array

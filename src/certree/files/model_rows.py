@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 def column_types(
     model: Any, target: str | None, schema: pa.Schema, extra_columns: Iterable[str] = ()
 ) -> dict[str, pa.DataType]:
-    """Return the types that columns of a table had in the fit of a model.
+    """Return the types that the columns of a table must be read with, to be as in the fit of a model.
 
-    A file alone does not determine them: a column of codes may look like numbers.
+    A file alone does not determine them: a column of category codes may look like numbers.
 
     Parameters
     ----------
     model : fitted estimator
-        The model.
+        The model. Without feature names, all columns but the target and `extra_columns` are
+        features, in their order.
     target : str or None
         Column of the target, if there is one.
     schema : pyarrow.Schema
@@ -38,7 +39,8 @@ def column_types(
     Returns
     -------
     dict
-        From names of columns in the table to pyarrow types.
+        pyarrow types by column name: string for categories and for classes that are strings,
+        float64 for numbers. Columns that are not in the schema, and numeric targets, are left out.
     """
     string = import_extra("pyarrow", "files").string()
     others = {target, *extra_columns}
@@ -52,14 +54,22 @@ def column_types(
 
 
 def _feature_types(model: Any) -> list[pa.DataType]:
-    """Return the type of each feature in the fit: strings, numbers, or null if all were missing."""
+    """Return the pyarrow type that each feature had in the fit of a model.
+
+    A list of `model.n_features_in_` types: string, float64, or null for a feature without any
+    value.
+    """
     if model.categories_ is None:
         return [import_extra("pyarrow", "files").float64()] * model.n_features_in_
     return list(map(_category_type, model.categories_.names))
 
 
 def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
-    """Return the type of a feature with these categories; None: the feature is numeric."""
+    """Return the pyarrow type of a feature.
+
+    categories: its categories in the fit, all str or all numbers; empty if all values were missing
+    (type null); None if it is numeric.
+    """
     pa = import_extra("pyarrow", "files")
     if categories is None:
         return pa.float64()
@@ -69,9 +79,10 @@ def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
 
 
 def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
-    """Check that targets are classes of a classifier, or numbers; raise ValueError if not.
+    """Raise ValueError unless targets are classes of the model, or numbers if it is a regressor.
 
-    target_name: the name of the target in messages, such as "the target 'age'".
+    model: a fitted estimator; y: targets, (n,); target_name: name of the target in the message,
+    such as "the target 'age'".
     """
     if is_classifier(model):
         expect_known_labels(target_name, y, model.classes_)
@@ -82,16 +93,21 @@ def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
 
 
 def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any]:
-    """Return the features (n, p) that a model reads from a table, in the order of the fit.
+    """Return the features that a model needs from a table as an array, in the order of the fit.
 
     Parameters
     ----------
     model : fitted estimator
         The model.
     table : pyarrow.Table
-        The table. It may have other columns as well, if the model has names of features.
+        The table. It may have other columns as well, if the model was fitted with feature names.
     table_name : str
         Name of the table in messages.
+
+    Returns
+    -------
+    ndarray of shape (n, n_features_in_)
+        float64, or objects if a feature is categorical; as `Table.X`.
 
     Raises
     ------
@@ -105,7 +121,12 @@ def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any
 
 
 def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
-    """Return features as `select_features` does, but as a pyarrow table if the model has names."""
+    """Return the features that a model needs from a table, for its `predict`.
+
+    model: a fitted estimator; table: the rows; table_name: name of the table in messages. Return a
+    pyarrow table with strings or float64, in the order of the fit, if the model was fitted with
+    feature names; else the array of `select_features`, which says what errors are raised.
+    """
     if getattr(model, "feature_names_in_", None) is None:
         return select_features(model, table, table_name)
     features = _select_columns(table, model, table_name)
@@ -118,13 +139,17 @@ def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
 
 
 def _arrow_type(values: NDArray[Any]) -> pa.DataType:
-    """Return the pyarrow type for an array: strings for objects, else float64."""
+    """Return the pyarrow type for the values of a feature: string for dtype object, else float64."""
     pa = import_extra("pyarrow", "files")
     return pa.string() if values.dtype == object else pa.float64()
 
 
 def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
-    """Return the columns of a table that are features of a model, in the order of the fit."""
+    """Return the columns of a table that are features of a model, in the order of the fit.
+
+    All columns if the model was fitted without feature names. Raise ValueError if a feature is
+    missing, or the number of columns differs; table_name: name of the table in the message.
+    """
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         if table.num_columns != model.n_features_in_:
@@ -142,7 +167,10 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
 
 
 def _expect_feature_types(features: pa.Table, model: Any) -> None:
-    """Refuse a column of strings where the model was fitted on numbers, and the reverse."""
+    """Raise ValueError if a feature has strings but had numbers in the fit, or the reverse.
+
+    features: table of the feature columns, in the order of the fit; model: the fitted model.
+    """
     pa = import_extra("pyarrow", "files")
     for name, fitted_type in zip(features.column_names, _feature_types(model), strict=True):
         column = features[name].drop_null()
@@ -166,7 +194,7 @@ def _expect_feature_types(features: pa.Table, model: Any) -> None:
 
 
 def _is_not_numeric(text: str) -> bool:
-    """Return whether Python cannot parse a text as a float."""
+    """Return whether `float` cannot parse a text."""
     try:
         float(text)
     except ValueError:

@@ -1,8 +1,8 @@
 """Model files: NumPy arrays and a JSON header, never code.
 
-A model file is a zip archive of NumPy arrays. The array "header" holds JSON: format, version, class,
-parameters, and fitted values that are not arrays. Nothing in a file is executed, and every value is
-checked before a model is created from it.
+A model file is a zip archive of NumPy arrays. The array "header" holds JSON: format, version,
+class, parameters, and fitted values that are not arrays. Nothing in a file is executed, and every
+value is checked before a model is created from it.
 """
 
 import json
@@ -55,8 +55,8 @@ _MODELS: dict[str, type[Any]] = {
     if hasattr(getattr(module, name), "__restore__")
 }
 
-# Classes whose objects may be parameters, by name. They have `get_params` or are dataclasses. A file
-# can name no other class, so loading a file runs no foreign code.
+# Classes whose objects may be parameters, by name. They have `get_params` or are dataclasses. A
+# file can name no other class, so loading a file runs no foreign code.
 OBJECTS: dict[str, type[Any]] = {
     allowed.__name__: allowed
     for allowed in (
@@ -86,15 +86,15 @@ def save(
 ) -> None:
     """Write a fitted model to a file, atomically.
 
-    The file holds the fitted state and the parameters of the fit. Parameters that were set after the
-    fit are not saved, except `n_jobs` and `verbose`. Long category names of features that no tree
-    splits on are replaced by digests.
+    The file holds the fitted state and the parameters of the fit. Parameters that were set after
+    the fit are not saved, except `n_jobs` and `verbose`. Long category names of features that no
+    tree splits on are replaced by digests.
 
     Parameters
     ----------
     model : fitted estimator of certree
-        The model. A tree with models in its leaves, and AdaBoost with learners that are not certree's
-        trees, cannot be saved.
+        The model. A tree with models in its leaves, and AdaBoost with learners that are not
+        certree's trees, cannot be saved.
     path : path
         The file.
     sample_hashes : bool
@@ -102,20 +102,23 @@ def save(
         rows. Anyone who has the file and a row can test whether the row was among them. If False,
         `seen_rows` are not saved either.
     calibration_samples : bool
-        Whether to save leaf, class and index of each calibration row of a `CertifiedTreeClassifier`.
-        Without them the loaded model has its certificates but no `guarantees_`.
+        Whether to save leaf, class and index of each calibration row of a
+        `CertifiedTreeClassifier`. Without them the loaded model has its certificates but no
+        `guarantees_`.
     seen_rows : bool
-        Whether to save what `partial_fit`, `forget` and `merge` need of a tree with a fixed box: a hash
-        of the features, the leaf, the target and the weight of each row.
+        Whether to save what `partial_fit`, `forget` and `merge` need of a tree with a fixed box: a
+        hash of the features, the leaf, the target and the weight of each row.
 
     Raises
     ------
     TypeError
-        If the model is not an estimator of certree, holds fitted estimators of other libraries, or has
-        a parameter that a file cannot hold, such as a splitter or a random generator. Allowed are
-        numbers, strings, arrays, dictionaries of these, and objects of the classes in `OBJECTS`.
+        If the model is not an estimator of certree, holds fitted estimators of other libraries, or
+        has a parameter that a file cannot hold, such as a splitter or a random generator. Allowed
+        are numbers, strings, arrays, dictionaries of these, and objects of the classes in
+        `OBJECTS`.
     ValueError
-        If `load` would refuse the file, for instance because a class ends in a NUL, which NumPy drops.
+        If `load` would refuse the file, for instance because a class ends in a NUL, which NumPy
+        drops.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
@@ -140,7 +143,10 @@ def save(
 
 
 def _digest_unused_texts(model: Any) -> None:
-    """Replace long category names by digests in features that no tree splits on, in place."""
+    """Replace long category names by digests (short hashes) in features that no tree splits on.
+
+    This changes `model.categories_`; `Categories.digest_texts` says which names are long.
+    """
     forests = [value for value in model.__stored__().values() if isinstance(value, Trees)]
     if model.categories_ is not None and forests:
         is_unused = np.ones(model.n_features_in_, dtype=np.bool_)
@@ -150,7 +156,10 @@ def _digest_unused_texts(model: Any) -> None:
 
 
 def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
-    """Check that `load` would accept a header and arrays; raise ValueError if not."""
+    """Check that `load` would accept the contents of a file; raise ValueError if not.
+
+    text: the JSON header; arrays: the arrays of the file, by name.
+    """
     try:
         _create_model(text, arrays)
     except Exception as error:
@@ -158,14 +167,21 @@ def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _to_json(value: Any) -> str:
-    """Return JSON, with NumPy scalars as numbers."""
+    """Return a value as JSON text; NumPy scalars become numbers, infinities "Infinity"."""
     return json.dumps(value, default=np.generic.item)
 
 
 def _collect_stored_values(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]]]:
-    """Return the fitted values that a file holds, by name: entries of the header, and arrays.
+    """Split the fitted values of a model into those of a file's header and its arrays.
 
-    The header's entry "parameters" is not among them.
+    Calls `model.__stored__()`. A field of an array record that is stored as "a" is named "a.field".
+
+    Returns
+    -------
+    entries : dict
+        Values for the JSON header, with "format", "version" and "model", but without "parameters".
+    arrays : dict of ndarray
+        Arrays by name.
     """
     entries: _Entries = {"format": FORMAT, "version": VERSION, "model": type(model).__name__}
     arrays: dict[str, NDArray[Any]] = {}
@@ -178,7 +194,9 @@ def _collect_stored_values(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model from a file that `save` wrote. Its predictions equal the saved model's to the bit.
+    """Read a fitted model from a file that `save` wrote.
+
+    The predictions equal those of the saved model to the bit. No code from the file is executed.
 
     Parameters
     ----------
@@ -188,13 +206,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     fitted estimator of certree
+        An object of the class that was saved, with the parameters of the fit.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not a model file, is damaged, or has another version.
+        If the file is not a model file, is damaged, or has a version that this certree does not
+        read.
     """
     expect_path(path)
     try:
@@ -208,19 +228,34 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return what is wrong with a file; errors that certree did not raise with their type."""
+    """Return the text of an error about a file's contents, without the name of the file.
+
+    The type of the error is added if certree did not raise it, as its text alone may be unclear.
+    """
     if isinstance(error, ValueError | OSError) and not isinstance(error, UnicodeError):
         return str(error)
-    return f"its contents do not match each other ({type(error).__name__}: {error})"
+    return f"the file's contents do not match each other ({type(error).__name__}: {error})"
 
 
 def _create_model(text: bytes, arrays: _Arrays) -> Any:
-    """Create a fitted model from a header and arrays.
+    """Create a fitted model from the contents of a model file.
+
+    Parameters
+    ----------
+    text : bytes
+        The JSON header.
+    arrays : mapping of ndarray
+        The arrays by name.
+
+    Returns
+    -------
+    fitted estimator of certree
 
     Raises
     ------
     Exception
-        If they are not what `save` would write of this model. Errors of any type may occur.
+        If the contents are not what `save` would write of this model. Damaged contents may raise
+        errors of any type.
     """
     header = _parse_header(text)
     stored = StoredState(header, arrays)
@@ -241,64 +276,86 @@ def _expect_same_values(
     model_entries: _Entries,
     model_arrays: dict[str, NDArray[Any]],
 ) -> None:
-    """Check that a file holds exactly what `save` would write of the model created from it.
+    """Check that a file holds exactly what `save` would write of the model that was created from it.
 
     Parameters
     ----------
-    header, arrays
-        Contents of the file.
+    header : dict
+        The parsed JSON header of the file.
+    arrays : mapping of ndarray
+        The arrays of the file, by name.
     renewed : mapping of ndarray
-        Arrays that replace those of a file of an earlier version.
+        Arrays that are compared in place of those of the file, as an earlier version wrote the
+        latter in another form.
     model_entries, model_arrays
         What `_collect_stored_values` returns for the model.
+
+    Raises
+    ------
+    ValueError
+        If an entry or array is missing, unknown, or differs.
     """
     if unknown := sorted(set(arrays) - {HEADER, *model_arrays}):
-        raise ValueError(f"it has unknown arrays: {', '.join(map(repr, unknown))}")
+        raise ValueError(f"the file has unknown arrays: {', '.join(map(repr, unknown))}")
     if differing := sorted(map(repr, set(header) ^ {"parameters", *model_entries})):
-        raise ValueError(f"its header lacks, or should not have, {', '.join(differing)}")
+        raise ValueError(f"the file's header lacks, or must not have, {', '.join(differing)}")
     for name, expected in model_arrays.items():
         array = renewed[name] if name in renewed else arrays[name]
         if (array.dtype, array.shape) != (expected.dtype, expected.shape):
             raise ValueError(
-                f"its array {name} must have dtype {expected.dtype} and shape {expected.shape}, got "
-                f"{array.dtype} and {array.shape}"
+                f"the file's array {name} must have dtype {expected.dtype} and shape {expected.shape}, "
+                f"got {array.dtype} and {array.shape}"
             )
         if array.tobytes() != expected.tobytes():
-            raise ValueError(f"its array {name} holds values that no saved model has")
+            raise ValueError(f"the file's array {name} holds values that no saved model has")
     for name, value in model_entries.items():
         if _to_json(header[name]) != _to_json(value):
             raise ValueError(
-                f"its entry {name} must be {shortened(value)}, got {shortened(header[name])}"
+                f"the file's entry {name} must be {shortened(value)}, got {shortened(header[name])}"
             )
 
 
 def _parse_header(text: bytes) -> _Entries:
-    """Parse the JSON header and check format, version and name of the model's class."""
+    """Parse the JSON header of a model file, and return its entries.
+
+    text: the header. Raise ValueError if its "format" or "version" is not the one that this module
+    writes, or "model" is not the name of a class in `_MODELS`.
+    """
     header = json.loads(text, parse_constant=_parse_infinity)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"its format is not {FORMAT!r}")
+        raise ValueError(f"the file's format is not {FORMAT!r}")
     version = header.get("version")
     if type(version) is int and 1 <= version < VERSION:
         raise ValueError(
-            f"it has version {version} of an unreleased certree, which is no longer read: fit the "
-            "model again"
+            f"the file has version {version} of an unreleased certree, which is no longer read: fit "
+            "the model again"
         )
     if version != VERSION:
-        raise ValueError(f"it has version {version!r}, but this certree reads version {VERSION}")
+        raise ValueError(
+            f"the file has version {version!r}, but this certree reads version {VERSION}"
+        )
     if not isinstance(header.get("model"), str) or header["model"] not in _MODELS:
-        raise ValueError(f"its model {header.get('model')!r} is not a class of this certree")
+        raise ValueError(f"the file's model {header.get('model')!r} is not a class of this certree")
     return header
 
 
 def _parse_infinity(constant: str) -> float:
-    """Return the value of a constant that is not standard JSON: an infinity, but not NaN."""
+    """Return the float of a JSON constant "Infinity" or "-Infinity"; raise ValueError for "NaN".
+
+    json.loads calls it for constants that are not standard JSON.
+    """
     if constant == "NaN":
-        raise ValueError("its header contains a NaN")
+        raise ValueError("the file's header contains a NaN")
     return float(constant)
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
-    """Return a parameter as JSON values; an object becomes the name of its class and its parameters."""
+    """Convert the value of an estimator's parameter to one that JSON can hold.
+
+    Objects of the classes in `OBJECTS` become {"class", "parameters"}, dictionaries {"items"} and
+    arrays {"array", "dtype"}, which `_decode_parameter` converts back. Raise TypeError for other
+    values; name: the parameter, for the message.
+    """
     if OBJECTS.get(type(value).__name__) is type(value):
         parameters = _constructor_arguments(value).items()
         return {
@@ -329,7 +386,10 @@ def _encode_parameter(name: str, value: Any) -> Any:
 
 
 def _constructor_arguments(value: Any) -> dict[str, Any]:
-    """Return the arguments with which an object of `OBJECTS` was constructed."""
+    """Return the constructor's arguments, by name, that made a value of a class in `OBJECTS`.
+
+    They are the fields of a dataclass, except those that hold code, or else its `get_params`.
+    """
     if is_dataclass(value):
         names = [
             field.name for field in fields(value) if field.init and "is_code" not in field.metadata
@@ -340,7 +400,10 @@ def _constructor_arguments(value: Any) -> dict[str, Any]:
 
 
 def _decode_parameter(value: Any) -> Any:
-    """Return the parameter that `_encode_parameter` has encoded."""
+    """Convert the JSON value of a parameter, as `_encode_parameter` returned it, back to the parameter.
+
+    Raise ValueError if it names a class that is not in `OBJECTS`.
+    """
     if isinstance(value, list):
         return [_decode_parameter(inner) for inner in value]
     if not isinstance(value, dict):
@@ -350,13 +413,18 @@ def _decode_parameter(value: Any) -> Any:
     if "array" in value:
         return _decode_array(value["array"], value["dtype"])
     if value["class"] not in OBJECTS:
-        raise ValueError(f"its parameter of class {value['class']!r} is not allowed in model files")
+        raise ValueError(
+            f"the file's parameter of class {value['class']!r} is not allowed in model files"
+        )
     parameters = {key: _decode_parameter(inner) for key, inner in value["parameters"].items()}
     return OBJECTS[value["class"]](**parameters)
 
 
 def _decode_array(values: Any, dtype: Any) -> NDArray[Any]:
-    """Return an array parameter from nested lists and the name of its dtype."""
+    """Return an array parameter from its values, nested lists, and its dtype, such as "<f8".
+
+    Raise ValueError if the dtype is not numeric.
+    """
     if not isinstance(dtype, str) or np.dtype(dtype).kind not in _NUMERIC_KINDS:
-        raise ValueError(f"its array parameter must have a numeric dtype, got {dtype!r}")
+        raise ValueError(f"the file's array parameter must have a numeric dtype, got {dtype!r}")
     return np.array(values, dtype=dtype)

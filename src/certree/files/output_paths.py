@@ -7,13 +7,13 @@ from typing import Any
 
 
 def expect_path(path: Any) -> None:
-    """Check that a path is a str or path-like object, else raise TypeError."""
+    """Raise TypeError unless a path is a str or path-like object."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str or a path-like object, got {shortened(path)}")
 
 
 def expect_writable(path: str | os.PathLike[str] | None) -> None:
-    """Check that a file can be written, without writing it.
+    """Check, without writing, that a file can be written; call it before long computations.
 
     Parameters
     ----------

@@ -42,12 +42,20 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     X : array-like of shape (n, p)
         Rows.
     threshold : float or None
-        As in `predict_files`.
+        Predict the second of two classes if its probability is at least this; None: predict the
+        most probable class.
 
     Returns
     -------
     dict of ndarray of shape (n,)
-        "prediction" and further columns; see the parameter `target` of `predict_files`.
+        "prediction", or ``prediction_0`` and so on for several targets; then, as the model has
+        them, ``probability_<class>`` for each class, "between" and "within" (standard deviations of
+        `predict_std`), "std" or ``std_<class>`` (standard errors), "lower" and "upper" (interval).
+
+    Raises
+    ------
+    ValueError
+        If `threshold` does not suit the model, or a classifier has several targets.
     """
     columns: dict[str, Any] = {}
     predicted = model.predict(X) if threshold is None else None
@@ -73,16 +81,21 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
 
 
 def apply_threshold(model: Any, probabilities: dict[Any, Any], threshold: float) -> NDArray[Any]:
-    """Return the class (n,) of each row: the second if its probability is at least the threshold.
+    """Predict the second of two classes if its probability is at least a threshold, else the first.
 
     Parameters
     ----------
     model : fitted estimator
-        Must be a classifier of two classes.
+        A classifier of two classes.
     probabilities : dict of ndarray of shape (n,)
-        Probabilities of the classes, in their order.
+        Probabilities of the first and of the second class, in this order; the keys do not matter.
     threshold : float
         Number in [0, 1].
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The predicted classes, which are elements of `model.classes_`.
 
     Raises
     ------
@@ -90,7 +103,10 @@ def apply_threshold(model: Any, probabilities: dict[Any, Any], threshold: float)
         If the model is not a classifier of two classes, or the threshold is out of range.
     """
     if not is_classifier(model) or len(model.classes_) != 2:
-        raise ValueError("threshold is for classifiers of two classes: leave it out")
+        raise ValueError(
+            "threshold must be None unless the model is a classifier of two classes, got "
+            f"threshold={threshold!r}"
+        )
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie in [0, 1], got {threshold}")
     is_second = [*probabilities.values()][-1] >= threshold
@@ -112,8 +128,8 @@ def predict_files(
     """Predict the rows of files and write the predictions to a file.
 
     Rows are read, predicted and written batch by batch, so memory does not grow with the table.
-    Predictions equal those of `predict` and `predict_proba` in memory. Of Parquet and Arrow files only
-    the columns of features and of `keep` are read.
+    Predictions equal those of `predict` and `predict_proba` in memory. Of Parquet and Arrow files
+    only the columns of features and of `keep` are read.
 
     Parameters
     ----------
@@ -123,17 +139,17 @@ def predict_files(
         Parquet, Arrow or CSV files, or folders of them; files of a folder are read in the order of
         their names. "-" is CSV from standard input.
     target : path
-        File to write, ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet``, atomically; "-" prints CSV. Rows
-        are in the order of the source. The columns are those of `keep`, then "prediction", then
-        ``probability_<class>`` for each class. Regression trees add "between" and "within", certified
-        regressors "lower" and "upper", and boosted trees with standard errors "std". With several
-        outputs the predictions are ``prediction_0`` and so on.
+        File to write, ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet``, atomically; "-" prints CSV.
+        Rows are in the order of the source. The columns are those of `keep`, then "prediction",
+        then ``probability_<class>`` for each class. Regression trees add "between" and "within",
+        certified regressors "lower" and "upper", and boosted trees with standard errors "std". With
+        several outputs the predictions are ``prediction_0`` and so on.
     keep : sequence of str
-        Columns of the source, such as a key, to copy to the output as first columns. Those of CSV files
-        are copied as text.
+        Columns of the source, such as a key, to copy to the output as first columns. Those of CSV
+        files are copied as text.
     threshold : float or None
-        Predict the second of two classes if its probability is at least this; None: predict the more
-        probable class.
+        Predict the second of two classes if its probability is at least this; None: predict the
+        more probable class.
     batch_size : int
         Number of rows that are processed at a time.
     verbose : int
@@ -150,7 +166,8 @@ def predict_files(
         If a file does not exist, or the target cannot be written.
     ValueError
         If a file lacks a column, has a column of another type than in the fit, cannot be read, or
-        changes while it is read; if there are no rows; if the target lies in a folder of the source.
+        changes while it is read; if there are no rows; if the target lies in a folder of the
+        source.
 
     Examples
     --------
@@ -180,6 +197,10 @@ def predict_files(
     n_rows = 0
 
     def count_rows() -> Iterator[pa.Table]:
+        """Yield the tables of `predictions`, and add their numbers of rows to `n_rows`.
+
+        Both are variables of `predict_files`.
+        """
         nonlocal n_rows
         for table in predictions:
             n_rows += len(table)
@@ -190,7 +211,10 @@ def predict_files(
 
 
 def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
-    """Refuse a target in a folder of the source: a second run would read predictions as rows."""
+    """Raise ValueError if the output file is in a folder that is read, at any depth.
+
+    A second run would read the predictions as rows. source, target: as in `predict_files`.
+    """
     if str(target) == tables.STANDARD_STREAM:
         return
     target_path = Path(os.path.realpath(target))
@@ -199,8 +223,8 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
         is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
         if is_folder and Path(os.path.realpath(path)) in target_path.parents:
             raise ValueError(
-                f"target must lie outside the folders that are read, but {target} lies in the folder "
-                f"{path}"
+                f"target must lie outside the folders that are read, but {target} is in {path}: write "
+                "to another folder"
             )
 
 
@@ -212,7 +236,26 @@ def _predict_batches(
     batch_size: int,
     verbose: int,
 ) -> Iterator[pa.Table]:
-    """Yield output tables batch by batch, at least one, all with the schema of the first."""
+    """Yield an output table for each batch of rows, at least one; all have the schema of the first.
+
+    An output table has the columns of `keep`, then those of `predict_columns`.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model.
+    source : path, list of paths, or pyarrow.dataset.Dataset
+        The rows; see `read_model_batches`.
+    keep : list of str
+        Columns of the source to copy to the output.
+    threshold : float or None
+        Probability from which the second of two classes is predicted; None: the most probable
+        class.
+    batch_size : int
+        Largest number of rows of a batch.
+    verbose : int
+        If above 0, show a progress bar.
+    """
     schema: Any = None
     reader = read_model_batches(model, source, extra_columns=keep, n_rows=batch_size)
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
@@ -226,9 +269,18 @@ def _predict_batches(
 def iterate_with_progress(
     description: str, batches: Iterator[tables.Batch], is_shown: bool
 ) -> Generator[tables.Batch, None, None]:
-    """Yield the same batches and show a progress bar if there is more than one.
+    """Yield the batches unchanged, and show a progress bar if there is more than one batch.
 
     The bar shows the fraction of the input that has been read, rows per second and the time left.
+
+    Parameters
+    ----------
+    description : str
+        Text in front of the bar, such as "predicting".
+    batches : iterator of Batch
+        At least one batch.
+    is_shown : bool
+        Whether to show the bar at all.
     """
     first = next(batches)
     with show_progress(is_shown and not first.is_last, 100, f"{description}, %") as advance:
@@ -253,19 +305,20 @@ def read_model_batches(
     Parameters
     ----------
     model : fitted estimator
-        If it has no names of features, all columns are read.
+        The model. If it was fitted without feature names, all columns are read.
     source : path, list of paths, or pyarrow.dataset.Dataset
-        Files, or folders of them; "-" is standard input.
+        Files, or folders of files; "-" is CSV from standard input.
     target : str or None
-        Column of the target, if it is to be read.
+        Column of the target, which is read as well; None: no target is read.
     extra_columns : sequence of str
-        Columns that are neither feature nor target.
+        Further columns to read that are neither feature nor target. CSV columns are read as text.
     n_rows : int
-        Rows of a batch at most.
+        Largest number of rows of a batch.
 
     Returns
     -------
     iterator of Batch
+        In the order of the source. A column that a file lacks is missing in its batches.
     """
     names = getattr(model, "feature_names_in_", None)
     targets = [] if target is None else [target]
@@ -277,7 +330,11 @@ def read_model_batches(
 def _predict_batch(
     model: Any, batch: tables.Batch, keep: list[str], threshold: float | None
 ) -> pa.Table:
-    """Return the output table of one batch: the columns to keep, then the predictions."""
+    """Return the output table of one batch of rows: the columns to keep, then the predictions.
+
+    model: fitted estimator; keep, threshold: as in `predict_files`. Raise ValueError if the batch
+    lacks a column of `keep`, or its name is also that of a prediction column.
+    """
     pa = import_extra("pyarrow", "files")
     missing = [name for name in keep if name not in batch.table.column_names]
     if missing:
@@ -299,7 +356,10 @@ def _predict_batch(
 
 
 def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.Table:
-    """Cast a table to the schema of the first batch, or raise ValueError if values do not fit."""
+    """Return an output table with the schema of the first batch; raise ValueError if values do not fit.
+
+    table_name: file of the rows, for the message.
+    """
     if table.schema == schema:
         return table
     try:

@@ -1,4 +1,4 @@
-"""Named data sets and files as tables of features and classes."""
+"""Data sets by name, and reading and writing of tables in CSV, Parquet and Arrow files."""
 
 import codecs
 import gzip
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DATA_VARIABLE = "CERTREE_DATA"
-# What stands for standard input and output where a file is expected.
+# The path that stands for standard input or output.
 STANDARD_STREAM = "-"
 
-# Types that columns must have, by name, given those that they seem to have.
+# Takes the schema that a reader would choose; returns the types of the columns that must have
+# another type, by name.
 Types = Callable[["pa.Schema"], Mapping[str, "pa.DataType"]]
 
-# Bytes of text that are read at a time; files whose types are known.
+# Bytes of text that are read at a time; suffixes of files that store the types of their columns.
 _HEAD, _BINARY = 2**22, (".parquet", ".pq", ".arrow", ".feather")
-# Names of columns that a message lists.
+# Most column names that a message lists.
 _LISTED = 12
-# Longer marks first: that of UTF-32 begins like one of UTF-16.
+# Byte order marks and their encodings. UTF-32 comes first, as its mark begins with that of UTF-16.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -47,16 +48,17 @@ _MARKS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Features and, if there is one, a target.
+    """A table as arrays: features, and a target if there is one.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        Features: float64, or objects where some hold strings, which are categories.
+        Features: float64 if all are numeric; else objects, which are str or None in categorical
+        features, and float in numeric ones.
     y : ndarray of shape (n,), or None
-        Target.
-    feature_names : list of str
-        Names of the features.
+        Target: numbers, or strings of a NumPy str dtype; None without a target.
+    feature_names : list of p str
+        Names of the features, in the order of the columns of X.
     """
 
     X: NDArray[Any]
@@ -65,7 +67,7 @@ class Table:
 
     @property
     def categorical(self) -> list[int]:
-        """Numbers of the features that hold strings."""
+        """Indices (columns of X) of the features that have a string in any row."""
         if self.X.dtype != object:
             return []
         return [j for j, x in enumerate(self.X.T) if any(isinstance(value, str) for value in x)]
@@ -76,10 +78,12 @@ OPENML_IDS = {"spam": 44, "eeg": 1471, "wine": 287, "digit": 28, "letter": 6}
 
 
 def _numbers(X: Any, y: Any, names: Any) -> Table:
+    """Make a `Table` of numeric features X, (n, p), a target y, (n,), and feature names, (p,)."""
     return Table(np.asarray(X, dtype=np.float64), np.asarray(y), list(map(str, names)))
 
 
 def _bundled(loader: str) -> Table:
+    """Return a data set of scikit-learn; loader: its function in `sklearn.datasets`, as "load_iris"."""
     from sklearn import datasets
 
     bunch = getattr(datasets, loader)()
@@ -97,24 +101,27 @@ BUNDLED: dict[str, Callable[[], Table]] = {
 def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
     """Load a data set by its name.
 
-    Looked for in this order: ``<directory>/<name>.parquet`` with the label in its last column, the
-    sets that scikit-learn brings along ("iris", "cultivars", "cancer", "digits"), OpenML.
+    It is searched in this order: the file ``<directory>/<name>.parquet``, whose last column is the
+    target; the data sets that scikit-learn contains ("iris", "cultivars", "cancer", "digits"); a
+    download from OpenML ("spam", "eeg", "wine", "digit", "letter").
 
     Parameters
     ----------
     name : str
-        Name of the set.
+        Name of the data set.
     directory : path or None
-        Where Parquet files are; None: what the environment variable CERTREE_DATA says, if set.
+        Directory of Parquet files. None: the value of the environment variable CERTREE_DATA; if it
+        is not set, no directory is searched.
 
     Returns
     -------
     Table
+        Features and target of all rows.
 
     Raises
     ------
     FileNotFoundError
-        If the set is in none of these places.
+        If the data set is in none of these places, or the download fails.
     ImportError
         If it is a Parquet file and pyarrow is not installed.
     """
@@ -125,20 +132,25 @@ def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
         return split_target(columns, columns.column_names[-1])
     if name in BUNDLED:
         return BUNDLED[name]()
-    looked = (
+    reason = (
         f"there is no file {file}"
         if file
         else f"no folder of Parquet files is set (option --data or variable {DATA_VARIABLE})"
     )
     if name in OPENML_IDS:
-        return _download(name, looked)
-    known = ", ".join(sorted({*BUNDLED, *OPENML_IDS}))
+        return _download(name, reason)
+    available = ", ".join(sorted({*BUNDLED, *OPENML_IDS}))
     raise FileNotFoundError(
-        f"data set {name!r} was not found: {looked}. Without one there are only {known}"
+        f"data set {name!r} was not found: {reason}. Data sets that need no file are {available}"
     )
 
 
-def _download(name: str, looked: str) -> Table:
+def _download(name: str, reason: str) -> Table:
+    """Download the data set of a name in `OPENML_IDS` from OpenML.
+
+    reason: why there is no file of it, for the message. Raise FileNotFoundError if the download
+    fails.
+    """
     from sklearn.datasets import fetch_openml
 
     number = OPENML_IDS[name]
@@ -146,37 +158,39 @@ def _download(name: str, looked: str) -> Table:
         bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff")
     except (OSError, ValueError, HTTPException) as error:
         raise FileNotFoundError(
-            f"data set {name!r} was not found: {looked}, and data set {number} could not be downloaded "
+            f"data set {name!r} was not found: {reason}, and data set {number} could not be downloaded "
             f"from OpenML ({error})"
         ) from error
     return _numbers(bunch.data, bunch.target, bunch.feature_names)
 
 
 def read(path: str | os.PathLike[str], types: Types = lambda _: {}) -> "pa.Table":
-    """Read a CSV, Parquet or Arrow (Feather) file, or CSV from standard input.
+    """Read a whole CSV, Parquet or Arrow (Feather) file, or CSV from standard input.
 
     Parameters
     ----------
     path : path
-        The file; its suffix says what it is. ``.tsv`` is CSV with tabs, and both may be compressed:
-        ``.csv.gz``. ``-`` is standard input. CSV is text in UTF-8, or in UTF-16 or UTF-32 with a byte
-        order mark.
+        The file. Its suffix determines the format: ``.csv``, ``.tsv`` (CSV with tabs), ``.csv.gz``,
+        ``.tsv.gz``, ``.parquet``, ``.pq``, ``.arrow`` or ``.feather``. ``-`` is CSV from standard
+        input. CSV must be text in UTF-8, or in UTF-16 or UTF-32 with a byte order mark.
     types : callable
-        From the types that columns seem to have to those that some must have, by name, strings or
-        float64. What CSV has written is a string where strings are expected, whatever it looks like. In
-        other files whole numbers become strings, and categories that are numbers become numbers; all
-        else keeps its type.
+        Takes the schema that the reader would choose. Returns the types of columns that must have
+        another type, by name: string or float64. A CSV column that must be string keeps its text
+        unchanged. In other files, integers are converted to strings, and a dictionary of numbers to
+        numbers. All other columns keep their type.
 
     Returns
     -------
     pyarrow.Table
+        All rows and columns, without a stored pandas index.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the suffix is unknown or the file is not what the suffix says.
+        If the suffix is unknown, the file cannot be read in the format of its suffix, or two
+        columns have the same name.
     ImportError
         If pyarrow is not installed.
     """
@@ -195,18 +209,18 @@ def read(path: str | os.PathLike[str], types: Types = lambda _: {}) -> "pa.Table
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Some of the rows of files.
+    """Consecutive rows of one file, as `read_batches` yields them.
 
     Parameters
     ----------
     table : pyarrow.Table
-        The rows.
+        The rows; possibly none in the last batch or in the batch of an empty file.
     where : str
-        The file.
+        Path of the file, or "standard input", for messages.
     share : float
-        How much of all files has been read, in bytes.
+        Fraction of the bytes of all files that has been read after this batch, 0 to 1.
     is_last : bool
-        Whether no others follow; this one may have no rows.
+        Whether this is the last batch of all files.
     """
 
     table: "pa.Table"
@@ -218,23 +232,26 @@ class Batch:
 def read_batches(
     source: Any, types: Types, n_rows: int, columns: Sequence[str] | None = None
 ) -> Iterator[Batch]:
-    """Read files batch by batch, and nothing of them twice.
+    """Read the rows of files batch by batch; each file is read only once.
 
     Parameters
     ----------
     source : path, list of paths, or pyarrow.dataset.Dataset
-        Files, or folders of them; "-" is standard input.
+        Files, or folders of files; "-" is CSV from standard input.
     types : callable
-        As in `read`. CSV is read with what its first block of text says where `types` says nothing.
+        Takes the schema that the reader would choose for a file, and returns by name the types of
+        columns that must have another type: string or float64. The types of other columns of CSV
+        files are inferred from the first block of text (4 MiB).
     n_rows : int
-        Rows of a batch at most.
+        Largest number of rows of a batch.
     columns : sequence of str or None
-        Those that are read, as far as they are there; None: all.
+        Names of the columns to read; those that a file lacks are left out. None: all columns.
 
     Yields
     ------
     Batch
-        The last one has the end of the rows, or none of them.
+        In the order of the files and their rows; every file has at least one batch, which may be
+        empty. Only the last batch has `is_last`.
 
     Raises
     ------
@@ -254,32 +271,50 @@ def read_batches(
                 last = Batch(table, one.name, done)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{one.name} could not be read: {error}") from error
-    assert last is not None  # each file has a batch
+    assert last is not None  # every file has a batch
     yield replace(last, is_last=True)
 
 
 def stem_of(path: str | os.PathLike[str]) -> str:
-    """Name of a table's file without the suffix that says what it is."""
+    """Return the name of a table's file without folder and suffix: for the path "a/b.csv.gz" "b".
+
+    Raise ValueError if the suffix is none that `read` knows.
+    """
     file = Path(path)
     return file.name[: -len(_suffix_of(file, _READERS, _READ))]
 
 
 def _is_data_set(source: Any) -> bool:
+    """Return whether a source is an Arrow data set, not a path or a list of paths."""
     return not isinstance(source, str | os.PathLike | list | tuple)
 
 
 def _files_to_read(source: Any) -> "list[_Stored | _Text]":
+    """Return a reader for each file of a source: a path, a folder, a list of them, or "-".
+
+    "-" is standard input. A reader has `name`, `n_bytes` and `batches`.
+    """
     if str(source) == STANDARD_STREAM:
         return [_Text(Path(STANDARD_STREAM))]
     files = files_of(source)
-    return [
-        (_Stored if one.name.lower().endswith(_BINARY) else _Text)(one)  # its types are known
-        for one in files
-    ]
+    return [(_Stored if one.name.lower().endswith(_BINARY) else _Text)(one) for one in files]
 
 
 class _Stored:
-    """A Parquet or Arrow file."""
+    """Reader of a Parquet or Arrow file, which is read batch by batch.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Attributes
+    ----------
+    name : str
+        The path, for messages.
+    n_bytes : int
+        Size of the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file: Any = file_of(path)
@@ -288,7 +323,14 @@ class _Stored:
     def batches(
         self, types: Types, n_rows: int, columns: Sequence[str] | None
     ) -> "Iterator[tuple[pa.Table, float]]":
-        """Tables, and how much of the file has been read."""
+        """Yield (table, fraction of the file that has been read): consecutive rows of the file.
+
+        types: takes the schema that the reader would choose, and returns by name the types of
+        columns that must have another type, string or float64; n_rows: largest number of rows of a
+        table; columns: names of the columns to read, None for all. At least one table is yielded,
+        without rows if the file has none. Raise ValueError if the file has changed while it was
+        read.
+        """
         pa = import_extra("pyarrow", "files")
         schema, n_all = self._file.look()
         names = [one for one in schema.names if columns is None or one in columns]
@@ -304,7 +346,13 @@ class _Stored:
 
 
 class _DataSetToRead(_Stored):
-    """A data set of Arrow."""
+    """Reader of an Arrow data set; it counts as a file of one byte.
+
+    Parameters
+    ----------
+    given : pyarrow.dataset.Dataset
+        The data set.
+    """
 
     def __init__(self, given: Any) -> None:
         self._file = DataSet(given)
@@ -312,7 +360,21 @@ class _DataSetToRead(_Stored):
 
 
 class _Text:
-    """A file of CSV, or standard input."""
+    """Reader of a CSV file, or of CSV from standard input, which is read block by block.
+
+    Parameters
+    ----------
+    path : Path
+        The file, with tabs if its suffix is ``.tsv``, possibly compressed by gzip; "-" is standard
+        input.
+
+    Attributes
+    ----------
+    name : str
+        The path, or "standard input", for messages.
+    n_bytes : int
+        Size of the file; 1 for standard input.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path, self.name = path, _named(path)
@@ -324,7 +386,14 @@ class _Text:
     def batches(
         self, types: Types, n_rows: int, columns: Sequence[str] | None
     ) -> "Iterator[tuple[pa.Table, float]]":
-        """Tables, and how much of the file has been read."""
+        """Yield (table, fraction of the file that has been read): consecutive rows of the file.
+
+        types: takes the schema that the reader would choose, and returns by name the types of
+        columns that must have another type, string or float64; n_rows: largest number of rows of a
+        table; columns: names of the columns to read, None for all. At least one table is yielded,
+        without rows if the file has none. Raise ValueError if the file has changed while it was
+        read.
+        """
         content = self._content()
         with self._reader(content, {}, None) as (first, _):
             seen = first.schema
@@ -346,7 +415,10 @@ class _Text:
             self._file.expect_unchanged()
 
     def _content(self) -> bytes | None:
-        """All text, where it has to be read whole: of streams, and in other encodings than UTF-8."""
+        """Return all text as UTF-8 if it cannot be read in blocks: standard input, UTF-16 and UTF-32.
+
+        Return None for files in UTF-8. Raise ValueError for binary files and wrong delimiters.
+        """
         if self._is_stream:
             whole = _text_of(self._path)
             _expect_delimiter(whole, self._delimiter, self.name)
@@ -362,7 +434,10 @@ class _Text:
 
     @contextmanager
     def _opened(self) -> "Iterator[tuple[Any, Callable[[], int]]]":
-        """The text of the file, and what tells how much of the file has been read."""
+        """Open the file; yield a stream of its decompressed text, and a function without arguments.
+
+        The function returns how many bytes of the file have been read.
+        """
         pa = import_extra("pyarrow", "files")
         with pa.OSFile(str(self._path), "r") as raw:
             stream = raw
@@ -374,7 +449,12 @@ class _Text:
     def _reader(
         self, content: bytes | None, types: "Mapping[str, pa.DataType]", names: Any
     ) -> "Iterator[tuple[Any, Callable[[], int]]]":
-        """What reads blocks of the text, and tells how much of the file has been read."""
+        """Open a CSV reader; yield it, and a function that returns how many bytes have been read.
+
+        content: the text if `_content` returned it, else None, and the file is opened; types: types
+        of columns by name, others are inferred; names: list of the columns to read, or None for
+        all.
+        """
         csv = import_extra("pyarrow.csv", "files")
         chosen = {} if names is None else {"include_columns": names}
         how = csv.ConvertOptions(strings_can_be_null=True, column_types=types, **chosen)
@@ -395,7 +475,12 @@ class _Text:
 def _types_of_text(
     seen: "pa.Schema", wanted: "Mapping[str, pa.DataType]"
 ) -> "dict[str, pa.DataType]":
-    """Types to read text by: what looks like numbers in the first block may be no whole ones later."""
+    """Choose the types by which the columns of a CSV file are read, by name.
+
+    seen: schema that was inferred from the first block of text; wanted: types that the caller
+    wants, by name. A wanted string type is used always, a wanted float type only if the first block
+    has numbers or no values. Other columns have the inferred type.
+    """
     of = import_extra("pyarrow", "files").types
     types = {}
     for field in seen:
@@ -409,18 +494,29 @@ def _types_of_text(
 
 
 def _suffix_of(file: Path, known: Iterable[str], expected: str) -> str:
-    """The suffix of a file, two of a compressed one."""
+    """Return the first of the known suffixes with which the name of a file ends, such as ".csv.gz".
+
+    Raise ValueError if there is none; expected: the suffixes, for the message.
+    """
     for suffix in known:
         if file.name.lower().endswith(suffix):
             return suffix
-    raise ValueError(f"the file must be {expected}, got {file}")
+    raise ValueError(f"the name of the file must end in {expected}, got {file}")
 
 
 def _named(file: Path) -> str:
+    """Return the name of a file for messages: its path, or "standard input" for "-"."""
     return "standard input" if str(file) == STANDARD_STREAM else str(file)
 
 
 def _read_csv(file: Path, types: Types, delimiter: str = ",") -> "pa.Table":
+    """Read a whole CSV file, or standard input.
+
+    file: the path, or "-"; types: takes the schema that the reader would choose, and returns by
+    name the types of columns that must have another type, string or float64; delimiter: separates
+    columns. The text is parsed again if a column that must be string was inferred to be something
+    else.
+    """
     pa = import_extra("pyarrow", "files")
     content = _text_of(file)
     _expect_delimiter(content, delimiter, _named(file))
@@ -435,6 +531,11 @@ def _read_csv(file: Path, types: Types, delimiter: str = ",") -> "pa.Table":
 
 
 def _parsed(content: bytes, delimiter: str, types: Mapping[str, "pa.DataType"]) -> "pa.Table":
+    """Parse the content of a CSV file, in which empty strings are null.
+
+    content: text in UTF-8; delimiter: separates columns; types: types of columns by name, those of
+    other columns are inferred.
+    """
     csv = import_extra("pyarrow.csv", "files")
     return csv.read_csv(
         _copied_to_arrow(content),
@@ -444,10 +545,10 @@ def _parsed(content: bytes, delimiter: str, types: Mapping[str, "pa.DataType"]) 
 
 
 def _copied_to_arrow(content: bytes) -> Any:
-    """Copy bytes to memory of Arrow, and return a file of Arrow that reads them.
+    """Copy content to memory of Arrow, and return a file of Arrow that reads it.
 
-    Threads of Arrow may release what they have read while the interpreter ends. Memory of Python cannot
-    be released then: the process aborts.
+    Threads of Arrow may release what they have read while the interpreter ends. Memory of Python
+    cannot be released then: the process aborts.
     """
     pa = import_extra("pyarrow", "files")
     memory = pa.allocate_buffer(len(content))
@@ -456,7 +557,10 @@ def _copied_to_arrow(content: bytes) -> Any:
 
 
 def _text_of(file: Path) -> bytes:
-    """The text of a CSV file in UTF-8."""
+    """Return the text of a CSV file, or of standard input, converted to UTF-8 and decompressed.
+
+    Raise ValueError if the text contradicts its byte order mark, or contains zero bytes.
+    """
     if str(file) == STANDARD_STREAM:
         content = sys.stdin.buffer.read()
     else:
@@ -469,14 +573,15 @@ def _text_of(file: Path) -> bytes:
             content = content.decode(encoding).encode()
         except UnicodeError:
             raise ValueError(
-                f"{_named(file)} has the byte order mark of {encoding.upper()}, but is not valid "
-                "text in this encoding"
+                f"{_named(file)} has the byte order mark of {encoding.upper()}, but its bytes are no "
+                "text in this encoding: save it as UTF-8"
             ) from None
     _expect_no_zeros(content, _named(file))
     return content
 
 
 def _expect_no_zeros(content: bytes, file: str) -> None:
+    """Raise ValueError if the content of a text file has zero bytes; file: its name in the message."""
     if b"\0" in content:
         raise ValueError(
             f"{file} must be text in UTF-8, but contains zero bytes: it is a binary file, or text in "
@@ -485,7 +590,11 @@ def _expect_no_zeros(content: bytes, file: str) -> None:
 
 
 def _expect_delimiter(content: bytes, delimiter: str, file: str) -> None:
-    """Refuse one column that is called what several in another notation would be."""
+    """Raise ValueError if the first line has another delimiter, such as semicolons, instead.
+
+    content: text of the file; delimiter: the expected one. A first line with quotes is not checked.
+    file: name of the file in the message.
+    """
     first = content.partition(b"\n")[0]
     if delimiter.encode() in first or b'"' in first:
         return
@@ -499,7 +608,11 @@ def _expect_delimiter(content: bytes, delimiter: str, file: str) -> None:
 
 
 def _expect_utf8(table: "pa.Table", file: str) -> None:
-    """Refuse bytes, which is what is read of words in another encoding."""
+    """Raise ValueError if the names or values of columns of a CSV file are not in UTF-8.
+
+    table: the columns as pyarrow read them; values in another encoding have type binary. file: name
+    of the file in the message.
+    """
     wanted = f"{file} must be text in UTF-8, but"
     try:
         names = table.column_names
@@ -514,15 +627,32 @@ def _expect_utf8(table: "pa.Table", file: str) -> None:
 
 
 def _read_parquet(file: Path, types: Types) -> "pa.Table":
+    """Read a whole Parquet file, without a stored pandas index.
+
+    types: takes the schema that the reader would choose, and returns by name the types of columns
+    that must have another type, string or float64.
+    """
     return _typed(import_extra("pyarrow.parquet", "files").read_table(file), types)
 
 
 def _read_feather(file: Path, types: Types) -> "pa.Table":
+    """Read a whole Arrow (Feather) file, without a stored pandas index.
+
+    types: takes the schema that the reader would choose, and returns by name the types of columns
+    that must have another type, string or float64.
+    """
     return _typed(import_extra("pyarrow.feather", "files").read_table(file), types)
 
 
 def _typed(table: "pa.Table", types: Types) -> "pa.Table":
-    """Give columns the types they must have where that changes no value, and leave out an index."""
+    """Convert columns to the types that they must have, and drop a stored pandas index.
+
+    table: as it was read from a Parquet or Arrow file; types: takes the schema that the reader
+    would choose, and returns by name the types of columns that must have another type, string or
+    float64. Dictionaries of numbers become numbers if float64 is wanted, and integers become
+    strings if string is wanted; all other columns stay unchanged. Raise ValueError if two columns
+    have the same name.
+    """
     of = import_extra("pyarrow", "files").types
     table = _without_index(table)
     expect_distinct(table.column_names)
@@ -537,7 +667,7 @@ def _typed(table: "pa.Table", types: Types) -> "pa.Table":
 
 
 def _without_index(table: "pa.Table") -> "pa.Table":
-    """Leave out what pandas has written as the index of its rows: often their numbers."""
+    """Return a table without the columns in which pandas stored the index of a data frame."""
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     return table.drop_columns([name for name in index if name in table.column_names])
 
@@ -557,6 +687,10 @@ _READ = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
 
 
 def _write_csv(parts: "Iterator[pa.Table]", file: IO[bytes], delimiter: str = ",") -> None:
+    """Write tables to an open file as CSV in UTF-8, below each other.
+
+    parts: at least one table, all of one schema; delimiter: separates columns.
+    """
     csv, first = import_extra("pyarrow.csv", "files"), next(parts)
     how = csv.WriteOptions(delimiter=delimiter)
     with csv.CSVWriter(file, first.schema, write_options=how) as writer:
@@ -565,12 +699,14 @@ def _write_csv(parts: "Iterator[pa.Table]", file: IO[bytes], delimiter: str = ",
 
 
 def _write_csv_gz(parts: "Iterator[pa.Table]", file: BinaryIO) -> None:
+    """Write tables to an open file as CSV compressed by gzip; parts: at least one, of one schema."""
     # Without the time, so that the same table gives the same file.
     with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as inner:
         _write_csv(parts, cast("IO[bytes]", inner))
 
 
 def _write_parquet(parts: "Iterator[pa.Table]", file: BinaryIO) -> None:
+    """Write tables to an open file as Parquet; parts: at least one, of one schema."""
     first = next(parts)
     with import_extra("pyarrow.parquet", "files").ParquetWriter(file, first.schema) as writer:
         for one in chain([first], parts):
@@ -586,17 +722,17 @@ _WRITERS: dict[str, Callable[["Iterator[pa.Table]", BinaryIO], None]] = {
 
 
 def expect_table_place(path: str | os.PathLike[str] | None) -> None:
-    """Say why a table could not be written, while nothing has been computed yet.
+    """Check, before anything is computed, that a table can be written to a path.
 
     Parameters
     ----------
     path : path or None
-        Where it will go; None and ``-``: standard output.
+        The file to write; None and ``-`` are standard output, for which nothing is checked.
 
     Raises
     ------
     OSError
-        As `expect_writable`.
+        If the path is a directory, its parent does not exist, or write permission is missing.
     ValueError
         If the suffix is none of ``.csv``, ``.csv.gz``, ``.tsv`` and ``.parquet``.
     """
@@ -606,20 +742,33 @@ def expect_table_place(path: str | os.PathLike[str] | None) -> None:
 
 
 def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
-    """Write a table to a file, whole or not at all, or as CSV to standard output.
+    """Write a table to a file, or as CSV to standard output.
+
+    The file is written atomically: if writing fails, an existing file stays unchanged.
 
     Parameters
     ----------
     table : pyarrow.Table
         The table.
     path : path or None
-        The file, whose suffix says what it is; see `expect_table_place`.
+        The file; its suffix, ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet``, determines the
+        format. None and ``-``: standard output.
+
+    Raises
+    ------
+    OSError, ValueError
+        See `expect_table_place`.
     """
     write_all([table], path)
 
 
 def write_all(parts: "Iterable[pa.Table]", path: str | os.PathLike[str] | None) -> None:
-    """Write tables of the same columns, at least one, below each other; see `write`."""
+    """Write tables below each other to one file, atomically, or as CSV to standard output.
+
+    parts: at least one table, all of one schema, consumed one by one; path: the file, whose suffix
+    determines the format as in `write`, or None or "-" for standard output. Raise OSError or
+    ValueError if the file cannot be written.
+    """
     expect_table_place(path)
     if path is None or str(path) == STANDARD_STREAM:
         sys.stdout.flush()
@@ -630,39 +779,43 @@ def write_all(parts: "Iterable[pa.Table]", path: str | os.PathLike[str] | None) 
 
 
 def expect_distinct(names: Iterable[str]) -> None:
-    """Refuse names of columns that are alike."""
+    """Raise ValueError if one of the names of columns occurs more than once."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(
-            f"column names must be distinct, but {listed(twice)} occurs more than once"
+            f"column names must be distinct, but {listed(twice)} occurs more than once: rename one"
         )
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names of columns, of many the first."""
+    """Join names with commas for a message; of more than 12 names the first 12 and "and k more"."""
     every = [*names]
     more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""
     return ", ".join(every[:_LISTED]) + more
 
 
 def split_target(columns: "pa.Table", target: str | None) -> Table:
-    """Split a table into its features and its target.
+    """Convert an Arrow table to arrays of features and target.
 
     Parameters
     ----------
     columns : pyarrow.Table
-        All columns. Strings in features are categories; nulls become NaN, or None among strings.
+        All columns, with distinct names. String and dictionary columns are categorical features;
+        integer, float and boolean ones are numeric. Nulls become NaN in numeric and None in
+        categorical features.
     target : str or None
-        Name of the target; None if there is none.
+        Name of the target column; None: there is none.
 
     Returns
     -------
     Table
+        All columns except the target as features, in their order; `y` is None without a target.
 
     Raises
     ------
     ValueError
-        If the target is missing or holds nulls, or a feature is neither numbers nor strings.
+        If names are not distinct; if the target is missing, or has nulls; if there is no feature,
+        or one has another type or integers that float64 cannot represent.
     """
     expect_distinct(columns.column_names)
     y = None
@@ -672,7 +825,7 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
     features = [feature_of(columns, name) for name in columns.column_names]
     if not features:
         raise ValueError("the table must have a feature column, but has none besides the target")
-    kind = np.result_type(*features)  # object as soon as one of them is
+    kind = np.result_type(*features)  # object if any feature is
     X = np.empty((columns.num_rows, len(features)), dtype=kind)
     for j, feature in enumerate(features):
         X[:, j] = feature
@@ -680,7 +833,11 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
 
 
 def target_of(columns: "pa.Table", target: str) -> NDArray[Any]:
-    """The target (n,) of a table; see `split_target`."""
+    """Return the target column of a table as an array, (n,): numbers, or strings of a str dtype.
+
+    columns: the table; target: name of the column. Raise ValueError if there is no such column, it
+    has nulls, or a string ends in NUL.
+    """
     if target not in columns.column_names:
         raise ValueError(
             f"the target must be a column, but there is no column {target!r}: name one of "
@@ -697,6 +854,11 @@ def target_of(columns: "pa.Table", target: str) -> NDArray[Any]:
 
 
 def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
+    """Convert values of a target, (n,), from objects to a NumPy str dtype.
+
+    target: name of the column, for the message. Raise ValueError if a string ends in NUL, which
+    NumPy would drop.
+    """
     if any(isinstance(value, str) and value.endswith("\0") for value in values):
         raise ValueError(
             f"the target {target!r} must not have values that end in NUL, as NumPy drops "
@@ -706,16 +868,23 @@ def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
 
 
 def feature_of(columns: "pa.Table", name: str) -> NDArray[Any]:
-    """A feature (n,) of a table; see `split_target`."""
+    """Return the column of a feature, by its name, as an array, (n,); columns: the table.
+
+    Objects (str, or None for null) for string and dictionary columns; float64, NaN for null, for
+    integer, float and boolean columns, and for columns without any value. Raise ValueError for
+    other types, and for integers that float64 cannot represent.
+    """
     pa = import_extra("pyarrow", "files")
     kind, values = columns.schema.field(name).type, columns.column(name)
     of = pa.types
     if of.is_string(kind) or of.is_large_string(kind) or of.is_dictionary(kind):
         return np.asarray(values.cast(pa.string()).to_numpy(), dtype=object)
-    # A column without any value has a type of its own; all of it is NaN.
+    # A column without any value has the type null; it becomes NaN.
     accepted = (of.is_integer, of.is_floating, of.is_boolean, of.is_null)
     if not any(accepts(kind) for accepts in accepted):
-        raise ValueError(f"feature {name!r} must hold numbers or strings, got {kind}")
+        raise ValueError(
+            f"feature {name!r} must hold numbers or strings, got {kind}: convert or drop the column"
+        )
     try:
         return np.asarray(values.cast(pa.float64()).to_numpy())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""2 TREE: how a grower grows T0."""
+"""Growers: objects that grow a tree from training samples."""
 
 from certree.grow.binned_grower import BinnedGrower, CountedTree, GrownForest
 from certree.grow.bins import Bins

@@ -1,4 +1,4 @@
-"""Growth from sums over bins: the grower of ensembles, which grow many trees over the same rows."""
+"""Histogram-based growth: the grower of ensembles, which grow many trees over the same binned rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from certree._core import (
     grow_output_trees,
     grow_sampled_trees,
 )
-from certree.grow.bins import EDGE_ROWS, Bins, SparseCodes, UInt8, edges_first, no_rows
+from certree.grow.bins import (
+    EDGE_ROWS,
+    Bins,
+    SparseCodes,
+    UInt8,
+    make_empty_bins,
+    put_edge_rows_first,
+)
 from certree.grow.training_samples import (
     MAX_DEPTH,
     MonotonicSigns,
@@ -45,23 +52,24 @@ from certree.rows.features import DenseFeatures, renumber_codes
 from certree.tree import Tree, Trees
 
 _LARGEST = 2**31 - 1
-# Whole numbers up to here are added up exactly, with bits to spare for a numeric target.
+# Sums of integer weights up to here are exact, with bits to spare for a numeric target.
 _MOST_WEIGHT = 2**50
 
 
 class RowSampling(NamedTuple):
-    """How rows, or groups of rows, are drawn anew for each tree.
+    """How rows, or groups of rows, are sampled for each tree.
 
     Attributes
     ----------
     kind : {"all", "some", "repeated"}
-        Each once, without replacement, or with replacement.
+        "all": each row once; "some": without replacement; "repeated": with replacement.
     n_draws : int
-        How many rows, or groups, are drawn for a tree.
+        Number of rows, or groups, drawn for a tree.
     seed : int
-        Decides with the number of a tree what is drawn for it.
+        Seed, 0 .. 2^64 - 1; the sample of a tree is a function of the seed and the tree's number.
     group : ndarray of int32, shape (n,), or None
-        Number of each row's group, in the order in which rows are drawn; None: each row by itself.
+        Group number of each row, in the order of `BinnedGrower.keys`; None: each row is drawn by
+        itself.
     """
 
     kind: str
@@ -71,16 +79,17 @@ class RowSampling(NamedTuple):
 
 
 class CountedTree(NamedTuple):
-    """A tree grown from sums of gradients.
+    """A tree grown on gradients, with sums over its nodes.
 
     Attributes
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     leaf : ndarray of int32, shape (n,)
-        Leaf of each row that grew the tree or was sent along; -1 for all others.
+        Leaf of each row that grew the tree or was routed through it; -1 for all other rows.
     sums : ndarray of float64, shape (m, 3)
-        Of the training samples of each node: sum of gradients, sum of Hessians, and their number.
+        Over the rows of each node that grew the tree: sum of gradients, sum of Hessians, number of
+        rows.
     """
 
     tree: Tree
@@ -89,128 +98,138 @@ class CountedTree(NamedTuple):
 
 
 class GrownForest(NamedTuple):
-    """Trees, and what the rows of their nodes sum up to.
+    """Trees of a forest, with sums over the rows of each node.
+
+    The entries `total` of a node depend on the target. For classes: the weight of each class that
+    occurs there. For numbers: the weight, and the weighted sum of the targets. For several columns:
+    the weight, then for each numeric column the weighted sum, for each column of two classes the
+    weight of the second class, and for each column of more classes the weight of each class. A row
+    that was drawn twice counts twice.
 
     Attributes
     ----------
     trees : Trees
-        The trees, of M nodes.
+        The trees, of M nodes in all, without values.
     begin : ndarray of int64, shape (M + 1,)
-        Entries ``begin[v] .. begin[v + 1] - 1`` are those of node v.
-    lane : ndarray of int32, shape (any,)
-        Class of each entry, ascending in a node; for numbers 0 and 1 in turn, for several columns
-        none, as nodes have all entries.
-    total : ndarray of float64, shape (any,)
-        Weight of the rows of that class that grew the tree and lie in that node, a row that was drawn
-        twice counted twice; it is not 0. For numbers the weight of all, and the sum of their numbers.
-        For several columns the weight of all, and for each column the sum of its numbers, the weight of
-        the second of its two classes, or those of each of its classes.
+        Entries ``begin[v] .. begin[v + 1] - 1`` belong to node v.
+    channel : ndarray of int32, shape (number of entries,)
+        Class of each entry, ascending in a node. For numbers 0 (weight) and 1 (sum) in turn. Empty
+        for several columns, whose nodes have all entries.
+    total : ndarray of float64, shape (number of entries,)
+        Value of each entry; positive for classes.
     """
 
     trees: Trees
     begin: Int64
-    lane: Int32
+    channel: Int32
     total: Float64
 
     def class_weights(self, n_classes: int) -> Float64:
-        """Weight of each class in each node, (M, n_classes), of trees on classes."""
+        """Return the weight of each class in each node, (M, n_classes), of trees on classes.
+
+        n_classes: number of classes that the trees were grown with.
+        """
         table = np.zeros((self.trees.n_nodes, n_classes))
-        table[np.repeat(np.arange(len(table)), np.diff(self.begin)), self.lane] = self.total
+        table[np.repeat(np.arange(len(table)), np.diff(self.begin)), self.channel] = self.total
         return table
 
     def means(self) -> Float64:
-        """Mean of the numbers in each node, (M,), of trees on numbers; 0 where no row lies."""
+        """Return the mean target in each node, (M,), of trees on numbers; 0 without rows."""
         weight, total = self.total.reshape(-1, 2).T
         return total / np.where(weight > 0, weight, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedGrower:
-    """Grows trees from sums over bins: on gradients, classes, or numbers.
+    """Grows trees from histograms over bins: on gradients, classes, or numbers.
 
-    A cell is cut where a loss falls most by what its training samples sum up to on either side. For
-    gradients that is where ``G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2)`` is largest, with the sums G
-    and H of the gradients and Hessians; with h the weight and g = h (mean - y) that is squared loss.
-    For classes and numbers the impurity of the cell falls most, times its weight.
+    A node is split where the sum of the children's losses is smallest. For gradients that is where
+    ``G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2)`` is largest, with sums G of gradients and H of
+    Hessians over the rows of the left and the right child. With weight h and gradient ``h (mean -
+    y)`` this is squared loss. For classes and numbers the split lowers the impurity of the node,
+    times its weight, most.
 
-    Of equal cuts that of the feature that comes first in `feature_order` is made, of those by one
-    feature one that sends missing values right, then the lowest. The threshold of a cut is the middle
-    of the gap between the values of training samples on its sides; where a bin of other rows reaches
-    across the middle, it is the middle of the gap behind that bin. Missing values are tried on both
-    sides where training samples of the cell lack the value, else they go to the side with more training
-    samples, each counted once however often it was drawn, to the left on ties.
+    Among equal splits the feature that comes first in `feature_order` wins; among equal splits by
+    one feature one that sends missing values right, then the lowest threshold. A threshold is the
+    middle of the gap between the values of the node's rows in the two children. If a bin of other
+    rows reaches across the middle, it is the middle of the gap behind that bin. Missing values are
+    tried in both children if rows of the node lack the value. Otherwise they go to the child with
+    more rows, each counted once, and left on ties.
 
-    Categories stand in the order of their mean gradients (of the cell's own with a weight of `l2`), of
-    their mean numbers, or of their shares of the last of two classes; of more classes, along the first
-    principal component of the shares. A missing value stands among them, and they are cut like numbers.
-    A feature that has more than six of them in a cell is passed over there unless they differ by three
-    standard deviations more than if the targets were dealt to the rows at random. Categories that a cut
-    has not seen go where it sends missing values.
+    Categories are ordered by their mean gradient (with a weight `l2` on the mean of the node), by
+    their mean target, by their frequency of the second of two classes, or, for more classes, by the
+    first principal component of the class frequencies. A missing value is one more category. The
+    order is then split like numbers. A feature with more than six categories in a node is skipped
+    there unless they differ by three standard deviations more than if the targets were permuted at
+    random. Categories that do not occur in the node go to the child of missing values.
 
-    Sums are whole numbers: gradients, Hessians, numeric targets, and weights that are not whole are
-    rounded to multiples of a power of two each, by less than 2^-40 of the largest one for up to 2^22
-    rows. So a tree has the same bits in whatever order the rows come, given their `keys` where rows are
-    drawn, and whatever the number of threads. What is drawn for a tree is told by the seed and the
-    number of the tree alone.
+    Sums are integers: gradients, Hessians, numeric targets and non-integer weights are rounded to
+    multiples of a power of two, by less than 2^-40 of the largest value for up to 2^22 rows. So a
+    tree does not depend on the order of rows (if `keys` are given when rows are drawn) nor on the
+    number of threads. What is drawn for a tree is a function of the seed and the number of the
+    tree.
 
     Parameters
     ----------
     bins : Bins
-        The rows.
+        The binned rows, n of them with p features.
     max_leaves : int or None, default=None
-        So many leaves at most; None: no limit.
+        Largest number of leaves of a tree; None: no limit.
     max_depth : int or None, default=None
-        Cells at this depth are leaves; None: no limit.
+        Nodes at this depth are leaves; None: no limit.
     min_samples_split : int, default=2
-        A cell of fewer training samples is a leaf; a row counts once however often it was drawn.
+        A node of fewer rows is a leaf; a row counts once however often it was drawn.
     min_samples_leaf : int, default=1
-        Training samples on either side of a cut, counted likewise.
+        Least number of rows in each child, counted likewise.
     min_gain : float, default=0
-        A cut that gains less is not made, nor is one on gradients that gains nothing beside rounding.
-        One on classes or numbers gains what the impurity of its cell falls by, times the share of the
-        weight of the tree's rows; at 0 cells are cut until they are pure or equal in all features.
+        Least gain of a split. On gradients the gain must exceed rounding errors as well. On classes
+        and numbers the gain is the decrease of the node's impurity, times its fraction of the
+        weight of the tree's rows. At 0 nodes are split until they are pure or equal in all
+        features.
     order : {"best", "level", "depth"}, default="best"
-        Which leaf is divided next: that whose cut gains most, of equal ones the first that was made;
-        one level after the other, from the left; or all below a cell before the next one. Without
-        `max_leaves` it decides alone in which order nodes stand; "depth" is fastest for full trees,
-        and takes neither `max_leaves` nor gradients.
+        Which leaf is split next. "best": the leaf with the largest gain, of equal ones the oldest.
+        "level": all leaves of a level, from the left, before the next level. "depth": all nodes
+        below a node before the next node. Without `max_leaves` the order only changes the numbers
+        of nodes. "depth" is fastest for fully grown trees; it supports neither `max_leaves` nor
+        gradients.
     monotonic_cst : array-like of int, shape (p,), or None, default=None
-        1 where the step -G / (H + l2), the mean, or the share of the last of two classes must not
-        fall along a feature, -1 where it must not rise, 0 elsewhere. It holds for the cells of every
-        pruning.
+        1 if the step ``-G / (H + l2)``, the mean target, or the frequency of the second of two
+        classes must not fall as the feature rises; -1 if it must not rise; 0 for no constraint.
+        Constraints hold for the leaves of each pruning.
     interaction_cst : sequence of collections of int, or None, default=None
-        Features that may act together: a cell is cut by features only that share a group with all
-        those compared above it. Those that are in no group are one more. None: all may.
+        Groups of features that may interact: a node is split only on features that share a group
+        with all features of the splits above it. Features without a group form one more. None: no
+        limit.
     max_features : int or None, default=None
-        So many features are drawn in a cell, without those that are constant there, and of equal cuts
-        that of the feature that was drawn first is made; None: all are looked at.
+        Number of features, not constant in the node, that are drawn in each node and compared.
+        Among equal splits the feature drawn first wins. None: all features are compared.
     max_features_per_tree : int or None, default=None
-        So many features are drawn for each tree, which may compare no others; None: all.
+        Number of features that are drawn for each tree and may be split on; None: all.
     random_cuts : bool, default=False
-        Whether one cut of each feature is drawn, a threshold uniformly between the smallest and the
-        largest value of the cell, as far as bins tell, or a side for each category; the best of these
-        is made.
+        Whether one random split of each feature is compared instead of all: a threshold that is
+        uniform between the node's smallest and largest value (as far as bins resolve it), or a
+        random child for each category.
     ties_by_root : bool, default=False
-        Whether of equal cuts that of the feature is made whose best cut of the root is better, of
-        trees on classes or numbers whose cells look at all features.
+        Whether among equal splits the feature with the better split of the root wins, in trees on
+        classes or numbers whose nodes compare all features.
     bootstrap : bool, default=False
-        Whether rows are drawn for each tree one after the other among all of them; else each of them
-        grows a tree at most once.
+        Whether rows are drawn with replacement for each tree; else without.
     n_draws : int or None, default=None
-        So many rows, or groups, are drawn; None: as many as there are.
+        Number of rows, or groups, drawn for each tree; None: as many as there are.
     seed : int, default=0
-        Decides what is drawn; at least 0, below 2^64.
+        Seed of all random choices, 0 .. 2^64 - 1.
     keys : array-like of uint64, shape (n,), or None, default=None
-        A number for each row that tells it apart from others; rows are drawn by their order. None:
-        the order in which they come.
+        A distinct number for each row. Rows are drawn by the order of their keys, so that the order
+        of the table does not matter. None: the order of the table.
     groups : array-like of int, shape (n,), or None, default=None
-        Number of each row's group, 0, 1, ..., all rows of which are drawn together; None: each row is
-        drawn by itself.
+        Group number of each row, 0, 1, .... All rows of a group are drawn together. None: each row
+        is drawn by itself.
     feature_order : array-like of int, shape (p,), or None, default=None
-        The features in the order in which they are looked at and drawn; None: as they stand.
+        Permutation of the features: the order in which they are compared and drawn; None: 0, 1,
+        ..., p - 1.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all. They share the features of a tree on gradients, and the
-        trees on classes or numbers.
+        Number of threads; None is one, -1 all. They share the features of a tree on gradients, or
+        the trees on classes or numbers.
 
     Examples
     --------
@@ -249,7 +268,13 @@ class BinnedGrower:
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        _ = self._limits, self._constraints, self._features_of_tree, self.row_sampling, self._order
+        _ = (
+            self._limits,
+            self._constraints,
+            self._n_tree_features,
+            self.row_sampling,
+            self._key_order,
+        )
 
     # -- one tree on gradients
 
@@ -265,44 +290,50 @@ class BinnedGrower:
         features: ArrayLike | None = None,
         bins: Bins | None = None,
     ) -> CountedTree:
-        """Grow a tree on the gradients and Hessians of a loss, on given rows and by given features.
+        """Grow a tree on the gradients and Hessians of a loss.
+
+        The grower must not draw rows, features or splits.
 
         Parameters
         ----------
         gradient, hessian : array-like of shape (n,)
-            Of each row; finite, and no Hessian below 0, where rows grow the tree.
+            First and second derivative of the loss of each row by its score. For rows that grow the
+            tree they must be finite, and Hessians >= 0.
         l2 : float
-            What is added to the sum of Hessians of a cell.
+            Number that is added to the sum of Hessians of each node (ridge penalty on leaf values).
         min_hessian : float
-            Sum of Hessians on either side of a cut.
+            Least sum of Hessians in each child of a split.
         rows : array-like of int or None
-            Numbers of the rows that grow the tree, fastest if they ascend; a row that stands there
-            twice counts twice. None: all.
+            Numbers of the rows that grow the tree, fastest if they ascend. A number that occurs
+            twice counts twice. None: all rows.
         others : array-like of int or None
-            Rows that are sent along without influence. None: all that do not grow the tree.
+            Numbers of rows that are routed to their leaves without influence on the tree. None: all
+            rows that do not grow it.
         features : array-like of int or None
-            Features that the tree may compare; None: all.
+            Features that the tree may split on; None: all.
         bins : Bins or None
-            The same rows in coarser bins; None: in those of the grower.
+            The same rows in other bins, such as those of `Bins.coarsen`; None: `bins` of the
+            grower.
 
         Returns
         -------
         CountedTree
+            The tree, the leaf of each row, and sums of gradients over the nodes.
 
         Raises
         ------
         TypeError, ValueError
-            If an array has a wrong dtype, shape or range, no row grows the tree, or the grower draws
-            rows, features or cuts.
+            If an array has a wrong dtype, shape or range, no row grows the tree, or the grower
+            draws rows, features or splits, or has ``order="depth"``.
         """
-        n, bins = self.bins.n_rows, self._same_rows(bins)
+        n, bins = self.bins.n_rows, self._check_bins(bins)
         columns, sums, leaf = grow_gradient_tree(
             bins.codes,
             bins.core_columns,
-            self._features(features),
-            *self._rows(rows, others),
-            _numbers("gradient", gradient, n),
-            _numbers("hessian", hessian, n),
+            self._check_features(features),
+            *self._check_rows(rows, others),
+            _check_numbers("gradient", gradient, n),
+            _check_numbers("hessian", hessian, n),
             check_nonnegative("l2", l2),
             check_nonnegative("min_hessian", min_hessian),
             *self.gradient_options,
@@ -327,36 +358,39 @@ class BinnedGrower:
         Parameters
         ----------
         y : array-like of int, shape (n,)
-            Class of each row, 0, 1, ....
+            Class of each row, 0 .. n_classes - 1.
         n_classes : int
             Number of classes.
         n_trees : int
             Number of trees.
         first : int
-            Number of the first of them; those before it are not grown.
+            Number of the first tree; rows and features are drawn for trees first .. first + n_trees
+            - 1.
         criterion : {"gini", "entropy", "log_loss"}
-            Impurity of a cell: Gini index or cross entropy (nats), which "log_loss" is, too.
+            Impurity of a node: the Gini index, or the cross entropy (nats), for which "log_loss" is
+            another name.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row whenever it grows a tree. It does not change how often the row is drawn;
-            one of weight 0 has no influence.
+            Weight of a row each time it is drawn; None: 1. It does not change how often the row is
+            drawn. Rows of weight 0 have no influence. With `bootstrap` or `balanced` weights must
+            be integers.
         balanced : bool
-            Whether the classes weigh the same among the rows of each tree: weights, which are integers
-            then, are divided by those of all rows of their class that were drawn, and become integers
-            as those of a forest do.
+            Whether each class gets the same total weight in each tree: weights are divided by the
+            weight of all drawn rows of their class, and rounded to integers; see `compute_integer_weights`.
 
         Returns
         -------
         GrownForest
+            The trees; its entries are weights of classes.
 
         Raises
         ------
         TypeError, ValueError
-            If an array has a wrong dtype, shape or range, or slopes are given for more than two
-            classes.
+            If an array has a wrong dtype, shape or range, or monotonic constraints are given for
+            more than two classes.
         """
-        given, *of_all = self._classes(y, self.bins.n_rows, n_classes, criterion)
-        weight = self._weight(sample_weight, self.bootstrap or balanced)
-        target = self._ordered(given), *of_all
+        classes, *settings = self._check_classes(y, self.bins.n_rows, n_classes, criterion)
+        weight = self._check_weight(sample_weight, self.bootstrap or balanced)
+        target = self._reorder(classes), *settings
         return self._grow_trees(grow_class_trees, target, weight, first, n_trees, balanced)
 
     def grow_numbers(
@@ -368,41 +402,45 @@ class BinnedGrower:
         criterion: Literal["squared", "squared_error", "poisson"] = "squared",
         sample_weight: ArrayLike | None = None,
     ) -> GrownForest:
-        """Grow trees on numbers.
+        """Grow trees on a numeric target.
 
         Parameters
         ----------
         y : array-like of float, shape (n,)
             Target of each row, finite.
-        n_trees, first
-            As in `grow_classes`.
+        n_trees : int
+            Number of trees.
+        first : int
+            Number of the first tree; rows and features are drawn for trees first .. first + n_trees
+            - 1.
         criterion : {"squared", "squared_error", "poisson"}
-            Impurity of a cell: squared distance from the mean, which "squared_error" is, too; or half
-            of the Poisson deviance, of numbers that are not negative: no side of a cut has zeros
-            alone.
+            Impurity of a node: the mean squared distance from its mean ("squared" and
+            "squared_error" are the same), or half the mean Poisson deviance from its mean. The
+            latter needs targets >= 0, and each child needs a positive one.
         sample_weight : array-like of shape (n,), or None
-            Whole weight of each row whenever it grows a tree.
+            Integer weight of a row each time it is drawn; None: 1.
 
         Returns
         -------
         GrownForest
+            The trees; its entries are the weight and the weighted sum of the targets.
 
         Raises
         ------
         TypeError, ValueError
             If an array has a wrong dtype, shape or range.
         """
-        target = _numbers("y", y, self.bins.n_rows)
+        target = _check_numbers("y", y, self.bins.n_rows)
         if not np.isfinite(target).all():
-            raise ValueError("y must be finite")
+            raise ValueError("y must be finite, got NaN or infinity")
         criterion = translate_value(criterion, ("squared", "poisson"))
         if criterion not in ("squared", "poisson"):
             raise ValueError(f'criterion must be "squared" or "poisson", got {criterion!r}')
         if criterion == "poisson":
             expect_poisson_targets(target, are_all=False)
-        weight = self._weight(sample_weight, True)
-        of_all = self._ordered(target), criterion
-        return self._grow_trees(grow_number_trees, of_all, weight, first, n_trees)
+        weight = self._check_weight(sample_weight, True)
+        arguments = self._reorder(target), criterion
+        return self._grow_trees(grow_number_trees, arguments, weight, first, n_trees)
 
     def grow_columns(
         self,
@@ -416,37 +454,43 @@ class BinnedGrower:
         sample_weight: ArrayLike | None = None,
         balanced: bool = False,
     ) -> GrownForest:
-        """Grow trees on several columns of numbers or of classes, each of which serves all of them.
+        """Grow trees on several targets: all columns are numbers, or all are classes.
 
-        A cut gains what the impurities of the columns fall by, added up.
+        Each tree serves all columns. A split is as good as the sum of the decreases of the columns'
+        impurities.
 
         Parameters
         ----------
         y : array-like of shape (n, q)
             Targets of each row: finite numbers, or classes 0, 1, ....
-        n_trees, first
-            As in `grow_classes`.
+        n_trees : int
+            Number of trees.
         n_classes : sequence of int, of length q, or None
-            Number of classes of each column; None: they are numbers.
+            Number of classes of each column; None: the columns are numbers.
         shares : array-like of shape (q,), or None
-            What the squared distances of each column of numbers count; None: 1 / q each, which classes
-            count in any case.
+            Factor of each numeric column's squared distances; None: 1 / q. Columns of classes
+            always have the factor 1 / q.
+        first : int
+            Number of the first tree; rows and features are drawn for trees first .. first + n_trees
+            - 1.
         criterion : {"gini", "entropy", "log_loss"}
             Impurity of classes; that of numbers is the squared distance from the mean.
         sample_weight : array-like of shape (n,), or None
-            Whole weight of each row whenever it grows a tree.
+            Integer weight of a row each time it is drawn; None: 1.
         balanced : bool
-            As in `grow_classes`, for each column of classes in turn.
+            Whether each class of a column gets the same total weight in each tree, in each column
+            separately.
 
         Returns
         -------
         GrownForest
+            The trees; its entries for several columns.
 
         Raises
         ------
         TypeError, ValueError
-            If an array has a wrong dtype, shape or range, slopes are given, or columns of numbers
-            shall be balanced.
+            If an array has a wrong dtype, shape or range, the grower has monotonic constraints, or
+            `balanced` is set for numeric columns.
 
         Examples
         --------
@@ -457,38 +501,48 @@ class BinnedGrower:
         ([3.0, 0.0, 0.0], [[4.0, 2.0, 20.0], [2.0, 0.0, 4.0], [2.0, 2.0, 16.0]])
         """
         if self._constraints[0] is not None:
-            raise ValueError("monotonic_cst takes one target, and columns are several")
-        target = self._columns(y)
+            raise ValueError(
+                "monotonic_cst must be None for several targets: use grow_classes or grow_numbers"
+            )
+        target = self._check_columns(y)
         q = target.shape[1]
-        known: Int32 | None = None
+        class_counts: Int32 | None = None
         if n_classes is not None:
             if len(n_classes) != q:
-                raise ValueError(f"n_classes must be those of {q} columns, got {len(n_classes)}")
-            known = np.array([check_n_classes(one) for one in n_classes], dtype=np.int32)
-            for k, most in enumerate(known):
-                check_codes("y", target[:, k].astype(np.intp), len(target), int(most))
+                raise ValueError(
+                    f"n_classes must have one number for each of {q} columns of y, got "
+                    f"{len(n_classes)}"
+                )
+            class_counts = np.array(
+                [check_n_classes(number) for number in n_classes], dtype=np.int32
+            )
+            for k, count in enumerate(class_counts):
+                check_codes("y", target[:, k].astype(np.intp), len(target), int(count))
         if n_classes is not None or shares is None:
-            counts = np.full(q, 1 / q)
+            factors = np.full(q, 1 / q)
         else:
-            counts = _numbers("shares", shares, q)
-        if balanced and known is None:
-            raise ValueError("balanced=True takes columns of classes, got numbers")
-        weight = self._weight(sample_weight, True)
-        columns = self._ordered(target), known, counts, _impurity_of_classes(criterion)
+            factors = _check_numbers("shares", shares, q)
+        if balanced and class_counts is None:
+            raise ValueError(
+                "balanced must be False for columns of numbers: only classes can be balanced"
+            )
+        weight = self._check_weight(sample_weight, True)
+        columns = self._reorder(target), class_counts, factors, _resolve_class_criterion(criterion)
         return self._grow_trees(grow_output_trees, columns, weight, first, n_trees, balanced)
 
-    def draws(self, number: int) -> Int32:
-        """How often each row was drawn for a tree, (n,); where it is 0 the row is out of its bag.
+    def count_draws(self, number: int) -> Int32:
+        """Return how often each row is drawn for tree `number`, (n,) int32; 0 means out of bag.
 
-        Each of d draws with replacement takes a row with probability 1/n, so it is out of the bag with
-        probability ``(1 - 1/n)^d``. With d = n that rises from 1/4 for two rows towards 1/e = .368: a
-        bootstrap misses more than a third of the rows.
+        Each of d draws with replacement takes a row with probability 1/n, so it is out of bag with
+        probability ``(1 - 1/n)^d``. For d = n that rises from 1/4 for two rows towards 1/e = .368.
         """
-        drawn = draw_rows(self.bins.n_rows, self.row_sampling, _whole("number", number, 0))
-        if self._order is None:
-            return drawn
-        count = np.empty_like(drawn)
-        count[self._order] = drawn
+        ordered_count = draw_rows(
+            self.bins.n_rows, self.row_sampling, _check_integer("number", number, 0)
+        )
+        if self._key_order is None:
+            return ordered_count
+        count = np.empty_like(ordered_count)
+        count[self._key_order] = ordered_count
         return count
 
     def _grow_trees(
@@ -500,35 +554,69 @@ class BinnedGrower:
         n_trees: int,
         balanced: bool = False,
     ) -> GrownForest:
-        numbers = _whole("first", first, 0), _whole("n_trees", n_trees, 0)
-        trees = *numbers, self._features_of_tree, bool(balanced)
-        return self._grown(
+        """Call a core function that grows trees on all rows, and return its forest.
+
+        Parameters
+        ----------
+        grow : callable
+            `grow_class_trees`, `grow_number_trees` or `grow_output_trees` of the core.
+        target : tuple
+            Its arguments for the target, with rows in the order of `keys`.
+        weight : ndarray of float64, shape (n,), or None
+            Row weights in the order of `keys`; None: 1.
+        first, n_trees : int
+            Trees first .. first + n_trees - 1 are grown; rows and features are drawn by these
+            numbers.
+        balanced : bool
+            Whether each class gets the same total weight in each tree.
+
+        Returns
+        -------
+        GrownForest
+            The trees, with sums over the rows of each node.
+        """
+        numbers = _check_integer("first", first, 0), _check_integer("n_trees", n_trees, 0)
+        trees = *numbers, self._n_tree_features, bool(balanced)
+        return self._call_core(
             grow, self._codes, self.bins.core_columns, weight, *target, (self.row_sampling, *trees)
         )
 
-    def _grown(self, grow: Any, *rows: Any) -> GrownForest:
-        columns, begin, lane, total = grow(*rows, self._limits, *self._constraints)
+    def _call_core(self, grow: Any, *rows: Any) -> GrownForest:
+        """Call a core function that grows trees and return its forest.
+
+        grow: the function; rows: its arguments before limits and constraints, which this grower
+        adds.
+        """
+        columns, begin, channel, total = grow(*rows, self._limits, *self._constraints)
         return GrownForest(
-            Trees.from_ensemble_columns(columns, self.bins.n_features), begin, lane, total
+            Trees.from_ensemble_columns(columns, self.bins.n_features), begin, channel, total
         )
 
-    # -- options, checked once, as the core takes them
+    # -- settings, checked once, as the core takes them
 
     @cached_property
     def _limits(self) -> tuple[Any, ...]:
+        """Limits of growth, checked, as the core takes them.
+
+        A tuple: largest number of leaves, largest depth, `min_samples_split`, `min_samples_leaf`,
+        `min_gain`, `order`, `max_features` (0 for all), `random_cuts`, `ties_by_root`,
+        `feature_order`. Raise ValueError if one of them is out of range.
+        """
         leaves, depth = self.max_leaves, self.max_depth
         if self.order not in ("best", "level", "depth"):
             raise ValueError(f'order must be "best", "level" or "depth", got {self.order!r}')
         if self.order == "depth" and leaves is not None:
-            raise ValueError(f'order="depth" takes no max_leaves, got {leaves!r}')
+            raise ValueError(
+                f'max_leaves must be None with order="depth", got {leaves!r}: use order="best"'
+            )
         return (
-            _LARGEST if leaves is None else _whole("max_leaves", leaves, 1),
-            MAX_DEPTH if depth is None else min(MAX_DEPTH, _whole("max_depth", depth, 0)),
-            _whole("min_samples_split", self.min_samples_split, 2),
-            _whole("min_samples_leaf", self.min_samples_leaf, 1),
+            _LARGEST if leaves is None else _check_integer("max_leaves", leaves, 1),
+            MAX_DEPTH if depth is None else min(MAX_DEPTH, _check_integer("max_depth", depth, 0)),
+            _check_integer("min_samples_split", self.min_samples_split, 2),
+            _check_integer("min_samples_leaf", self.min_samples_leaf, 1),
             check_nonnegative("min_gain", self.min_gain),
             self.order,
-            0 if self.max_features is None else self._number_of_features("max_features"),
+            0 if self.max_features is None else self._check_n_features("max_features"),
             bool(self.random_cuts),
             bool(self.ties_by_root),
             self.checked_feature_order,
@@ -536,18 +624,27 @@ class BinnedGrower:
 
     @property
     def checked_feature_order(self) -> Int32 | None:
-        """The order in which features are looked at, checked; None: as they stand."""
+        """`feature_order` as an int32 array, (p,), or None.
+
+        Raise ValueError if it is not a permutation of 0 .. p - 1.
+        """
         if self.feature_order is None:
             return None
         p = self.bins.n_features
-        order = _indices("feature_order", self.feature_order, p)
+        order = _check_indices("feature_order", self.feature_order, p)
         if not np.array_equal(np.sort(order), np.arange(p)):
-            raise ValueError(f"feature_order must hold each of {p} features once, got {order}")
+            raise ValueError(f"feature_order must hold each of 0 .. {p - 1} once, got {order}")
         return order
 
     @cached_property
-    def _limits_of_gradients(self) -> tuple[Any, ...]:
-        given = {
+    def _gradient_limits(self) -> tuple[Any, ...]:
+        """Limits of growth for trees on gradients, as the core takes them.
+
+        A tuple with numbers of leaves, rows and features, depth, gain, order and kinds of splits.
+        Raise ValueError if a parameter is set that trees on gradients do not support, such as
+        `bootstrap`.
+        """
+        settings = {
             "max_features": self.max_features is not None,
             "max_features_per_tree": self.max_features_per_tree is not None,
             "random_cuts": self.random_cuts,
@@ -556,149 +653,217 @@ class BinnedGrower:
             "n_draws": self.n_draws is not None,
             'order="depth"': self.order == "depth",
         }
-        unknown = [name for name, is_given in given.items() if is_given]
-        if unknown:
-            raise ValueError(f"trees on gradients take no {unknown[0]}")
+        unsupported = [name for name, is_set in settings.items() if is_set]
+        if unsupported:
+            raise ValueError(
+                f"grow_gradients does not support {unsupported[0]}: leave it at its default"
+            )
         return self._limits
 
     @property
     def options(self) -> tuple[Any, ...]:
-        """What trees on classes and numbers are grown with, as the core takes it.
+        """Settings of trees on classes or numbers, as the core takes them.
 
-        Limits, slopes, groups of features, and the number of threads.
+        A tuple: limits of growth (numbers of leaves, rows and features, depth, gain, order, kinds
+        of splits), monotonic signs (p,) or None, which features each interaction group holds
+        (groups, p) or None, and the number of threads.
         """
         return self._limits, *self._constraints
 
     @property
     def gradient_options(self) -> tuple[Any, ...]:
-        """What trees on gradients are grown with, as the core takes it.
+        """Settings of trees on gradients, as the core takes them.
 
-        Limits, slopes, groups of features, and the number of threads.
+        A tuple: limits of growth (numbers of leaves, rows and features, depth, gain, order, kinds
+        of splits), monotonic signs (p,) or None, which features each interaction group holds
+        (groups, p) or None, and the number of threads. Raise ValueError if a parameter is set that
+        trees on gradients do not support.
         """
-        return self._limits_of_gradients, *self._constraints
+        return self._gradient_limits, *self._constraints
 
     @cached_property
     def _constraints(self) -> tuple[MonotonicSigns, UInt8 | None, int]:
+        """Constraints of growth and number of threads, checked, as the core takes them.
+
+        A tuple: monotonic signs (p,) or None, which features each interaction group holds (groups,
+        p) or None, and the number of threads. Raise ValueError if a constraint is not valid for the
+        p features.
+        """
         p = self.bins.n_features
-        slopes = check_monotonic_cst(self.monotonic_cst, p, None)
-        if slopes is not None and slopes[self.bins.is_categorical != 0].any():
-            raise ValueError("monotonic_cst must be 0 for features of categories")
-        return slopes, _groups(self.interaction_cst, p), get_n_threads(self.n_jobs)
+        monotonic_signs = check_monotonic_cst(self.monotonic_cst, p, None)
+        if monotonic_signs is not None and monotonic_signs[self.bins.is_categorical != 0].any():
+            raise ValueError("monotonic_cst must be 0 for categorical features")
+        return (
+            monotonic_signs,
+            _build_interaction_masks(self.interaction_cst, p),
+            get_n_threads(self.n_jobs),
+        )
 
     @cached_property
-    def _features_of_tree(self) -> int:
-        return self._number_of_features("max_features_per_tree")
+    def _n_tree_features(self) -> int:
+        """`max_features_per_tree` as an integer in 1 .. p; p for None."""
+        return self._check_n_features("max_features_per_tree")
 
     @cached_property
-    def drawing(self) -> RowSampling:
-        """How rows are drawn, as the core takes it."""
+    def row_sampling(self) -> RowSampling:
+        """How rows are drawn for each tree, from `bootstrap`, `n_draws`, `seed` and `groups`.
+
+        Raise ValueError if `seed` or `n_draws` is out of range.
+        """
         seed: Any = self.seed
         is_whole = isinstance(seed, Integral)
         if not is_whole or not 0 <= seed < 2**64:
-            raise ValueError(f"seed must be a whole number >= 0, below 2^64, got {self.seed!r}")
+            raise ValueError(f"seed must be an integer in 0 .. 2^64 - 1, got {self.seed!r}")
         n, group = self.bins.n_rows, None
         if self.groups is not None:
-            group = self._ordered(check_codes("groups", self.groups, n, n))
+            group = self._reorder(check_codes("groups", self.groups, n, n))
             n = int(group.max()) + 1
-        n_draws = n if self.n_draws is None else _whole("n_draws", self.n_draws, 1)
+        n_draws = n if self.n_draws is None else _check_integer("n_draws", self.n_draws, 1)
         if not self.bootstrap and n_draws > n:
-            raise ValueError(f"n_draws must be at most {n} without a bootstrap, got {n_draws}")
+            raise ValueError(f"n_draws must be at most {n} if bootstrap is False, got {n_draws}")
         kind = "repeated" if self.bootstrap else "all" if n_draws == n else "some"
         return RowSampling(kind, n_draws, int(self.seed), group)
 
     @cached_property
-    def _order(self) -> Int64 | None:
-        """Numbers of the rows in the order of their keys; None: as they come."""
+    def _key_order(self) -> Int64 | None:
+        """Row numbers in ascending order of `keys`, (n,): the order in which the core gets rows.
+
+        None without keys. Raise TypeError or ValueError if keys are not uint64, or their number is
+        not n.
+        """
         if self.keys is None:
             return None
-        given = to_array("keys", self.keys)
-        if given.dtype != np.uint64:
-            raise TypeError(f"keys must be uint64, got dtype {given.dtype}")
-        if given.shape != (self.bins.n_rows,):
-            raise ValueError(f"keys must have shape ({self.bins.n_rows},), got {given.shape}")
-        return np.argsort(given, kind="stable")
+        keys = to_array("keys", self.keys)
+        if keys.dtype != np.uint64:
+            raise TypeError(f"keys must be uint64, got dtype {keys.dtype}")
+        if keys.shape != (self.bins.n_rows,):
+            raise ValueError(f"keys must have shape ({self.bins.n_rows},), got {keys.shape}")
+        return np.argsort(keys, kind="stable")
 
     @cached_property
     def _codes(self) -> Any:
-        """The codes row by row, in order, as the core takes them."""
+        """Bin numbers by row, (n, p), rows in the order of `keys`, as the core takes them.
+
+        For a sparse table a tuple of the arrays of compressed sparse rows, with the bin of 0 for
+        each feature.
+        """
         codes = self.bins.codes
         if isinstance(codes, SparseCodes):
-            return codes.transpose_codes(self._order)
-        table = codes if self._order is None else codes[:, self._order]
+            return codes.to_csr_arrays(self._key_order)
+        table = codes if self._key_order is None else codes[:, self._key_order]
         return np.ascontiguousarray(table.T)
 
-    # -- what methods are given
+    # -- checks of arguments
 
-    def _classes(
+    def _check_classes(
         self, y: ArrayLike, n: int, n_classes: int, criterion: str
     ) -> tuple[Int32, int, str]:
+        """Return y as int32 classes (n,), `n_classes`, and "gini" or "entropy".
+
+        y: class of each row; n: number of rows; n_classes: number of classes; criterion: "gini",
+        "entropy" or "log_loss" (another name of "entropy"). Raise TypeError or ValueError if an
+        argument is out of range, or there are monotonic constraints and more than two classes.
+        """
         n_classes = check_n_classes(n_classes)
-        criterion = _impurity_of_classes(criterion)
+        criterion = _resolve_class_criterion(criterion)
         if n_classes > 2 and self._constraints[0] is not None:
-            raise ValueError(f"monotonic_cst takes at most two classes, got {n_classes}")
+            raise ValueError(
+                f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
+            )
         return check_codes("y", y, n, n_classes), n_classes, criterion
 
-    def _columns(self, y: ArrayLike) -> Float64:
-        """Check several targets of each row."""
-        given = to_array("y", y)
-        if given.dtype.kind not in "fiu":
-            raise TypeError(f"y must hold numbers, got dtype {given.dtype}")
-        if given.ndim != 2 or len(given) != self.bins.n_rows or not given.shape[1]:
-            raise ValueError(f"y must have shape ({self.bins.n_rows}, any), got {given.shape}")
-        if not np.isfinite(given).all():
-            raise ValueError("y must be finite")
-        return to_contiguous(given, np.float64)
+    def _check_columns(self, y: ArrayLike) -> Float64:
+        """Return several targets as float64, (n, q), in the order of the table.
 
-    def _ordered(self, column: NDArray[Any]) -> NDArray[Any]:
-        return column if self._order is None else column[self._order]
+        Raise TypeError or ValueError if y is not a finite numeric table with n rows and a column.
+        """
+        columns = to_array("y", y)
+        if columns.dtype.kind not in "fiu":
+            raise TypeError(f"y must be numeric, got dtype {columns.dtype}")
+        if columns.ndim != 2 or len(columns) != self.bins.n_rows or not columns.shape[1]:
+            raise ValueError(
+                f"y must have shape ({self.bins.n_rows}, number of targets), got {columns.shape}"
+            )
+        if not np.isfinite(columns).all():
+            raise ValueError("y must be finite, got NaN or infinity")
+        return to_contiguous(columns, np.float64)
 
-    def _weight(self, sample_weight: ArrayLike | None, must_be_whole: bool) -> Float64 | None:
+    def _reorder(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Return the entries of `column`, one per row, (n,) or (n, q), in the order of `keys`.
+
+        Without keys the order does not change.
+        """
+        return column if self._key_order is None else column[self._key_order]
+
+    def _check_weight(
+        self, sample_weight: ArrayLike | None, must_be_integer: bool
+    ) -> Float64 | None:
+        """Return row weights as float64, (n,), in the order of `keys`; None for None.
+
+        sample_weight: weight of each row, >= 0; must_be_integer: whether weights must be integers,
+        so small that sums are at most 2^50. Raise TypeError or ValueError otherwise.
+        """
         weight = check_row_weights(sample_weight, self.bins.n_rows)
         if weight is None:
             return None
-        if must_be_whole:
+        if must_be_integer:
             if (weight != np.floor(weight)).any():
-                raise ValueError("sample_weight must hold whole numbers")
+                raise ValueError("sample_weight must hold integers, got fractions")
             group = self.row_sampling.group
             rows_of_draw = 1 if group is None else int(np.bincount(group).max())
             if weight.max() * self.row_sampling.n_draws * rows_of_draw > _MOST_WEIGHT:
                 raise ValueError(
-                    f"sample_weight must be at most 2^50 / n_draws, got {weight.max():g}"
+                    "sample_weight must be at most 2^50 / n_draws, so that sums are exact, got "
+                    f"{weight.max():g}"
                 )
-        return self._ordered(weight)
+        return self._reorder(weight)
 
-    def _number_of_features(self, name: str) -> int:
-        p, given = self.bins.n_features, getattr(self, name)
-        most = p if given is None else _whole(name, given, 1)
-        if most > p:
-            raise ValueError(f"{name} must be at most {p}, the number of features, got {most}")
-        return most
+    def _check_n_features(self, name: str) -> int:
+        """Return the parameter `name`, a number of features, as an integer in 1 .. p; p for None."""
+        p, value = self.bins.n_features, getattr(self, name)
+        number = p if value is None else _check_integer(name, value, 1)
+        if number > p:
+            raise ValueError(f"{name} must be at most {p}, the number of features, got {number}")
+        return number
 
-    def _same_rows(self, bins: Bins | None) -> Bins:
+    def _check_bins(self, bins: Bins | None) -> Bins:
+        """Return `bins`, or the grower's bins for None.
+
+        Raise ValueError if they have other numbers of features or rows than the grower's.
+        """
         if bins is None:
             return self.bins
-        shapes = [(one.n_features, one.n_rows) for one in (self.bins, bins)]
+        shapes = [(binned.n_features, binned.n_rows) for binned in (self.bins, bins)]
         if shapes[0] != shapes[1]:
-            raise ValueError(f"bins must have shape {shapes[0]}, got {shapes[1]}")
+            raise ValueError(
+                f"bins must have {shapes[0]} features and rows like the grower's, got {shapes[1]}"
+            )
         return bins
 
-    def _rows(self, rows: ArrayLike | None, others: ArrayLike | None) -> tuple[Int32, Int32]:
-        n = self.bins.n_rows
-        growing = np.arange(n, dtype=np.int32) if rows is None else _indices("rows", rows, n)
-        if not len(growing):
-            raise ValueError("rows must hold at least one row that grows the tree, got none")
-        if others is not None:
-            return growing, _indices("others", others, n)
-        if rows is None:
-            return growing, np.zeros(0, dtype=np.int32)
-        rest = np.ones(n, dtype=bool)
-        rest[growing] = False
-        return growing, np.flatnonzero(rest).astype(np.int32)
+    def _check_rows(self, rows: ArrayLike | None, others: ArrayLike | None) -> tuple[Int32, Int32]:
+        """Return numbers of the rows that grow a tree, and of those that are routed, int32.
 
-    def _features(self, features: ArrayLike | None) -> Int32:
+        rows: numbers of the rows that grow the tree, or None for all; others: numbers of rows that
+        are routed through it without influence, or None for all that do not grow it. Raise
+        TypeError or ValueError if a number is out of range, or no row grows the tree.
+        """
+        n = self.bins.n_rows
+        training = np.arange(n, dtype=np.int32) if rows is None else _check_indices("rows", rows, n)
+        if not len(training):
+            raise ValueError("rows must have at least one row number, got none")
+        if others is not None:
+            return training, _check_indices("others", others, n)
+        if rows is None:
+            return training, np.zeros(0, dtype=np.int32)
+        is_routed = np.ones(n, dtype=bool)
+        is_routed[training] = False
+        return training, np.flatnonzero(is_routed).astype(np.int32)
+
+    def _check_features(self, features: ArrayLike | None) -> Int32:
+        """Return the features that a tree may split on, ascending, int32; all for None."""
         if features is None:
             return np.arange(self.bins.n_features, dtype=np.int32)
-        return np.unique(_indices("features", features, self.bins.n_features))
+        return np.unique(_check_indices("features", features, self.bins.n_features))
 
 
 def grow_on_samples(
@@ -713,10 +878,10 @@ def grow_on_samples(
     categorical: ArrayLike | None = None,
     **options: Any,
 ) -> GrownForest:
-    """Grow trees on classes, each on a sample of the rows, of which no other decides anything.
+    """Grow trees on classes, each on its own sample of rows and independent of all other rows.
 
-    Each tree is that of a grower on the bins of its sample, whose ends are fine. It looks at features
-    in the order that its sample tells, which numbers categories, too.
+    Each tree equals that of a `BinnedGrower` on the bins of its sample with ``fine_ends=True``. The
+    order of features and of categories is computed from the sample as well.
 
     Parameters
     ----------
@@ -726,57 +891,67 @@ def grow_on_samples(
         Class of each row.
     n_classes : int
         Number of classes.
-    samples : ndarray of int32, shape (T, n_drawn)
-        Rows that grow each tree.
+    samples : ndarray of int32, shape (T, k)
+        Numbers of the k rows that grow each of T trees.
     seeds : ndarray of uint64, shape (T,)
-        What decides all else that is drawn for a tree.
+        Seed of all other random choices of each tree.
     criterion : {"gini", "entropy", "log_loss"}
-        As in `BinnedGrower.grow_classes`.
+        Impurity of a node: the Gini index, or the cross entropy, for which "log_loss" is another
+        name.
     sample_weight : ndarray of shape (n,), or None
-        Positive weight of each row. In each sample weights are made whole numbers.
+        Positive weight of each row, None: 1. In each sample weights are rounded to integers; see
+        `compute_integer_weights`.
     categorical : array-like of bool, int or str, or None
-        As in `Bins.from_table`.
+        Features that hold category codes 0, 1, ..., as a mask or indices.
     **options
-        As in `BinnedGrower`, those left out that draw rows.
+        Parameters of `BinnedGrower`, except those that draw rows.
 
     Returns
     -------
     GrownForest
+        The T trees, with the weights of classes in their nodes.
     """
     rows = np.asarray(X, dtype=np.float64, order="C")
-    # Options speak of features, not of rows.
-    grower = BinnedGrower(no_rows(rows.shape[1], categorical), **options)
-    return grower._grown(
+    # A grower without rows, as its settings concern features only.
+    grower = BinnedGrower(make_empty_bins(rows.shape[1], categorical), **options)
+    return grower._call_core(
         grow_sampled_trees,
         rows,
         grower.bins.is_categorical,
         check_row_weights(sample_weight, len(rows)),
-        *grower._classes(y, len(rows), n_classes, criterion),
+        *grower._check_classes(y, len(rows), n_classes, criterion),
         (
-            _edges_first(rows, y, grower.bins.is_categorical, samples),
+            _put_edge_rows_first(rows, y, grower.bins.is_categorical, samples),
             EDGE_ROWS,
             seeds,
-            grower._features_of_tree,
+            grower._n_tree_features,
             hash_targets(y, len(rows)),
         ),
     )
 
 
-def _edges_first(X: NDArray[Any], y: Int32, category: UInt8, samples: Int32) -> Int32:
-    """Samples of rows, of each those first that edges are told from, as the sample itself tells."""
+def _put_edge_rows_first(X: NDArray[Any], y: Int32, category: UInt8, samples: Int32) -> Int32:
+    """Return samples (T, k), in each the rows first that determine its bin edges.
+
+    They are the `EDGE_ROWS` rows with the smallest hashes, in which features and categories are
+    numbered by the contents of the sample. X: rows, (n, p); y: classes, (n,); category: 1 for
+    categorical features, (p,); samples: row numbers, (T, k), returned as they are if k is at most
+    `EDGE_ROWS`.
+    """
     if samples.shape[1] <= EDGE_ROWS:
         return samples
-    every, made = np.arange(samples.shape[1], dtype=np.int32), np.empty_like(samples)
-    for own, sample in zip(made, samples, strict=True):
+    all_rows, ordered = np.arange(samples.shape[1], dtype=np.int32), np.empty_like(samples)
+    for target, sample in zip(ordered, samples, strict=True):
         rows = X[sample]
         sums = sum_encoded_table(rows, y[sample], category.astype(np.bool_))
         numbers = {j: sums.number_categories(j) for j in np.flatnonzero(category).tolist()}
         features = renumber_codes(DenseFeatures((rows,)), numbers)
-        own[:] = sample[edges_first(features, every, sums.order_columns())]
-    return made
+        target[:] = sample[put_edge_rows_first(features, all_rows, sums.order_columns())]
+    return ordered
 
 
-def _impurity_of_classes(criterion: str) -> str:
+def _resolve_class_criterion(criterion: str) -> str:
+    """Return "gini" or "entropy" for a criterion; raise ValueError if it is unknown."""
     criterion = translate_value(criterion, ("gini", "entropy"))
     if criterion not in ("gini", "entropy"):
         raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
@@ -784,38 +959,53 @@ def _impurity_of_classes(criterion: str) -> str:
 
 
 def resolve_interaction_groups(interaction_cst: Any, names: ArrayLike | None) -> Any:
-    """Groups of features, some of which are named, by their numbers."""
-    known = [] if names is None else [*np.asarray(names, dtype=object)]
+    """Return groups of features with feature names replaced by feature numbers.
 
-    def number(one: Any) -> Any:
-        if not isinstance(one, str):
-            return one
-        if one not in known:
-            raise ValueError(f"interaction_cst names {one!r}, but the features are {known}")
-        return known.index(one)
+    interaction_cst: sequence of groups, each a collection of names or numbers; other entries are
+    returned as they are. names: the names of the features, or None. Raise ValueError if a name is
+    unknown.
+    """
+    features = [] if names is None else [*np.asarray(names, dtype=object)]
+
+    def number(member: Any) -> Any:
+        if not isinstance(member, str):
+            return member
+        if member not in features:
+            raise ValueError(
+                f"interaction_cst must hold names of features, {features}, got {member!r}"
+            )
+        return features.index(member)
 
     return [
-        [number(one) for one in group]
+        [number(member) for member in group]
         if isinstance(group, Collection) and not isinstance(group, str)
         else group
         for group in interaction_cst
     ]
 
 
-def _groups(interaction_cst: Any, p: int) -> UInt8 | None:
-    """Which features each group holds, (k, p), those of no other in the last; None: no groups."""
+def _build_interaction_masks(interaction_cst: Any, p: int) -> UInt8 | None:
+    """Return which features each group holds, (k + 1, p) uint8; None without groups.
+
+    interaction_cst: k groups of feature numbers; p: number of features. The last row of the result
+    marks the features of no group. Raise ValueError unless each group is a collection of numbers in
+    0 .. p - 1.
+    """
     if interaction_cst is None:
         return None
     groups = interaction_cst if isinstance(interaction_cst, Sequence) else [None]
-    if not all(isinstance(one, Collection) and not isinstance(one, str) for one in groups):
+    if not all(isinstance(member, Collection) and not isinstance(member, str) for member in groups):
         raise ValueError(
-            f"interaction_cst must be None or a sequence of tuples or lists, got: {interaction_cst!r}"
+            "interaction_cst must be None or a sequence of tuples or lists, got: "
+            f"{interaction_cst!r}"
         )
     holds = np.zeros((len(groups) + 1, p), dtype=np.uint8)
     for group, members in zip(holds, groups, strict=False):
-        # A mask would be taken for the features 0 and 1.
-        numbers = all(isinstance(one, Integral) and not isinstance(one, bool) for one in members)
-        if not numbers or not all(0 <= one < p for one in members):
+        # A boolean mask would be read as the features 0 and 1.
+        numbers = all(
+            isinstance(member, Integral) and not isinstance(member, bool) for member in members
+        )
+        if not numbers or not all(0 <= member < p for member in members):
             raise ValueError(
                 "interaction_cst must consist of integer indices in [0, n_features - 1] = "
                 f"[0, {p - 1}], got invalid indices: {members!r}"
@@ -825,30 +1015,42 @@ def _groups(interaction_cst: Any, p: int) -> UInt8 | None:
     return holds
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    """Check a whole number that is not too small; what is too large for the core is as large."""
-    if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+def _check_integer(name: str, value: Any, minimum: int) -> int:
+    """Return an integer parameter, capped at 2^31 - 1, as the core stores int32.
+
+    name: the parameter, for the message; value: its value; minimum: smallest value. Raise
+    ValueError if the value is not an integer, or below the minimum.
+    """
+    if not isinstance(value, Integral) or value < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return min(int(value), _LARGEST)
 
 
-def _indices(name: str, values: ArrayLike, n: int) -> Int32:
-    """Check numbers of things of which there are n, in one column."""
-    given = to_array(name, values)
-    if given.ndim != 1:
-        raise ValueError(f"{name} must have shape (any,), got {given.shape}")
-    if given.size and given.dtype.kind not in "iu":
-        raise TypeError(f"{name} must hold whole numbers, got dtype {given.dtype}")
-    if given.size and (given.min() < 0 or given.max() >= n):
-        raise ValueError(f"{name} must lie in 0 .. {n - 1}, got {given.min()} .. {given.max()}")
-    return to_contiguous(given, np.int32)
+def _check_indices(name: str, values: ArrayLike, n: int) -> Int32:
+    """Return indices into n things as an int32 array, (k,).
+
+    name: the parameter, for messages. Raise TypeError or ValueError if `values` is not one column
+    of integers in 0 .. n - 1.
+    """
+    indices = to_array(name, values)
+    if indices.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {indices.shape}")
+    if indices.size and indices.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers, got dtype {indices.dtype}")
+    if indices.size and (indices.min() < 0 or indices.max() >= n):
+        raise ValueError(f"{name} must lie in 0 .. {n - 1}, got {indices.min()} .. {indices.max()}")
+    return to_contiguous(indices, np.int32)
 
 
-def _numbers(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Check a number for each row, of any numeric dtype."""
-    given = to_array(name, values)
-    if given.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must hold numbers, got dtype {given.dtype}")
-    if given.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), got {given.shape}")
-    return to_contiguous(given, np.float64)
+def _check_numbers(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return one number for each row as float64, (n,).
+
+    name: the parameter, for messages. Raise TypeError or ValueError if `values` is not numeric or
+    has another shape.
+    """
+    numbers = to_array(name, values)
+    if numbers.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be numeric, got dtype {numbers.dtype}")
+    if numbers.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {numbers.shape}")
+    return to_contiguous(numbers, np.float64)

@@ -1,4 +1,4 @@
-"""Bins: the values of a feature as codes of one byte."""
+"""Bins: the values of a table as bin numbers of one byte."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
 UInt8 = NDArray[np.uint8]
 
 MISSING = 255
-# Edges of bins are told from so many rows.
+# Number of rows from which bin edges are computed.
 EDGE_ROWS = 2**17
-# Codes of fewer bytes are at hand however they lie.
+# Tables of at most so many bytes fit in the cache, so a copy by row would gain nothing.
 CACHE = 2**23
 
 
 class SparseCodes(NamedTuple):
-    """Codes of a table most of whose values are 0: of those that lie in other bins than 0 does.
+    """Bin numbers of a sparse table (n, p): only those of values whose bin is not that of 0.
 
     Attributes
     ----------
     start : ndarray of int64, shape (p + 1,)
-        Where the values of each feature start.
-    row : ndarray of int32, shape (any,)
-        Row of each value.
-    code : ndarray of uint8, shape (any,)
-        Bin of each value, 255 where it is missing.
+        Entries ``start[j] .. start[j + 1] - 1`` of `row` and `code` belong to feature j.
+    row : ndarray of int32, shape (number of entries,)
+        Row of each entry.
+    code : ndarray of uint8, shape (number of entries,)
+        Bin of each entry; 255 if the value is missing.
     zero : ndarray of uint8, shape (p,)
-        Bin of all other values.
+        Bin of 0 for each feature, which all rows without an entry have.
     n_rows : int
         Number of rows, n.
     """
@@ -54,56 +54,64 @@ class SparseCodes(NamedTuple):
 
     @property
     def _matrix(self) -> Any:
-        """Codes as a sparse matrix (n, p), which keeps those that are 0."""
+        """The entries as a sparse column matrix (n, p), including entries whose code is 0."""
         return csc_array((self.code, self.row, self.start), shape=(self.n_rows, len(self.zero)))
 
-    def at(self, rows: Indices) -> SparseCodes:
-        """Some of the rows, by their numbers."""
+    def select_rows(self, rows: Indices) -> SparseCodes:
+        """Return the codes of some rows; rows: their numbers, (k,), in the order of the result."""
         start, row, code, _ = get_csr_arrays(self._matrix[rows].tocsc().T)
         return SparseCodes(start, row, code, self.zero, len(rows))
 
-    def transpose_codes(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
-        """Where those of each row start, features, codes, and codes of 0, of rows in an order."""
+    def to_csr_arrays(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
+        """Return the codes row by row, as compressed sparse rows.
+
+        order: row numbers in the order of the result, (n,), or None for the order of the table. The
+        tuple has the start of each row's entries (n + 1,), the feature and the code of each entry,
+        and `zero`.
+        """
         rows = self._matrix.tocsr()
         start, feature, code, _ = get_csr_arrays(rows if order is None else rows[order])
         return start, feature, code, self.zero
 
     def column(self, j: int) -> UInt8:
-        """Codes of a feature, (n,)."""
+        """Return the bin of each row for feature j, (n,)."""
         codes = np.full(self.n_rows, self.zero[j])
-        own = slice(*self.start[j : j + 2])
-        codes[self.row[own]] = self.code[own]
+        entries = slice(*self.start[j : j + 2])
+        codes[self.row[entries]] = self.code[entries]
         return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """The rows of a table as codes of one byte each.
+    """The rows of a table as bin numbers of one byte, with the values that the bins stand for.
 
-    The values of a feature of numbers lie in at most 255 bins, or `max_bins`, which ascend: a bin for
-    each value if there are no more, else about as many rows in each. Edges lie between neighbouring
-    values of the 2^17 rows with the smallest hashes, so that they depend neither on the order of the
-    rows nor on how they are divided among machines. A level of a feature of categories has a bin of
-    its own; of more than 254, those 254 that most rows have, and all others share one.
+    A numeric feature has at most 255 bins (or `max_bins`), which ascend: one bin for each distinct
+    value if there are no more, else bins with about equally many rows. Bin edges lie between
+    neighbouring values of the 2^17 rows with the smallest hashes. So they depend neither on the
+    order of the rows nor on their division into blocks. A categorical feature has one bin for each
+    category; of more than 254 categories the 254 most frequent ones have their own bin, and all
+    others share one.
 
     Parameters
     ----------
     codes : ndarray of uint8, shape (p, n), or SparseCodes
-        Bin of each value, 255 where it is missing; of sparse rows in a form of their own.
+        Bin of each value, 255 where it is missing; `SparseCodes` for a sparse table.
     n_bins : ndarray of int32, shape (p,)
         Number of bins of each feature.
     bin_start : ndarray of int64, shape (p + 1,)
-        Where the bins of each feature start.
-    low, high : ndarray of float64, shape (any,)
-        Smallest and largest value in each bin of a feature of numbers.
-    category : ndarray of uint8, shape (p,)
-        Whether a feature holds categories.
-    level_start : ndarray of int64, shape (p + 1,)
-        Where the levels of each feature start.
-    levels : ndarray of int32, shape (any,)
-        Levels that occur, ascending within a feature.
-    level_bin : ndarray of uint8, shape (any,)
-        Bin of each level.
+        The bins of feature j are at ``bin_start[j] .. bin_start[j + 1] - 1`` of `low` and `high`;
+        none for categorical features.
+    low, high : ndarray of float64, shape (number of numeric bins,)
+        Smallest and largest value in each bin of a numeric feature.
+    is_categorical : ndarray of uint8, shape (p,)
+        1 for features that hold category codes, else 0.
+    category_start : ndarray of int64, shape (p + 1,)
+        The categories of feature j are at ``category_start[j] .. category_start[j + 1] - 1`` of
+        `category_codes`; none for numeric features.
+    category_codes : ndarray of int32, shape (number of categories,)
+        Category codes that occur in the table, ascending within a feature.
+    category_bin : ndarray of uint8, shape (number of categories,)
+        Bin of each of these categories.
 
     Examples
     --------
@@ -118,17 +126,17 @@ class Bins:
     bin_start: Int64
     low: Float64
     high: Float64
-    category: UInt8
-    level_start: Int64
-    levels: Int32
-    level_bin: UInt8
-    # The codes by row, once somebody has asked for them.
-    _of_rows: UInt8 = field(
+    is_categorical: UInt8
+    category_start: Int64
+    category_codes: Int32
+    category_bin: UInt8
+    # The codes by row, from the first read of `codes_by_feature_and_row` on.
+    _transposed: UInt8 = field(
         default_factory=lambda: np.zeros((0, 0), np.uint8), init=False, repr=False
     )
 
     @classmethod
-    def of(
+    def from_table(
         cls,
         X: ArrayLike | DenseOrSparseFeatures,
         categorical: ArrayLike | None = None,
@@ -138,117 +146,131 @@ class Bins:
         n_jobs: int | None = None,
         feature_order: Int32 | None = None,
     ) -> Bins:
-        """Put the values of a table into bins.
+        """Compute the bins of a table.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p), FeatureColumns, or SparseColumns
-            Rows. NaN is missing, and what is not stored is 0: it has the bins of the dense table.
+            Rows. NaN is missing. Values that a sparse matrix does not store are 0; its bins equal
+            those of the dense table.
         categorical : array-like of bool, int or str, or None
-            Features that hold categories 0, 1, ..., as a mask, indices, or names if X has some.
+            Features that hold category codes 0, 1, ..., as a mask, indices, or column names of X.
         max_bins : int
-            Most bins of a feature of numbers, 2 .. 255.
+            Largest number of bins of a numeric feature, 2 .. 255.
         fine_ends : bool
-            Whether bins of more than 255 values hold the fewer rows the nearer they are to the
-            smallest or the largest value: one row at the ends, and at most a fifth of those beyond.
-            Trees that must cut by features that tell nothing, as those of forests must, then cut off
-            a few rows and lose little.
+            For features with more than 255 values: whether bins hold fewer rows the nearer they are
+            to the smallest or the largest value, from one row at each end to at most a fifth of the
+            rows beyond it. Random forests must sometimes split on an uninformative feature; with
+            fine ends such a split can separate few rows and loses little.
         n_jobs : int or None
             Number of threads; None is one, -1 all. The bins do not depend on it.
         feature_order : ndarray of int32, shape (p,), or None
-            In which features are hashed, where bins are not to depend on where these stand; None: as
-            they stand.
+            Order in which features enter the hashes of rows, so that bins need not depend on the
+            order of columns; None: 0, 1, ..., p - 1.
 
         Returns
         -------
         Bins
+            The bins of the n rows.
 
         Raises
         ------
         TypeError, ValueError
-            If X is no table of numbers, categories are not whole numbers >= 0, or sparse rows hold
-            some.
+            If X is not a numeric table with rows and columns, category codes are not integers >= 0,
+            or a sparse table has categorical features.
         """
         names = [*X.columns] if hasattr(X, "columns") else None
-        features = _features_of(X)
+        features = _check_features(X)
         n, p = len(features), features.n_features
         if 0 in (n, p):
             raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
-        category = _category(categorical, p, names)
-        every = np.arange(n, dtype=np.int32)
-        telling = edges_first(features, every, feature_order)[:EDGE_ROWS]
-        how = telling, (max_bins, bool(fine_ends)), get_n_threads(n_jobs)
+        category = _mark_categorical(categorical, p, names)
+        all_rows = np.arange(n, dtype=np.int32)
+        edge_rows = put_edge_rows_first(features, all_rows, feature_order)[:EDGE_ROWS]
+        options = edge_rows, (max_bins, bool(fine_ends)), get_n_threads(n_jobs)
         codes: Any
-        made: Any
+        edges: Any
         if isinstance(features, SparseFeatures):
             if category.any():
-                raise ValueError("sparse rows hold numbers alone, but categorical names categories")
-            start, row, code, zero, *made = bin_sparse_features(features.by_feature(), *how)
+                raise ValueError(
+                    "categorical must be None for a sparse X: convert X to a dense table"
+                )
+            start, row, code, zero, *edges = bin_sparse_features(features.by_feature(), *options)
             codes = SparseCodes(start, row, code, zero, n)
         else:
-            codes, *made = bin_features(features.columns, telling, category, *how[1:])
-        n_bins, bin_start, low, high, *levels = made
+            codes, *edges = bin_features(features.columns, edge_rows, category, *options[1:])
+        n_bins, bin_start, low, high, *levels = edges
         return cls(codes, n_bins, bin_start, low, high, category, *levels)
 
-    def at(self, rows: Indices) -> Bins:
-        """Some of the rows, by their numbers, in the same bins."""
+    def select_rows(self, rows: Indices) -> Bins:
+        """Return the bins of some rows, with the same edges and categories.
+
+        rows: their numbers, (k,), in the order of the result.
+        """
         if isinstance(self.codes, SparseCodes):
-            return replace(self, codes=self.codes.at(rows))
+            return replace(self, codes=self.codes.select_rows(rows))
         return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
 
     @property
     def codes_by_feature_and_row(self) -> SparseCodes | tuple[UInt8, UInt8]:
-        """The codes; and by row, too, where small cells are found faster by them."""
+        """The codes as the core takes them for histograms of many nodes.
+
+        `SparseCodes`, or a tuple of the codes (p, n) and a copy (n, p).
+
+        The copy speeds up histograms of small nodes. It is made at the first read and kept; it is
+        empty for small tables, see `transpose_codes`.
+        """
         if isinstance(self.codes, SparseCodes):
             return self.codes
-        if not len(self._of_rows):
-            object.__setattr__(self, "_of_rows", transpose_codes(self.codes))
-        return self.codes, self._of_rows
+        if not len(self._transposed):
+            object.__setattr__(self, "_transposed", transpose_codes(self.codes))
+        return self.codes, self._transposed
 
     def column(self, j: int) -> UInt8:
-        """Codes of a feature, (n,)."""
+        """Return the bin of each row for feature j, (n,)."""
         return self.codes.column(j) if isinstance(self.codes, SparseCodes) else self.codes[j]
 
-    def ends(self, j: int) -> tuple[Float64, Float64]:
-        """Smallest and largest value in each bin of a feature, (n_bins,)."""
-        own = slice(self.bin_start[j], self.bin_start[j] + self.n_bins[j])
-        return self.low[own], self.high[own]
+    def bin_ranges(self, j: int) -> tuple[Float64, Float64]:
+        """Return smallest and largest value in each bin of numeric feature j, (n_bins[j],)."""
+        bins = slice(self.bin_start[j], self.bin_start[j] + self.n_bins[j])
+        return self.low[bins], self.high[bins]
 
     @validate_arguments
-    def coarser(self, n_edges: int, key: int, feature_order: Int32 | None = None) -> Bins:
-        """Join neighbouring bins of numbers but at some edges.
+    def coarsen(self, n_edges: int, key: int, feature_order: Int32 | None = None) -> Bins:
+        """Return a copy in which bins are joined at all edges but a random selection.
 
-        A tree that is grown on them cuts features at these edges only. What is drawn by another key
-        differs, so that trees do, and their average is smoother than each of them.
+        A tree grown on it splits numeric features at these edges only. Trees with different keys
+        have different edges, so that their average is smoother than each tree.
 
         Parameters
         ----------
         n_edges : int
-            Number of edges between bins of a feature that stay, at least 1; drawn out of all sets of
-            so many with the same probability. Features of categories and those with at most 32 bins
-            stay as they are.
+            Number of edges between bins that stay in each numeric feature, at least 1. All sets of
+            so many edges are equally likely. Categorical features and features with at most 32 bins
+            stay unchanged.
         key : int
-            What decides the edges, 0 .. 2^64 - 1.
+            Seed of the draw, 0 .. 2^64 - 1.
         feature_order : ndarray of int32, shape (p,), or None
-            By the place of a feature in it its edges are drawn; None: by where it stands.
+            The draw for a feature depends on its place in this permutation; None: on its number.
 
         Returns
         -------
         Bins
+            The coarser bins of the same rows; this object if `n_edges` is at least 255.
 
         Raises
         ------
         TypeError, ValueError
-            If `n_edges` or `key` is no whole number, or below 1 or 0, or rows are sparse.
+            If `n_edges` or `key` is not an integer in its range, or the table is sparse.
         """
         if not 0 <= key < 2**64:
             raise ValueError(f"key must lie in 0 .. 2^64 - 1, got {key!r}")
         if n_edges >= MISSING:
             return self
         if isinstance(self.codes, SparseCodes):
-            raise TypeError("coarser bins are those of dense rows, but these are sparse")
-        made: Any = coarsen_bins(self.codes, self.kept, n_edges, key, feature_order)
-        return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
+            raise TypeError("coarsen needs the bins of a dense table, got those of a sparse one")
+        columns: Any = coarsen_bins(self.codes, self.core_columns, n_edges, key, feature_order)
+        return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), columns, strict=True)))
 
     @property
     def n_features(self) -> int:
@@ -262,44 +284,69 @@ class Bins:
         return codes.n_rows if isinstance(codes, SparseCodes) else codes.shape[1]
 
     @property
-    def kept(self) -> tuple[Any, ...]:
-        """All but the codes, as the core takes it."""
+    def core_columns(self) -> tuple[Any, ...]:
+        """All fields but `codes`, as the core's functions take them.
+
+        A tuple: n_bins, bin_start, low, high, is_categorical, category_start, category_codes,
+        category_bin.
+        """
         numbers = (self.n_bins, self.bin_start, self.low, self.high)
-        return (*numbers, self.category, self.level_start, self.levels, self.level_bin)
+        return (
+            *numbers,
+            self.is_categorical,
+            self.category_start,
+            self.category_codes,
+            self.category_bin,
+        )
 
 
 def transpose_codes(codes: UInt8) -> UInt8:
-    """Codes (p, n) once more, row by row, (n, p); no rows where there are so few that none is far."""
+    """Return bin numbers (p, n) as a copy of shape (n, p), which stores them row by row.
+
+    Return an empty array (0, 0) if there are at most 2^23 bytes, which fit in the processor's
+    cache.
+    """
     if codes.size <= CACHE:
         return np.zeros((0, 0), np.uint8)
     return np.ascontiguousarray(codes.T)
 
 
-def _features_of(given: Any) -> DenseOrSparseFeatures:
-    """Features of rows of any kind, checked unless they have been."""
-    if isinstance(given, DenseFeatures | SparseFeatures):
-        return given
-    if not issparse(given):
-        return DenseFeatures((check_matrix(given),))
-    rows: Any = given
+def _check_features(table: Any) -> DenseOrSparseFeatures:
+    """Return a table as `DenseFeatures`, or `SparseFeatures` if it is sparse.
+
+    table: array-like or sparse matrix (n, p), which is checked; objects of the two types are
+    returned as they are.
+    """
+    if isinstance(table, DenseFeatures | SparseFeatures):
+        return table
+    if not issparse(table):
+        return DenseFeatures((check_matrix(table),))
+    rows: Any = table
     check_matrix(rows.data[:, None])
     return SparseFeatures.from_csr(rows.tocsr().astype(np.float64))
 
 
-def no_rows(p: int, categorical: ArrayLike | None = None) -> Bins:
-    """What is known of p features before there is any row: which of them hold categories."""
+def make_empty_bins(p: int, categorical: ArrayLike | None = None) -> Bins:
+    """Return the bins of p features without any row.
+
+    Growers that bin each sample of rows themselves take them. categorical: features that hold
+    category codes, as a mask, indices or None; only `is_categorical` of the result depends on it.
+    """
     ends, starts = np.zeros(0), np.zeros(p + 1, dtype=np.int64)
     codes, levels = np.zeros((p, 0), dtype=np.uint8), np.zeros(0, dtype=np.int32)
-    category, n_bins = _category(categorical, p, None), np.zeros(p, dtype=np.int32)
+    category, n_bins = _mark_categorical(categorical, p, None), np.zeros(p, dtype=np.int32)
     return Bins(
         codes, n_bins, starts, ends, ends, category, starts, levels, levels.astype(np.uint8)
     )
 
 
-def _category(
+def _mark_categorical(
     categorical: ArrayLike | None, p: int, names: Sequence[str] | None
 ) -> NDArray[np.uint8]:
-    """Whether each feature holds categories, (p,)."""
+    """Return 1 for categorical features and 0 for others, (p,) uint8, read-only.
+
+    categorical: mask, indices or names; names: names of the p features, or None.
+    """
     mask = make_categorical_mask(categorical, p, names)
     category = np.zeros(p, dtype=np.uint8)
     category[:] = False if mask is None else mask
@@ -307,10 +354,26 @@ def _category(
     return category
 
 
-def edges_first(features: DenseOrSparseFeatures, rows: Int32, order: Int32 | None = None) -> Int32:
-    """Numbers of all rows (n,), those first that edges are told from: with the smallest hashes.
+def put_edge_rows_first(
+    features: DenseOrSparseFeatures, rows: Int32, order: Int32 | None = None
+) -> Int32:
+    """Return row numbers with those first that determine bin edges.
 
-    Rows that are equal can stand for each other.
+    They are the 2^17 rows with the smallest hashes of their values (`EDGE_ROWS`).
+
+    Parameters
+    ----------
+    features : FeatureColumns or SparseColumns
+        The table, of n rows and p features.
+    rows : ndarray of int32, shape (n,)
+        Row numbers 0 .. n - 1.
+    order : ndarray of int32, shape (p,), or None
+        Order in which features enter the hashes; None: 0, 1, ..., p - 1.
+
+    Returns
+    -------
+    ndarray of int32, shape (n,)
+        A permutation of `rows`; `rows` itself if there are at most 2^17.
     """
     if len(rows) <= EDGE_ROWS:
         return rows

@@ -1,4 +1,4 @@
-"""Greedy cells (CART): a cell is cut where the response becomes purest."""
+"""The grower Cart: greedy growth, each node split where the impurity of the target falls most."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ Criterion = ClassCriterion | NumberCriterion
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 Splitter = Literal["best", "random"]
 
-# Those that sums over bins tell.
-_OF_BINS = ("gini", "entropy", "squared", "poisson")
-_OF_CLASSES = ("gini", "entropy", "misclassification")
-# Those of numbers: as the core calls them, and the power of the unit of y that impurities have.
-_OF_NUMBERS = {
+# Criteria of histogram-based growth.
+_HISTOGRAM_CRITERIA = ("gini", "entropy", "squared", "poisson")
+_CLASS_CRITERIA = ("gini", "entropy", "misclassification")
+# Criteria of numeric targets: the core's name, and the power of y's unit in which impurities are.
+_NUMBER_CRITERIA = {
     "squared": ("squared", 2),
     "absolute_error": ("absolute", 1),
     "poisson": ("poisson", 1),
@@ -52,80 +52,78 @@ _OF_NUMBERS = {
 
 
 class Cart(BaseEstimator):
-    """Greedy cells: every cell is cut where the target becomes purest.
+    """Greedy grower (CART): each node is split where the impurity of the target falls most.
 
-    Every cut between two distinct values of every feature is looked at, in the middle of its gap, and
-    the one that lowers the impurity most is made. Of equal ones it is that of the feature whose best
-    cut of the root is better, then that of the first feature in the order that the rows tell, then the
-    lowest: small cells have many equal cuts, and a feature that says something of all rows is likelier
-    to mean something there. (Where cuts or features are drawn, it is that of the first feature.) A
-    cell of one class, or with one value of y, is a leaf.
+    All splits between two distinct values of each feature are compared; thresholds are the middles
+    of gaps. Ties, which are common in small nodes, go to the feature with the better split of the
+    root, then to the first feature in `TrainingSamples.feature_order`, then to the lowest
+    threshold. If splits or features are drawn at random, ties go to the first feature. A node is a
+    leaf if all its rows have one class, or one value of y.
 
-    A missing value (NaN) goes to the side where it lowers the impurity more (to the right on ties),
-    or to the side with more rows if none is missing.
+    Missing values (NaN) go to the child in which they lower the impurity more (right on ties). If
+    the node has no missing value, they go to the child with more rows.
 
-    The categories of a feature are divided in two sets. For numbers and for two classes the best of
-    all divisions is found; so it is for more classes where a cell holds at most 12 groups of
-    categories that differ in their shares of the classes. Of more groups only the prefixes of their
-    order along the first principal component of these shares are looked at, and `optimal_splits` of
-    the tree is False. A missing value is one more category. Categories that a cut has not seen go
-    where it sends missing values.
+    A split on a categorical feature divides its categories into two sets. For numbers and for two
+    classes the best division is found. For more classes it is found if the node has at most 12
+    groups of categories with distinct class frequencies. Otherwise categories are ordered by the
+    first principal component of their class frequencies, only divisions along this order are
+    compared, and `optimal_splits` of the tree is False. A missing value is one more category.
+    Categories that do not occur in the node go to the child of missing values. With
+    `min_samples_leaf`, `min_weight_fraction_leaf`, monotonic constraints or absolute errors,
+    divisions along the order of means are compared, and the best of them need not be the best of
+    all.
 
-    Where sides must hold enough rows or keep to slopes, and by absolute errors, prefixes of their order
-    by means are looked at, too, and need not hold the best division.
+    With several targets a split lowers the mean of their impurities: of classes, or of numbers
+    divided by their variance. Only "gini", "entropy" and "squared" support them. A node is a leaf
+    if no target varies in it. Categories are divided as for more than two classes.
 
-    Rows may have several targets, which one tree serves. A cut then lowers the mean of their
-    impurities, those of numbers in units of their variance, of classes or by squared distances; the
-    targets may stand in any order. A cell where no target varies is a leaf, and categories are divided
-    like those of more classes.
-
-    An order that is told from the response finds something in any noise. So a feature that has more
-    than six categories in a cell is passed over there unless they differ by more than chance explains:
-    by three standard deviations more than if the responses were dealt to the rows at random.
+    A category order that was computed from the target finds structure in noise. So a feature with
+    more than six categories in a node is skipped there unless they differ by three standard
+    deviations more than if the targets were permuted at random.
 
     Parameters
     ----------
     criterion : str or None, default=None
-        Impurity of a cell, times its rows. Of classes "entropy" or "log_loss", cross entropy (nats);
-        "gini", the Gini index; "misclassification", rows outside the largest class. Of numbers
-        "squared" or "squared_error", squared distances from the mean; "absolute_error", distances from
-        the median; "poisson", half of the Poisson deviance from the mean, of numbers that are not
-        negative: no side of a cut has zeros alone. None: "entropy" for classes, "squared" for numbers.
-        It decides about cuts: what leaves say is up to the estimator.
+        Impurity of a node. For classes "entropy" or its synonym "log_loss", the cross entropy
+        (nats); "gini", the Gini index; "misclassification", the fraction of rows outside the
+        largest class. For numbers "squared" or "squared_error", the squared distance from the mean;
+        "absolute_error", the distance from the median; "poisson", half the Poisson deviance from
+        the mean, for targets >= 0: each child needs a positive one. None: "entropy" for classes,
+        "squared" for numbers. It decides about splits only; leaf values are up to the estimator.
     splitter : {"best", "random"}, default="best"
-        "random" draws one cut of each feature, a threshold uniformly between the smallest and the
-        largest value of the cell or a side for each category, and makes the best of these.
+        "random" draws one split of each feature and uses the best of these: a threshold that is
+        uniform between the node's smallest and largest value, or a random child for each category.
     max_leaf_nodes : int or None, default=None
-        The leaf whose cut lowers the impurity most is divided first (of equal ones the first that
-        was made), until there are so many leaves; None: no limit.
+        Largest number of leaves. The leaf whose split lowers the impurity most is split first, of
+        equal ones the oldest. None: no limit.
     min_impurity_decrease : float, default=0
-        A cut that lowers the impurity by less is not made, counted as in scikit-learn: over all
-        rows, ``rows of the cell / n`` times what the cut lowers in it. At 0 cuts that lower nothing
-        are made too: later ones may.
+        Least decrease in impurity, as in scikit-learn: rows of the node / n, times the node's
+        impurity minus the weighted mean impurity of its children. At 0 splits that lower nothing
+        are made too, as a later split may.
     max_features : int, float, "sqrt", "log2" or None, default=None
-        In each cell features are drawn until so many, or such a share of all, that are not constant
-        there have been looked at; None: all.
+        Number of features, not constant in the node, that are drawn in each node and compared; a
+        float is a fraction of all features. None: all features are compared.
     min_samples_split : int or float, default=2
-        A cell of fewer rows is a leaf; a number up to 1 is a share of the rows, rounded up. Each row
-        counts once, whatever it weighs.
+        A node of fewer rows is a leaf. A float up to 1 is a fraction of the rows, rounded up. Each
+        row counts once, whatever its weight.
     min_samples_leaf : int or float, default=1
-        Rows on either side of a cut, counted likewise; a number below 1 is a share of the rows, rounded
-        up.
+        Least number of rows in each child, counted likewise; a float below 1 is a fraction of the
+        rows, rounded up.
     min_weight_fraction_leaf : float, default=0
-        Share of the weight of all rows on either side of a cut, at most one half.
+        Least weight of each child as a fraction of the weight of all rows, at most one half.
     max_bins : int or None, default=None
-        A feature of numbers is cut between so many bins at most, 2 .. 255, which hold about as many
-        rows each; features with no more values are cut between any two of them. None: every cut is
-        looked at. Growth from bins takes less time and memory where rows are many. It takes no
-        absolute errors, no misclassification, no `min_weight_fraction_leaf` and one target.
+        Histogram-based growth: largest number of bins of a numeric feature, 2 .. 255, with about
+        equally many rows in each; features with no more values are split between any two of them.
+        None: all splits are compared. Bins take less time and memory for many rows. They do not
+        support absolute errors, misclassification, `min_weight_fraction_leaf`, or several targets.
 
     References
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Chapters 2, 4
     and 8. Fisher, "On grouping for maximum homogeneity", 1958. Coppersmith, Hong and Hosking,
-    "Partitioning nominal attributes in decision trees", 1999. Geurts, Ernst and Wehenkel, "Extremely
-    randomized trees", 2006. Chou, "Optimal partitioning for classification and regression trees", 1991,
-    for the order of categories by means.
+    "Partitioning nominal attributes in decision trees", 1999. Geurts, Ernst and Wehenkel,
+    "Extremely randomized trees", 2006. Chou, "Optimal partitioning for classification and
+    regression trees", 1991, for the order of categories by means.
 
     Examples
     --------
@@ -161,53 +159,60 @@ class Cart(BaseEstimator):
         self.max_bins = max_bins
 
     def grow(self, rows: TrainingSamples) -> Tree:
-        """Grow the tree of these rows."""
+        """Grow a tree greedily and return it.
+
+        rows: the training samples, with a target. Raise TypeError or ValueError if there is none,
+        or a parameter of the grower is out of range or does not apply to the target.
+        """
         self._expect_settings()
         if rows.y is None:
-            raise ValueError("y must hold classes or numbers, got None")
+            raise ValueError("y must be classes or numbers, as Cart needs a target, got None")
         y = rows.y
-        if y.dtype != np.float64 and self._known_criterion(y) in _OF_NUMBERS:
+        if y.dtype != np.float64 and self._resolve_criterion(y) in _NUMBER_CRITERIA:
             # Integers and equal floats have the same order of features.
             y = y.astype(np.float64)
             rows = replace(rows, y=y)
         if self.criterion == "poisson" and rows.n_targets == 1:
             expect_poisson_targets(y, are_all=rows.indices is None)
         if self.max_bins is not None:
-            return self._grow_on_bins(rows)
-        tree = self._grow_on_values(rows)
+            return self._grow_histogram(rows)
+        tree = self._grow_exact(rows)
         return place_thresholds(tree, rows.X, at_middle=self.splitter == "best")
 
-    def _grow_on_values(self, rows: TrainingSamples) -> Tree:
-        """Grow the tree by splits between any two values."""
+    def _grow_exact(self, rows: TrainingSamples) -> Tree:
+        """Return the tree that compares splits between any two values of a feature.
+
+        rows: the training samples, with a target.
+        """
         p, y = rows.X.shape[1], np.asarray(rows.y)
-        response = self._response(rows)
-        if rows.slopes is not None:
+        response = self._prepare_response(rows)
+        if rows.monotonic_signs is not None:
             expect_monotonic_support(rows, 0 if response["y"] is None else int(y.max()) + 1)
             if response["y"] is not None:
-                response["n_classes"] = 2  # one class is counted beside an empty one
+                response["n_classes"] = 2  # the core needs two classes, also if one is empty
         summed = rows.total_weight * rows.n_targets
-        least = _least_gain(self.min_impurity_decrease, summed, response.pop("unit"))
+        min_gain = _scale_min_gain(self.min_impurity_decrease, summed, response.pop("unit"))
         leaf = resolve_row_count("min_samples_leaf", self.min_samples_leaf, 1, len(rows))
         split = resolve_row_count("min_samples_split", self.min_samples_split, 2, len(rows))
-        n_looked_at = _n_features(self.max_features, p)
-        draws = self.splitter == "random" or n_looked_at < p
-        order, place = rows.ranked or (None, None)
+        n_drawn_features = _resolve_max_features(self.max_features, p)
+        draws = self.splitter == "random" or n_drawn_features < p
+        order, place = rows.parent_ranks or (None, None)
         columns = core_grow_cart(
             rows.X,
             **response,
             weight=rows.relative_weight,
-            **rows.stopping(min(max(split, 2 * leaf), MAX_SETTING)),
-            min_gain=least,
+            **rows.stopping_options(min(max(split, 2 * leaf), MAX_SETTING)),
+            min_gain=min_gain,
             min_leaf_rows=leaf if leaf > 1 else 0.0,
-            min_leaf_weight=_least_share(self.min_weight_fraction_leaf)
+            min_leaf_weight=_check_weight_fraction(self.min_weight_fraction_leaf)
             * rows.total_weight
             / _ROUNDING,
-            max_leaves=_leaf_limit(self.max_leaf_nodes),
-            max_features=n_looked_at,
+            max_leaves=_resolve_max_leaves(self.max_leaf_nodes),
+            max_features=n_drawn_features,
             random_cuts=self.splitter == "random",
-            key=_key(rows.random_state) if draws else 0,
-            category=rows.category_codes,
-            monotonic=rows.slopes,
+            key=_draw_key(rows.random_state) if draws else 0,
+            category=rows.is_categorical,
+            monotonic=rows.monotonic_signs,
             look=rows.feature_order,
             order=order,
             place=place,
@@ -216,81 +221,117 @@ class Cart(BaseEstimator):
         return Tree.from_grower_columns(columns, p)
 
     def _expect_settings(self) -> None:
+        """Raise TypeError or ValueError if a parameter has a wrong type or an unknown value."""
         validate_settings(self)
         if self.splitter not in ("best", "random"):
             raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
 
-    def _grow_on_bins(self, rows: TrainingSamples) -> Tree:
-        """The same by cuts between bins alone."""
+    def _grow_histogram(self, rows: TrainingSamples) -> Tree:
+        """Return the tree that compares splits between bins only.
+
+        rows: the training samples, with one target. Raise TypeError or ValueError if a parameter
+        does not allow histogram-based growth.
+        """
         y: Any = rows.y
         if rows.n_targets > 1:
             raise ValueError(
-                f"max_bins={self.max_bins!r} takes one target, got y of {rows.n_targets} columns"
+                f"max_bins must be None for several targets, got {self.max_bins!r} and y with "
+                f"{rows.n_targets} columns"
             )
         self.expect_histogram_settings()
         criterion = self.resolve_histogram_criterion(y)
-        numeric = criterion in _OF_NUMBERS
+        numeric = criterion in _NUMBER_CRITERIA
         if not numeric:
-            y, n_classes = _classes(y)
-        if rows.slopes is not None:
+            y, n_classes = _prepare_classes(y)
+        if rows.monotonic_signs is not None:
             expect_monotonic_support(rows, 0 if numeric else n_classes)
-        bins = rows.on_bins(self.checked_max_bins)
+        bins = rows.get_bins(self.checked_max_bins)
         weight = None if rows.weight is None else compute_integer_weights(rows.weight)
         if weight is not None and (weight == 1).all():
             weight = None
         grower = self.make_binned_grower(bins, bins.n_rows, rows)
         if not numeric:
-            grown = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=weight)
+            forest = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=weight)
         else:
-            # Far from 0 digits of sums get lost; a distance from a value leaves whole numbers whole.
+            # Sums of values far from 0 lose digits. Distances from a value of y keep integers integers.
             numbers = y.astype(np.float64)
             numbers = numbers if criterion == "poisson" else numbers - numbers.min()
-            grown = grower.grow_numbers(numbers, 1, criterion=criterion, sample_weight=weight)
-        return grown.trees.tree(0)
+            forest = grower.grow_numbers(numbers, 1, criterion=criterion, sample_weight=weight)
+        return forest.trees.tree(0)
 
     @property
     def has_exact_sums(self) -> bool:
-        """Whether no order of the rows changes a bit of a tree."""
+        """Whether trees are equal bit for bit in any order of rows, as with `max_bins`."""
         return self.max_bins is not None
 
     def expect_histogram_settings(self) -> None:
-        """Refuse what cuts between bins do not take."""
+        """Raise TypeError or ValueError if a parameter does not allow histogram-based growth.
+
+        `max_bins` must be an integer in 2 .. 255, and `min_weight_fraction_leaf` 0.
+        """
         self._expect_settings()
         max_bins = self.checked_max_bins
         if self.min_weight_fraction_leaf != 0:
             raise ValueError(
-                "min_weight_fraction_leaf takes max_bins=None, which looks at every cut, got "
-                f"max_bins={max_bins!r}"
+                "min_weight_fraction_leaf must be 0 with max_bins, got "
+                f"{self.min_weight_fraction_leaf!r} and max_bins={max_bins!r}"
             )
 
     def resolve_histogram_criterion(self, y: NDArray[Any]) -> Any:
-        """What impurity is called that cuts between bins lower, for targets like these."""
-        criterion = self._known_criterion(y)
-        if criterion not in _OF_BINS:
+        """Return the impurity for histogram-based growth: "gini", "entropy", "squared" or "poisson".
+
+        y: the targets, classes (int32) or numbers (float64), of which only the dtype is read. Raise
+        ValueError or TypeError if the parameter `criterion` is another impurity, or does not apply
+        to the dtype.
+        """
+        criterion = self._resolve_criterion(y)
+        if criterion not in _HISTOGRAM_CRITERIA:
             raise ValueError(
-                f"max_bins takes criterion {', '.join(map(repr, _OF_BINS))} or another word of "
-                f"these, got {self.criterion!r}"
+                f"criterion must be one of {', '.join(map(repr, _HISTOGRAM_CRITERIA))}, or a synonym "
+                f"of these, with max_bins, got {self.criterion!r}: or set max_bins=None"
             )
         return criterion
 
     @property
-    def number_of_bins(self) -> int:
-        """Most bins of a feature of numbers."""
+    def checked_max_bins(self) -> int:
+        """`max_bins` as an int.
+
+        Raise ValueError if it is None, or not an integer in 2 .. 255.
+        """
         max_bins: Any = self.max_bins
         if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
             raise ValueError(
-                f"max_bins must be None or a whole number in 2 .. {MISSING}, got {max_bins!r}"
+                f"max_bins must be None or an integer in 2 .. {MISSING}, got {max_bins!r}"
             )
         return int(max_bins)
 
-    def binned_grower(self, bins: Bins, n: int, rows: GrowthSettings) -> BinnedGrower:
-        """What grows a tree of n rows in bins."""
+    def make_binned_grower(self, bins: Bins, n: int, rows: GrowthSettings) -> BinnedGrower:
+        """Return the histogram-based grower with the settings of this object.
+
+        Parameters
+        ----------
+        bins : Bins
+            Binned rows of the training samples.
+        n : int
+            Number of training samples, of which fractions in `min_samples_split` and
+            `min_samples_leaf` are.
+        rows : GrowthSettings
+            Depth limit, monotonic constraints, seed, threads and order of features.
+
+        Returns
+        -------
+        BinnedGrower
+            A grower on `bins` that draws no rows.
+        """
         p = bins.n_features
-        n_looked_at, most = _n_features(self.max_features, p), _leaf_limit(self.max_leaf_nodes)
-        draws = self.splitter == "random" or n_looked_at < p
+        n_drawn_features, max_leaves = (
+            _resolve_max_features(self.max_features, p),
+            _resolve_max_leaves(self.max_leaf_nodes),
+        )
+        draws = self.splitter == "random" or n_drawn_features < p
         return BinnedGrower(
             bins,
-            max_leaves=most or None,
+            max_leaves=max_leaves or None,
             max_depth=rows.depth_limit,
             min_samples_split=ceil(
                 resolve_row_count("min_samples_split", self.min_samples_split, 2, n)
@@ -299,42 +340,52 @@ class Cart(BaseEstimator):
                 resolve_row_count("min_samples_leaf", self.min_samples_leaf, 1, n)
             ),
             min_gain=self.min_impurity_decrease,
-            order="best" if most else "depth",
-            monotonic_cst=rows.slopes,
-            max_features=n_looked_at if n_looked_at < p else None,
+            order="best" if max_leaves else "depth",
+            monotonic_cst=rows.monotonic_signs,
+            max_features=n_drawn_features if n_drawn_features < p else None,
             random_cuts=self.splitter == "random",
             ties_by_root=not draws,
-            seed=_key(rows.random_state) if draws else 0,
+            seed=_draw_key(rows.random_state) if draws else 0,
             feature_order=rows.feature_order,
             n_jobs=rows.n_jobs,
         )
 
-    def _known_criterion(self, y: NDArray[Any]) -> Any:
-        """What impurity is called here, by what the target is if it has not been said."""
+    def _resolve_criterion(self, y: NDArray[Any]) -> Any:
+        """Return the main name of the impurity that the parameter `criterion` stands for.
+
+        It is "gini", "entropy", "misclassification", "squared", "absolute_error" or "poisson". None
+        stands for "squared" if the dtype of the targets y is float64, else for "entropy". Raise
+        ValueError if the criterion is unknown, and TypeError if it needs classes and y is float64.
+        """
         numeric = y.dtype == np.float64
-        known = (*_OF_CLASSES, *_OF_NUMBERS)
-        criterion = translate_value(self.criterion or ("squared" if numeric else "entropy"), known)
-        if criterion not in known:
+        names = (*_CLASS_CRITERIA, *_NUMBER_CRITERIA)
+        criterion = translate_value(self.criterion or ("squared" if numeric else "entropy"), names)
+        if criterion not in names:
             raise ValueError(
                 'criterion must be None, "gini", "entropy", "log_loss", "misclassification", '
                 f'"squared", "squared_error", "absolute_error" or "poisson", got {criterion!r}'
             )
-        if numeric and criterion not in _OF_NUMBERS:
+        if numeric and criterion not in _NUMBER_CRITERIA:
             raise TypeError(
-                f"criterion={criterion!r} takes classes: y must convert to int32 without loss, "
+                f"criterion={criterion!r} needs classes: y must convert to int32 without loss, "
                 f"got dtype {y.dtype}"
             )
         return criterion
 
-    def _response(self, rows: TrainingSamples) -> dict[str, Any]:
-        """Classes or targets, as the core takes them: a row for each."""
+    def _prepare_response(self, rows: TrainingSamples) -> dict[str, Any]:
+        """Return the targets of training samples as keyword arguments of the core's CART grower.
+
+        rows: the samples, n rows with q targets. The result has y (q, n) and n_classes for classes,
+        or target (q, n) for numbers, the core's name of the criterion, and "unit": impurities are
+        in units of 2^unit.
+        """
         y: Any = rows.y
-        criterion = self._known_criterion(y)
+        criterion = self._resolve_criterion(y)
         if rows.n_targets > 1:
-            y = _comparable(rows, criterion)
-        if criterion in _OF_NUMBERS:
-            return _numbers(y, rows.relative_weight, criterion)
-        classes, n_classes = _classes(y)
+            y = _standardise_targets(rows, criterion)
+        if criterion in _NUMBER_CRITERIA:
+            return _prepare_numbers(y, rows.relative_weight, criterion)
+        classes, n_classes = _prepare_classes(y)
         return {
             "y": np.ascontiguousarray(np.atleast_2d(classes.T)),
             "target": None,
@@ -355,43 +406,44 @@ def grow_cart(
     sample_weight: ArrayLike | None = None,
     random_state: int | RandomState | None = None,
     n_jobs: int | None = None,
-    **switches: Any,
+    **parameters: Any,
 ) -> Tree:
-    """Grow the greedy tree of the rows.
+    """Grow a tree greedily; see `Cart`.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
-        Rows, float64 or float32. NaN is missing.
+        Rows, float64 or float32; NaN where a value is missing.
     y : array-like of shape (n,), or (n, q)
-        Class of each row, 0, 1, ..., or a number; of several targets a column each.
+        Class of each row, 0, 1, ..., or a number; several targets have one column each.
     max_depth : int, "log" or None
-        Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
+        Nodes at this depth are leaves; "log" is p times the integer part of log n, None no limit.
     categorical_features : array-like of bool, int or str, or None
-        Features that hold categories 0, 1, 2, ..., as a mask, indices, or names if X has some.
-    monotonic_cst : array-like of int, shape (p,), dict of names, or None
-        1 where the mean of y (for two classes, the share of class 1) must not fall with the
-        feature, -1 where it must not rise, 0 elsewhere. No cell is cut against a slope or, by
-        whatever feature, beyond the means that slopes around it leave: so the means of the cells of
-        every pruning are monotone.
+        Features that hold category codes 0, 1, ..., as a mask, indices, or column names of X.
+    monotonic_cst : array-like of int, shape (p,), dict from column names to int, or None
+        1 if the mean of y (for two classes, the frequency of class 1) must not fall as the feature
+        rises, -1 if it must not rise, 0 for no constraint. No split violates a constraint, nor
+        crosses the means that the constraints of the splits above it allow. So the leaf means of
+        each pruning are monotone.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row in impurities. A row of weight 0 is as if absent; `min_samples_split` and
-        `min_samples_leaf` count each other row once.
+        Weight of each row in impurities; None: 1. Rows of weight 0 are left out.
+        `min_samples_split` and `min_samples_leaf` count all other rows once.
     random_state : int, RandomState or None
-        Decides what is drawn. Used by `max_features` and ``splitter="random"`` only.
+        Seed of `max_features` and ``splitter="random"``.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The tree does not depend on it.
-    **switches
-        Parameters of `Cart`.
+    **parameters
+        Constructor parameters of `Cart`.
 
     Returns
     -------
     Tree
+        The tree, without leaf values: `count` or `measure` computes statistics of its nodes.
 
     Raises
     ------
     TypeError, ValueError
-        If an array has a wrong dtype, shape or range, or a switch is unknown or out of range.
+        If an array has a wrong dtype, shape or range, or a parameter is unknown or out of range.
 
     Examples
     --------
@@ -409,72 +461,100 @@ def grow_cart(
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    return Cart(**switches).grow(rows)
+    return Cart(**parameters).grow(rows)
 
 
-def _classes(y: Int32) -> tuple[Int32, int]:
-    """Classes, and how many there are."""
+def _prepare_classes(y: Int32) -> tuple[Int32, int]:
+    """Return classes, and their number, for counting.
+
+    y: int32 classes, (n,) or (n, q). If the largest exceeds the number of rows, classes are
+    renumbered 0, 1, ... without gaps, as counting empty ones could fill the memory. Raise
+    ValueError if a class is negative.
+    """
     if y.min() < 0:
         raise ValueError(f"y must hold classes 0, 1, ..., got {y.min()}")
-    if y.max() >= y.size:  # some have no row: counting those could fill the memory
+    if y.max() >= y.size:  # counting so many empty classes could fill the memory
         codes = np.unique(y, return_inverse=True)[1]
         y = codes.reshape(y.shape).astype(np.int32)
     return y, int(y.max()) + 1
 
 
-# Criteria that add up over several targets.
-_SUMMED = ("gini", "entropy", "squared")
+# Criteria that support several targets.
+_ADDITIVE_CRITERIA = ("gini", "entropy", "squared")
 
 
-def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
-    """Several targets, in an order that they tell themselves; numbers as distances from the mean.
+def _standardise_targets(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
+    """Return several targets, (n, q), in an order of columns that depends on their contents only.
 
-    Distances are in units of the standard deviation, and rounded so that their sums are exact. The
-    unit itself is rounded, so that rows in another order have the same.
+    rows: samples with q > 1 targets; criterion: main name of the impurity. Numeric targets become
+    distances from about their mean, in standard deviations, so that each has the same influence.
+    Raise ValueError if the criterion does not add up over targets.
     """
-    if criterion not in _SUMMED:
+    if criterion not in _ADDITIVE_CRITERIA:
         raise ValueError(
-            f"criterion={criterion!r} takes one target, got y of {rows.n_targets} columns"
+            f"criterion must be None or one of {', '.join(_ADDITIVE_CRITERIA)} for several "
+            "targets, got "
+            f"{criterion!r} and y with {rows.n_targets} columns"
         )
     y = np.asarray(rows.y)
     y = y[:, order_targets(y, rows.X, order=rows.feature_order)]
     if criterion != "squared":
         return y
-    distances = [_in_deviations(one.astype(np.float64), rows.relative_weight) for one in y.T]
+    distances = [_standardise(column.astype(np.float64), rows.relative_weight) for column in y.T]
     return np.column_stack(distances)
 
 
-def _in_deviations(target: Float64, weight: Float64 | None) -> Float64:
-    """Distances of a target from the value next to its mean, in standard deviations.
+def _standardise(target: Float64, weight: Float64 | None) -> Float64:
+    """Return distances of a target from about its mean, in standard deviations, (n,).
 
-    A target that differs only in rows of hardly any weight has none.
+    target: (n,); weight: row weights (n,), or None. The centre is the value of the target nearest
+    to its mean. The standard deviation is rounded to float32, so that it does not depend on the
+    order of rows. The result is 0 if the target is constant, and unscaled if it varies only in rows
+    whose weight is negligible.
     """
-    target = _centred(np.ldexp(target, -_exponent(target)), weight)
+    target = _centre(np.ldexp(target, -_find_exponent(target)), weight)
     if not target.any():
         return target
-    target = np.ldexp(target, -_exponent(target))
+    target = np.ldexp(target, -_find_exponent(target))
     mean = np.average(target, weights=weight)
     variance = np.average((target - mean) ** 2, weights=weight)
     deviation = float(np.float32(np.sqrt(variance)))
     return target / deviation if deviation > 0 else target
 
 
-def _exponent(target: Float64) -> int:
-    """The power of two above all magnitudes."""
+def _find_exponent(target: Float64) -> int:
+    """Return the smallest e such that all magnitudes in `target` are below 2^e."""
     return int(np.frexp(np.abs(target).max())[1])
 
 
-def _numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) -> dict[str, Any]:
-    """Targets, as the core takes them, in a unit of their own."""
-    name, power = _OF_NUMBERS[criterion]
-    # A power of two: squares of small or large numbers get lost.
+def _prepare_numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) -> dict[str, Any]:
+    """Return a numeric target as keyword arguments of the core's CART grower.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,) or (n, q)
+        The targets.
+    weight : ndarray of float64, shape (n,), or None
+        Row weights; None: 1.
+    criterion : {"squared", "absolute_error", "poisson"}
+        Impurity.
+
+    Returns
+    -------
+    dict
+        "target": the targets divided by a power of two, so that squares neither overflow nor
+        vanish, (q, n); "criterion": the core's name; "unit": impurities are in units of 2^unit;
+        "y": None; "n_classes": 0.
+    """
+    name, power = _NUMBER_CRITERIA[criterion]
+    # Scaling by a power of two is exact; squares of tiny or huge numbers would vanish or overflow.
     target = y.astype(np.float64)
-    scale = _exponent(target)
+    scale = _find_exponent(target)
     target = np.ldexp(target, -scale)
     if criterion != "poisson" and target.ndim == 1:
-        target = _centred(target, weight)
+        target = _centre(target, weight)
     if criterion != "squared" or target.ndim > 1:
-        target = _added_exactly(target, weight)
+        target = _round_for_exact_sums(target, weight)
     return {
         "y": None,
         "target": np.ascontiguousarray(np.atleast_2d(target.T)),
@@ -484,12 +564,15 @@ def _numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) -> dict[st
     }
 
 
-# Sums of weights that are no whole numbers depend on their order by less.
+# Tolerance for sums of weights, which depend on the order of rows by less if weights are not integers.
 _ROUNDING = 1 + 1e-9
 
 
-def _least_share(fraction: Any) -> float:
-    """Share of the weight on either side of a cut."""
+def _check_weight_fraction(fraction: Any) -> float:
+    """Return the parameter `min_weight_fraction_leaf` as a float.
+
+    fraction: its value. Raise ValueError unless it lies in 0 .. 0.5.
+    """
     if not 0 <= fraction <= 0.5:
         raise ValueError(
             f"min_weight_fraction_leaf must be a number in the range [0.0, 0.5], got {fraction!r}"
@@ -497,92 +580,137 @@ def _least_share(fraction: Any) -> float:
     return float(fraction)
 
 
-def _least_gain(least: Any, n: float, unit: int) -> float:
-    """Smallest decrease in impurity, over all rows, of a cut that is made; in units 2^unit."""
-    least = check_nonnegative("min_impurity_decrease", least)
-    if least == 0:
+def _scale_min_gain(min_decrease: Any, n: float, unit: int) -> float:
+    """Return the least decrease of (weight times impurity) of a split, in units of 2^unit.
+
+    min_decrease: `Cart.min_impurity_decrease`; n: total weight; unit: exponent. Raise ValueError if
+    `min_decrease` is negative or not finite.
+    """
+    min_decrease = check_nonnegative("min_impurity_decrease", min_decrease)
+    if min_decrease == 0:
         return 0.0
     with np.errstate(over="ignore", under="ignore"):
-        return float(np.ldexp(least * n, -unit))
+        return float(np.ldexp(min_decrease * n, -unit))
 
 
 def expect_histogram_cart(grower: Any) -> Cart:
-    """A grower that sums over bins suffice for; others are refused, as of rows that lie elsewhere."""
+    """Return `grower`; raise ValueError unless it is a `Cart` with `max_bins`.
+
+    Out-of-core and distributed data need such a grower. Its parameters are checked as well.
+    """
     if not isinstance(grower, Cart) or grower.max_bins is None:
         raise ValueError(
-            "rows that lie elsewhere take grower=Cart(max_bins=255), or fewer bins, got "
-            f"grower={grower!r}"
+            "grower must be Cart(max_bins=255), or fewer bins, for out-of-core or distributed "
+            "data, got "
+            f"{grower!r}"
         )
     grower.expect_histogram_settings()
     return grower
 
 
 def expect_monotonic_support(rows: Any, n_classes: int) -> None:
-    """Refuse slopes that no tree of these rows can keep to; 0 classes are numbers."""
+    """Raise ValueError if the target or the features do not support the monotonic constraints.
+
+    There must be one target, numeric or of two classes, and no constraint on a categorical feature.
+
+    Parameters
+    ----------
+    rows : TrainingSamples, or another object with `n_targets`, `categorical` and `monotonic_signs`
+        The samples of a fit with constraints.
+    n_classes : int
+        Number of classes; 0 for a numeric target.
+    """
     if rows.n_targets > 1:
-        raise ValueError(f"monotonic_cst takes one target, got y of {rows.n_targets} columns")
+        raise ValueError(
+            f"monotonic_cst must be None for several targets, got y with {rows.n_targets} columns"
+        )
     if n_classes > 2:
-        raise ValueError(f"monotonic_cst takes numbers or two classes, got {n_classes} classes")
-    if rows.categorical is not None and np.asarray(rows.slopes)[rows.categorical].any():
-        raise ValueError("monotonic_cst must be 0 for features of categories")
+        raise ValueError(
+            f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
+        )
+    if rows.categorical is not None and np.asarray(rows.monotonic_signs)[rows.categorical].any():
+        raise ValueError("monotonic_cst must be 0 for categorical features")
 
 
-# A tree is numbered in int32: no fit has more leaves.
-_MOST_LEAVES = 2**31 - 1
+# Nodes are numbered in int32.
+_MAX_LEAVES = 2**31 - 1
 
 
-def _leaf_limit(max_leaf_nodes: Any) -> int:
-    """Number of leaves at which growth stops; 0 is no limit."""
+def _resolve_max_leaves(max_leaf_nodes: Any) -> int:
+    """Return the largest number of leaves, 0 for no limit.
+
+    max_leaf_nodes: an integer >= 1, or None for no limit. Raise ValueError for any other value.
+    """
     if max_leaf_nodes is None:
         return 0
     if not isinstance(max_leaf_nodes, Integral) or max_leaf_nodes < 1:
+        raise ValueError(f"max_leaf_nodes must be None or an integer >= 1, got {max_leaf_nodes!r}")
+    return min(int(max_leaf_nodes), _MAX_LEAVES)
+
+
+def _resolve_max_features(max_features: Any, p: int) -> int:
+    """Return how many of p features are compared in a node.
+
+    max_features: the parameter of `Cart`. Raise ValueError if it is not None, "sqrt", "log2", an
+    integer in 1 .. p or a float in (0, 1].
+    """
+    is_share = isinstance(max_features, float | np.floating) and 0 < max_features <= 1
+    is_number = isinstance(max_features, int | np.integer) and 1 <= max_features <= p
+    if not (max_features is None or max_features in ("sqrt", "log2") or is_share or is_number):
         raise ValueError(
-            f"max_leaf_nodes must be None or a whole number >= 1, got {max_leaf_nodes!r}"
+            f'max_features must be None, "sqrt", "log2", an integer in 1 .. {p} or a fraction in '
+            f"(0, 1], got {max_features!r}"
         )
-    return min(int(max_leaf_nodes), _MOST_LEAVES)
+    return resolve_max_features(max_features, p) or p
 
 
-def _n_features(given: Any, p: int) -> int:
-    """Number of features that are looked at in a cell."""
-    is_share = isinstance(given, float | np.floating) and 0 < given <= 1
-    is_number = isinstance(given, int | np.integer) and 1 <= given <= p
-    if not (given is None or given in ("sqrt", "log2") or is_share or is_number):
-        raise ValueError(
-            f'max_features must be None, "sqrt", "log2", a whole number in 1 .. {p} or a share in '
-            f"(0, 1], got {given!r}"
-        )
-    return resolve_max_features(given, p) or p
+def _draw_key(random_state: int | RandomState | None) -> int:
+    """Draw a 64-bit seed for the core.
 
-
-def _key(random_state: int | RandomState | None) -> int:
+    random_state: a seed; a generator, whose state advances; or None for NumPy's global generator.
+    """
     generator = check_random_state(random_state)
     return int(generator.randint(0, 2**32, dtype=np.uint64)) << 32 | int(
         generator.randint(0, 2**32, dtype=np.uint64)
     )
 
 
-# Of distances from medians and of deviances many are equal, and numbers must not differ by less.
-_FINEST = 32
+# Least number of binary digits after the point. Many distances from medians, and deviances, are equal
+# by construction, and coarser rounding would make others equal.
+_MIN_DIGITS = 32
 
 
-def _added_exactly(target: Float64, weight: Float64 | None) -> Float64:
-    """Numbers below 2 in magnitude, rounded so that sums of them are exact in whatever order.
+def _round_for_exact_sums(target: Float64, weight: Float64 | None) -> Float64:
+    """Return numbers rounded to multiples of a power of two, so that their weighted sums are exact.
 
-    So they are where weights are small multiples of one: others are added as they come.
+    Exact sums do not depend on the order of rows. At least 32 binary digits after the point are
+    kept; if weights are not small integer multiples of the smallest one, sums need not be exact.
+
+    Parameters
+    ----------
+    target : ndarray of float64, shape (n,) or (n, q)
+        Numbers below 2 in magnitude.
+    weight : ndarray of float64, shape (n,), or None
+        Positive row weights; None: 1.
+
+    Returns
+    -------
+    ndarray of float64, shape of `target`
     """
-    # A quotient of weights may be beyond float64.
-    one, all_rows = (1, len(target)) if weight is None else (weight.min(), weight.sum())
-    # By fractions and exponents, so that nothing is rounded otherwise where all weights double.
-    fractions, exponents = np.frexp([all_rows, one])
+    # The quotient of two weights may overflow float64.
+    smallest, total = (1, len(target)) if weight is None else (weight.min(), weight.sum())
+    # By fractions and exponents, so that doubling all weights changes no rounding.
+    fractions, exponents = np.frexp([total, smallest])
     bits = exponents[0] - exponents[1] + (np.log2(fractions[0]) - np.log2(fractions[1]))
-    digits = max(51 - int(np.ceil(bits)), _FINEST)
+    digits = max(51 - int(np.ceil(bits)), _MIN_DIGITS)
     return np.ldexp(np.rint(np.ldexp(target, digits)), -digits)
 
 
-def _centred(target: Float64, weight: Float64 | None) -> Float64:
-    """Distances from the value next to the mean: squares of sums lose the digits of a far mean.
+def _centre(target: Float64, weight: Float64 | None) -> Float64:
+    """Return distances from the value of `target` nearest to its mean, (n,).
 
-    From a value, and not from the mean itself, so that distances of integers stay integers.
+    weight: row weights (n,), or None. Squares of sums would lose the digits of a mean far from 0.
+    The centre is a value of the target, not the mean, so that distances of integers are integers.
     """
     mean = np.average(target, weights=weight)
     middle = target[np.lexsort((target, np.abs(target - mean)))[0]]

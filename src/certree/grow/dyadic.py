@@ -1,4 +1,4 @@
-"""Dyadic cells: depth d halves feature d mod p of the box that the rows span."""
+"""The grower Dyadic: a node at depth d is halved at the midpoint of feature d mod p."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ Resolution = Literal["paper"] | None
 
 @validate_arguments
 def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) -> int:
-    """How often the dyadic tree of Scott and Nowak's theorems halves every side.
+    """Compute how often the dyadic tree of Scott and Nowak's theorems halves each feature.
 
     Parameters
     ----------
     n : float
-        Rows, n.
+        Number of rows.
     n_features : int
-        Features, p.
+        Number of features, p.
     exponent : float or None
-        Of ``n / log n``, the number of cells a side; None: 1 / p.
+        Exponent in the number of intervals per feature, ``(n / log n)^exponent``; None: 1 / p.
 
     Returns
     -------
     int
-        The whole part of ``log2((n / log n)^exponent)``, at least 1.
+        Number of halvings per feature: the integer part of ``log2((n / log n)^exponent)``, at least
+        1.
 
     Raises
     ------
     ValueError
-        If there are so few rows that no side is halved.
+        If the number of halvings is 0, which means that n is too small, or if an argument is out of
+        range.
 
     References
     ----------
@@ -56,55 +58,80 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     halvings = floor(power * log(n / log(n)) / log(2)) if n >= 2 else 0
     if halvings < 1:
         raise ValueError(
-            f'resolution="paper" halves no side of {n_features} features for {n:g} rows: '
-            "expected more rows, in each fold of a cross-validation, or fewer features"
+            f'resolution="paper" needs more rows, also in each fold, or fewer features: {n:g} rows '
+            f"are too few to halve each of {n_features} features once"
         )
     return halvings
 
 
 def get_resolution(grower: object) -> Any:
-    """The resolution that a grower is asked for; None where it has none."""
+    """Return `resolution` of a grower, "paper" or None; None if it has no such parameter."""
     return getattr(grower, "resolution", None)
 
 
-def even_depth(rows: TrainingSamples, resolution: object, exponent: float | None) -> int | None:
-    """Depth at which all sides have been halved as often as a resolution says; None without one."""
+def compute_even_depth(
+    rows: TrainingSamples, resolution: object, exponent: float | None
+) -> int | None:
+    """Compute the depth at which each feature has been halved `dyadic_resolution` times.
+
+    Parameters
+    ----------
+    rows : TrainingSamples
+        n rows of p features; its `max_depth` must be None.
+    resolution : "paper" or None
+        None: no resolution.
+    exponent : float or None
+        Exponent in the number of intervals per feature, ``(n / log n)^exponent``; None: 1 / p.
+
+    Returns
+    -------
+    int or None
+        p times the number of halvings per feature; None without a resolution.
+
+    Raises
+    ------
+    ValueError
+        If `resolution` has another value, `exponent` is given without a resolution, or n is too
+        small for one halving.
+    """
     if resolution is None:
         if exponent is not None:
-            raise ValueError(f"exponent takes a resolution, got exponent={exponent!r}")
+            raise ValueError(f'exponent must be None without resolution="paper", got {exponent!r}')
         return None
     if resolution != "paper":
         raise ValueError(f'resolution must be None or "paper", got {resolution!r}')
     if rows.max_depth is not None:
-        raise ValueError(f'resolution="paper" takes max_depth=None, got {rows.max_depth!r}')
+        raise ValueError(f'max_depth must be None with resolution="paper", got {rows.max_depth!r}')
     p = int(rows.X.shape[1])
     return p * dyadic_resolution(len(rows), p, exponent)
 
 
 class Dyadic(BaseEstimator):
-    """Cells that are halved at midpoints, one feature after the other, whatever the target is.
+    """Grower that halves each node at the midpoint of one feature, whatever the target is.
 
-    A cell at depth d is halved at the midpoint of its side along feature ``d mod p``. The root is
-    the smallest box around the rows, and values beyond it fall into the cells at its boundary; NaN
-    counts as the largest value of its feature. Runs of cells with one child that holds rows are
-    stored as one node (``chain``), so the tree has at most 2 n - 1 nodes. A cell that no halving
-    separates (its rows agree to 2^-48 of the range in every feature) is a leaf.
+    A node at depth d is halved at the midpoint of its side along feature ``d mod p``. The root is
+    the smallest box around the rows, and values outside it belong to the regions at its boundary.
+    NaN counts as the largest value of its feature. Nested regions with the same rows are stored as
+    one node (`Tree.chain`), so the tree has at most 2 n - 1 nodes. A node that no halving separates
+    is a leaf: its rows agree to 2^-48 of the range in every feature. Monotonic constraints and
+    categorical features are not supported.
 
     Parameters
     ----------
     min_samples_split : float, default=2
-        A cell of fewer rows is a leaf.
+        A node of fewer rows is a leaf.
     stop_when_pure : bool, default=True
-        Whether a cell whose rows are of one class, or have one value of the target, is a leaf.
+        Whether a node is a leaf if all its rows have the same class or the same target value.
     expand : bool, default=False
-        Whether to store every cell, those without rows too (as leaves), in a node of its own. The
-        tree may then be as large as n times its depth.
+        Whether to store each region as a node of its own, also regions without rows (as leaves).
+        The tree may then be as large as n times its depth.
     resolution : "paper" or None, default=None
-        "paper": all sides are halved equally often, as Scott and Nowak's theorems have it, whether
-        cells are pure or not; takes the place of a depth limit and of `stop_when_pure`. See
+        "paper": each feature is halved equally often, as in Scott and Nowak's theorems, whether
+        nodes are pure or not. It replaces the depth limit and `stop_when_pure`. See
         `dyadic_resolution`.
     exponent : float or None, default=None
-        Of that resolution; None: that of the theorem of the pruning rule, if there is one.
+        Exponent of `dyadic_resolution`; only with a resolution. None: that of the pruning rule's
+        theorem, or 1 / p if the rule has none.
 
     References
     ----------
@@ -137,16 +164,21 @@ class Dyadic(BaseEstimator):
         self.exponent = exponent
 
     def grow(self, rows: TrainingSamples) -> Tree:
-        """Grow the tree of these rows."""
+        """Grow a dyadic tree and return it.
+
+        rows: the training samples. Their target is read only if `stop_when_pure` and without a
+        resolution, and None is allowed; row weights are not used. Raise ValueError if a parameter
+        of the grower is out of range.
+        """
         validate_settings(self)
-        rules = rows.stopping(self.min_samples_split)
-        even = even_depth(rows, self.resolution, self.exponent)
+        rules = rows.stopping_options(self.min_samples_split)
+        even = compute_even_depth(rows, self.resolution, self.exponent)
         if even is not None:
             rules["max_depth"] = min(MAX_DEPTH, even)
         pure = self.stop_when_pure and self.resolution is None
         columns = core_grow_dyadic(
             rows.X,
-            y=rows.levels if pure else None,
+            y=rows.target_codes if pure else None,
             **rules,
             expand=bool(self.expand),
             n_threads=get_n_threads(rows.n_jobs),
@@ -164,33 +196,34 @@ def grow_dyadic(
     max_depth: MaxDepth = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
-    **switches: Any,
+    **parameters: Any,
 ) -> Tree:
-    """Grow the cyclic dyadic tree of the rows.
+    """Grow a tree that halves nodes at midpoints, feature by feature; see `Dyadic`.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
-        Rows, float64 or float32.
+        Rows, float64 or float32; NaN where a value is missing.
     y : array-like of shape (n,), or None
-        Class of each row, or a number; only `stop_when_pure` reads it.
+        Class of each row, or a number; read only if `stop_when_pure`.
     max_depth : int, "log" or None
-        Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
+        Nodes at this depth are leaves; "log" is p times the integer part of log n, None no limit.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row. A row of weight 0 is as if absent; any other is one row, whatever it weighs.
+        Weight of each row. Rows of weight 0 are left out; all other rows count once.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The tree does not depend on it.
-    **switches
-        Parameters of `Dyadic`.
+    **parameters
+        Constructor parameters of `Dyadic`.
 
     Returns
     -------
     Tree
+        The tree, without leaf values: `count` or `measure` computes statistics of its nodes.
 
     Raises
     ------
     TypeError, ValueError
-        If an array has a wrong dtype, shape or range, or a switch is unknown or out of range.
+        If an array has a wrong dtype, shape or range, or a parameter is unknown or out of range.
 
     Examples
     --------
@@ -199,4 +232,4 @@ def grow_dyadic(
     4.0
     """
     rows = TrainingSamples.from_arrays(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
-    return Dyadic(**switches).grow(rows)
+    return Dyadic(**parameters).grow(rows)

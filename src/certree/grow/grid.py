@@ -1,4 +1,4 @@
-"""The cells of a fixed box: a tree in which no row has a part."""
+"""The grower Grid: the complete dyadic tree of a fixed box, which does not depend on the rows."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from certree._core import choose_thresholds
-from certree.grow.dyadic import Resolution, even_depth
+from certree.grow.dyadic import Resolution, compute_even_depth
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import check_column
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.tree import LEAF, Tree
 
-# A million leaves; what is kept of a node takes some hundred bytes.
+# A million leaves; each node needs about a hundred bytes.
 MAX_GRID_DEPTH = 20
 
 
 class Grid(BaseEstimator):
-    """Cells of a box that is known without the rows, all halved equally often.
+    """Grower that halves a fixed box, one feature after the other, to the same depth everywhere.
 
-    No row has a part in the tree, so that all rows may weigh and certify its prunings. For few
-    features: the tree has two to the power of its depth leaves. Its depth is that of the fit, log2 n
-    if there is no limit, at most 20.
+    The tree does not depend on the rows, so all rows may choose the weights of its prunings and
+    certify them. It suits few features: the tree has ``2^depth`` leaves. The depth is `max_depth`
+    of the fit, or the integer part of log2 n if that is None, and at most 20.
 
     Parameters
     ----------
     box : array-like of shape (2, p)
-        Lower and upper corner. Values beyond it fall into the cells at its boundary.
+        Lower and upper corner. Values outside it belong to the regions at its boundary.
     resolution : "paper" or None, default=None
-        "paper": all sides are halved equally often, as Scott and Nowak's theorems have it, which takes
-        the place of a depth limit; see `dyadic_resolution`. Rows count once, whatever their weights.
+        "paper": each feature is halved equally often, as in Scott and Nowak's theorems, which
+        replaces the depth limit; see `dyadic_resolution`. Rows count once, whatever their weights.
     exponent : float or None, default=None
-        Of that resolution; None: that of the theorem of the pruning rule, if there is one.
+        Exponent of `dyadic_resolution`; only with a resolution. None: that of the pruning rule's
+        theorem, or 1 / p if the rule has none.
 
     Examples
     --------
@@ -52,10 +53,14 @@ class Grid(BaseEstimator):
         self.exponent = exponent
 
     def grow(self, rows: TrainingSamples) -> Tree:
-        """Divide the box; nothing of the rows is read but their number and that of the features."""
+        """Return the complete dyadic tree of `box`.
+
+        rows: the training samples, of which only n, p and `max_depth` are read. Raise ValueError if
+        `box` does not have shape (2, p), or a parameter of the grower is out of range.
+        """
         validate_settings(self)
         low, high = check_column("box", self.box, "float64", (2, rows.X.shape[1]))
-        depth = even_depth(rows, self.resolution, self.exponent)
+        depth = compute_even_depth(rows, self.resolution, self.exponent)
         if depth is None:
             limit = int(np.log2(len(rows))) if rows.max_depth is None else rows.depth_limit
             depth = min(limit, MAX_GRID_DEPTH)
@@ -64,27 +69,28 @@ class Grid(BaseEstimator):
 
 @validate_arguments
 def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
-    """Halve a box again and again, whatever rows there are: the complete dyadic tree.
+    """Build the complete dyadic tree of a box.
 
-    Cells at depth d are halved at the midpoint of their side along feature d mod p. No row has a part
-    in the tree, so that all rows may weigh and certify its prunings.
+    A node at depth d is halved at the midpoint of its side along feature d mod p. The tree does not
+    depend on rows, so all rows may choose the weights of its prunings and certify them.
 
     Parameters
     ----------
     low, high : array-like of shape (p,)
-        Corners of the box. Rows outside it belong to the nearest cells.
+        Lower and upper corner of the box. Rows outside it belong to the nearest regions.
     depth : int
         Depth of all leaves, 0 .. 20.
 
     Returns
     -------
     Tree
-        ``2^(depth + 1) - 1`` nodes.
+        ``2^(depth + 1) - 1`` nodes, numbered level by level.
 
     Raises
     ------
     ValueError
-        If the corners are not finite or do not span a box, or the depth is out of range.
+        If a corner is not finite, `low` is not below `high` in each feature, or the depth is out of
+        range.
 
     References
     ----------
@@ -100,11 +106,11 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
             f"low and high must have the same length, got {len(corners[0])} and {len(corners[1])}"
         )
     if not np.isfinite(corners).all() or not (corners[0] < corners[1]).all():
-        raise ValueError("low and high must be finite, and low below high in every feature")
+        raise ValueError("low and high must be finite, with low < high in every feature")
     if not 0 <= depth <= MAX_GRID_DEPTH:
         raise ValueError(f"depth must lie in 0 .. {MAX_GRID_DEPTH}, got {depth!r}")
     p = len(corners[0])
-    bottoms, tops = (corner[None].copy() for corner in corners)  # of the cells of one level
+    bottoms, tops = (corner[None].copy() for corner in corners)  # corners of the nodes of one level
     feature, threshold = [], []
     for level in range(depth):
         j = level % p

@@ -1,4 +1,4 @@
-"""What grows a tree: any object with a method `grow`, and what such objects are called in short."""
+"""The protocol of growers, their short names, and growth on folds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -13,15 +13,28 @@ from certree.tree import Tree
 
 
 class Grower(Protocol):
-    """A way to grow T0; its parameters are the switches of growth."""
+    """An object that grows T0 from training samples.
 
-    # Whether rows have a part in the tree, so that those that grow it must not certify it.
+    Its constructor parameters are the settings of growth.
+
+    Attributes
+    ----------
+    depends_on_rows : bool
+        Whether the tree depends on the values of the rows. If it does, rows that grew the tree must
+        not be in the calibration set.
+    supports_monotonic_cst : bool
+        Whether the splits satisfy the monotonic constraints of the training samples.
+    """
+
     depends_on_rows: bool
-    # Whether cuts keep to monotonic constraints.
     supports_monotonic_cst: bool
 
     def grow(self, rows: TrainingSamples) -> Tree:
-        """Grow the tree of these rows."""
+        """Grow a tree and return it.
+
+        rows: the training samples. Raise ValueError if the grower needs a target and `rows.y` is
+        None.
+        """
 
 
 def grow_trees(
@@ -30,14 +43,31 @@ def grow_trees(
     folds: Sequence[Fold | None],
     advance: Callable[[], None] = lambda: None,
 ) -> list[Tree]:
-    """Grow a tree on the training samples of each fold, None being all rows.
+    """Grow one tree for each fold.
 
-    All of them grow before any routes rows, so that rows go through the rooms once.
+    All trees are grown before the caller computes statistics of any of them.
+
+    Parameters
+    ----------
+    grower : Grower
+        Grows each tree.
+    rows : TrainingSamples
+        All rows of the fit.
+    folds : sequence of Fold or None
+        Folds whose training rows ``fold.grow`` (row numbers in `rows`) grow a tree; None stands for
+        all rows.
+    advance : callable without arguments
+        Called after each tree, for instance by a progress bar.
+
+    Returns
+    -------
+    list of Tree
+        The tree of each fold, in the order of `folds`.
     """
     trees = []
     for fold in folds:
-        part = rows if fold is None else rows.part(fold.train)
-        trees.append(grower.grow(part))
+        samples = rows if fold is None else rows.select(fold.train)
+        trees.append(grower.grow(samples))
         advance()
     return trees
 
@@ -45,32 +75,34 @@ def grow_trees(
 GROWERS = {"cart": Cart, "dyadic": Dyadic, "kd": KD}
 
 
-def resolve_grower(value: Any, **switches: Any) -> Grower:
-    """The grower that a name, an object or a decision tree of scikit-learn means.
+def resolve_grower(value: Any, **parameters: Any) -> Grower:
+    """Return the grower that a name, an object or a decision tree of scikit-learn stands for.
 
     Parameters
     ----------
-    value : {"cart", "dyadic", "kd"}, grower, or scikit-learn decision tree
-        What an estimator was given.
-    **switches
-        Those of a grower that is given by its name alone.
+    value : {"cart", "dyadic", "kd"}, object with a method `grow`, or scikit-learn decision tree
+        Value of an estimator's parameter `grower`.
+    **parameters
+        Constructor parameters of `Cart`, `Dyadic` or `KD`; used only if `value` is a name.
 
     Returns
     -------
     Grower
+        A new grower for a name, `value` itself if it has a method `grow`, or a `SklearnTree` around
+        an estimator with a method `fit`.
 
     Raises
     ------
     ValueError
-        If it is none of them.
+        If `value` is a class, or has neither a known name nor a method `grow` or `fit`.
     """
     if isinstance(value, str) and value in GROWERS:
-        named: Grower = GROWERS[value](**switches)
-        return named
+        resolved: Grower = GROWERS[value](**parameters)
+        return resolved
     if not isinstance(value, type):
         if hasattr(value, "grow"):
-            given: Grower = value
-            return given
+            custom: Grower = value
+            return custom
         if hasattr(value, "fit"):
             return SklearnTree(value)
     raise ValueError(

@@ -1,4 +1,4 @@
-"""KD cells: a cell is cut at the median of one feature of its rows."""
+"""The grower KD: each node is split near the median of one feature, whatever the target."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ Axis = Literal["cycle", "spread"]
 
 
 class KD(BaseEstimator):
-    """Cells that are cut at medians, whatever the target is.
+    """Grower that splits each node near the median of one feature, whatever the target is.
 
-    A cell is cut between two distinct values of one feature, at the gap nearest to the median of its
-    rows (of two equally near ones, the upper), in the middle of the gap. A feature that is constant
-    in the cell is skipped; a cell in which all are constant is a leaf. NaN counts as larger than
-    every number.
+    A node is split between two distinct values of one feature, at the gap nearest to the median of
+    its rows (the upper of two equally near gaps). The threshold is the middle of the gap. A feature
+    that is constant in the node is skipped; a node in which all features are constant is a leaf.
+    NaN counts as larger than every number. Monotonic constraints and categorical features are not
+    supported.
 
     Parameters
     ----------
     axis : {"spread", "cycle"}, default="spread"
-        Which feature cuts a cell: the one with the largest range in the cell in units of its standard
-        deviation over all rows, or the next one after the parent's.
+        Feature that splits a node. "spread": the feature with the largest range in the node, in
+        units of its standard deviation over all rows. "cycle": the feature after that of the
+        parent.
     min_samples_split : float, default=2
-        A cell of fewer rows is a leaf.
+        A node of fewer rows is a leaf.
     stop_when_pure : bool, default=True
-        Whether a cell whose rows are of one class, or have one value of the target, is a leaf.
+        Whether a node is a leaf if all its rows have the same class or the same target value.
 
     References
     ----------
@@ -58,15 +60,20 @@ class KD(BaseEstimator):
         self.stop_when_pure = stop_when_pure
 
     def grow(self, rows: TrainingSamples) -> Tree:
-        """Grow the tree of these rows."""
+        """Grow a KD tree and return it.
+
+        rows: the training samples. Their target is read only if `stop_when_pure`, and None is
+        allowed. Medians and standard deviations use the row weights. Raise ValueError if a
+        parameter of the grower is out of range.
+        """
         validate_settings(self)
         if self.axis not in ("cycle", "spread"):
             raise ValueError(f'axis must be "cycle" or "spread", got {self.axis!r}')
         columns = core_grow_kd(
             rows.X,
-            y=rows.levels if self.stop_when_pure else None,
+            y=rows.target_codes if self.stop_when_pure else None,
             weight=rows.relative_weight,
-            **rows.stopping(self.min_samples_split),
+            **rows.stopping_options(self.min_samples_split),
             spread=self.axis == "spread",
             n_threads=get_n_threads(rows.n_jobs),
         )
@@ -83,34 +90,35 @@ def grow_kd(
     max_depth: MaxDepth = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
-    **switches: Any,
+    **parameters: Any,
 ) -> Tree:
-    """Grow the median (KD) tree of the rows.
+    """Grow a tree whose nodes are split near the median of one feature; see `KD`.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
-        Rows, float64 or float32.
+        Rows, float64 or float32; NaN where a value is missing.
     y : array-like of shape (n,), or None
-        Class of each row, or a number; only `stop_when_pure` reads it.
+        Class of each row, or a number; read only if `stop_when_pure`.
     max_depth : int, "log" or None
-        Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
+        Nodes at this depth are leaves; "log" is p times the integer part of log n, None no limit.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row: medians and standard deviations are weighted, `min_samples_split` and the
-        depth "log" count each row once. A row of weight 0 is as if absent.
+        Weight of each row in medians and standard deviations; None: 1. `min_samples_split` and the
+        depth "log" count each row once. Rows of weight 0 are left out.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The tree does not depend on it.
-    **switches
-        Parameters of `KD`.
+    **parameters
+        Constructor parameters of `KD`.
 
     Returns
     -------
     Tree
+        The tree, without leaf values: `count` or `measure` computes statistics of its nodes.
 
     Raises
     ------
     TypeError, ValueError
-        If an array has a wrong dtype, shape or range, or a switch is unknown or out of range.
+        If an array has a wrong dtype, shape or range, or a parameter is unknown or out of range.
 
     Examples
     --------
@@ -119,4 +127,4 @@ def grow_kd(
     3.0
     """
     rows = TrainingSamples.from_arrays(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
-    return KD(**switches).grow(rows)
+    return KD(**parameters).grow(rows)

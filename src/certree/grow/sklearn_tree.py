@@ -1,4 +1,4 @@
-"""The cells of a fitted scikit-learn tree."""
+"""Trees of fitted scikit-learn decision trees."""
 
 from typing import Any
 
@@ -13,12 +13,16 @@ from certree.tree import LEAF, Tree
 
 
 class SklearnTree(BaseEstimator):
-    """Cells of a decision tree of scikit-learn, which stops by its own parameters.
+    """Grower that fits a decision tree of scikit-learn and takes over its splits.
+
+    The decision tree stops by its own parameters: the depth limit of the fit is not used, and
+    monotonic constraints and categorical features are not supported.
 
     Parameters
     ----------
     estimator : scikit-learn decision tree
-        It is cloned and fitted. Without a random state of its own it has that of the fit.
+        Unfitted tree; `grow` clones it. If its `random_state` is None, the clone gets that of the
+        fit.
     """
 
     depends_on_rows = True
@@ -28,9 +32,16 @@ class SklearnTree(BaseEstimator):
         self.estimator = estimator
 
     def grow(self, rows: TrainingSamples) -> Tree:
-        """Grow the tree of these rows."""
+        """Fit a clone of `estimator` to training samples and return its tree.
+
+        rows: the samples; their depth limit is not used. Thresholds are moved only as far as
+        rounding of values to float32 requires; see `place_thresholds`. Raise TypeError if
+        `estimator` has no `fit` and `get_params`, or no ``tree_`` after the fit.
+        """
         if not all(hasattr(self.estimator, name) for name in ("fit", "get_params")):
-            raise TypeError(f"expected a scikit-learn decision tree, got {self.estimator!r}")
+            raise TypeError(
+                f"estimator must be a scikit-learn decision tree, got {self.estimator!r}"
+            )
         estimator = clone(self.estimator)
         if getattr(estimator, "random_state", 0) is None:
             estimator.set_params(random_state=rows.random_state)
@@ -41,10 +52,11 @@ class SklearnTree(BaseEstimator):
 
 @validate_arguments
 def from_sklearn(estimator: Any) -> Tree:
-    """Read the tree of a fitted scikit-learn decision tree.
+    """Convert a fitted scikit-learn decision tree to a `Tree`.
 
-    Rows are compared as they are, while scikit-learn rounds them to float32 first: a float64 value
-    within rounding of a threshold may fall on the other side of it. NaN goes where it goes there.
+    Nodes are renumbered; `map_sklearn_nodes` maps the numbers. The `Tree` compares float64 values,
+    while scikit-learn rounds values to float32 first, so a float64 value within rounding of a
+    threshold may go to the other child. NaN goes to the same child as in scikit-learn.
 
     Parameters
     ----------
@@ -54,6 +66,7 @@ def from_sklearn(estimator: Any) -> Tree:
     Returns
     -------
     Tree
+        Its splits, without leaf values.
 
     Raises
     ------
@@ -62,7 +75,7 @@ def from_sklearn(estimator: Any) -> Tree:
     """
     source: Any = getattr(estimator, "tree_", None)
     if not all(hasattr(source, name) for name in ("children_left", "feature", "threshold")):
-        raise TypeError(f"expected a fitted scikit-learn decision tree, got {estimator!r}")
+        raise TypeError(f"estimator must be a fitted scikit-learn decision tree, got {estimator!r}")
     inner, number = np.flatnonzero(source.children_left != -1), map_sklearn_nodes(source)
     feature = np.zeros(source.node_count, dtype=np.int32)
     threshold = np.zeros(source.node_count)
@@ -79,10 +92,20 @@ def from_sklearn(estimator: Any) -> Tree:
 
 
 def map_sklearn_nodes(source: Any) -> NDArray[np.intp]:
-    """Say which node of `from_sklearn` is which of a ``tree_``.
+    """Return the node number in `from_sklearn` of each node of a scikit-learn ``tree_``.
 
-    scikit-learn numbers nodes in preorder. Pairs of siblings, in the order of their parents, keep
-    children after parents and put siblings side by side.
+    scikit-learn numbers nodes in preorder. Here siblings are adjacent: the children of the i-th
+    inner node of `source` get the numbers ``1 + 2 * i`` and ``2 + 2 * i``.
+
+    Parameters
+    ----------
+    source : sklearn.tree._tree.Tree
+        The ``tree_`` of a fitted decision tree, with m nodes.
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        Entry v is the number in the `Tree` of node v of `source`.
     """
     inner = np.flatnonzero(source.children_left != -1)
     number = np.zeros(source.node_count, dtype=np.intp)

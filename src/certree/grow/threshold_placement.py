@@ -1,4 +1,4 @@
-"""Where thresholds lie between the values of the rows that grow a tree."""
+"""Thresholds between neighbouring values of the rows that grew a tree."""
 
 from __future__ import annotations
 
@@ -12,34 +12,37 @@ from certree.tree import Tree, group_by_feature
 
 
 def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
-    """Move each threshold within the gap between two neighbouring values in which it lies.
+    """Return a copy of a tree with thresholds moved within gaps between neighbouring values.
 
-    No row of X changes its side. Rows go to the same sides if their values are rounded to float32,
-    unless float32 merges the two values; see `Trees.float64_features`.
+    The gap of a threshold lies between the largest value of its feature in X that is not above it,
+    and the smallest value above it. So no row of X changes its leaf. Rows reach the same leaves if
+    their values are rounded to float32, unless float32 merges the two values of a gap; see
+    `Trees.float64_features`.
 
     Parameters
     ----------
     tree : Tree
-        Tree as it was grown.
-    X : ndarray of shape (n, p)
-        Rows that grew it, float64 or float32, NaN where a value is missing.
+        Tree as it was grown on X.
+    X : ndarray of shape (n, p), float64 or float32
+        Rows that grew it; NaN where a value is missing.
     at_middle : bool
-        Whether thresholds move to the middles of their gaps. Otherwise they stay as close as they
-        can to where they are.
+        Whether thresholds move to the middles of their gaps. If False, a threshold moves only as
+        far as rounding to float32 requires.
 
     Returns
     -------
     Tree
+        The copy, or `tree` itself if it has no thresholds.
     """
     nodes = np.flatnonzero(tree.compares_numbers)
     if not len(nodes):
         return tree
     threshold = tree.threshold.copy()
-    for j, own in group_by_feature(tree.feature, nodes):
+    for j, group in group_by_feature(tree.feature, nodes):
         values = np.sort(X[:, j])  # NaN comes last
         values = values[: np.searchsorted(values, np.inf, side="right")]
-        behind = np.searchsorted(values, threshold[own], side="right")
+        place = np.searchsorted(values, threshold[group], side="right")
         bounded = np.concatenate([[-np.inf], values, [np.inf]])
-        low, high = bounded[behind], bounded[behind + 1]
-        threshold[own] = choose_thresholds(threshold[own], low, high, at_middle)
+        low, high = bounded[place], bounded[place + 1]
+        threshold[group] = choose_thresholds(threshold[group], low, high, at_middle)
     return tree.with_splits(threshold, tree.category_start, tree.categories)

@@ -1,4 +1,4 @@
-"""Rows that grow a tree, and what is said of them whatever the grower."""
+"""The checked rows that grow a tree, and the settings of a fit that all growers read."""
 
 from __future__ import annotations
 
@@ -34,77 +34,89 @@ MaxDepth = int | Literal["log"] | None
 MonotonicCst = ArrayLike | Mapping[str, int] | None
 MonotonicSigns = NDArray[np.int8] | None
 
-# The core counts depth in int32 and adds the length of a run to it.
+# Depth at which growth stops in any case. The core counts depth in int32 and adds chain lengths.
 MAX_DEPTH = 2**30
 
 
 class GrowthSettings(Protocol):
-    """What is said of the growth of a tree beside its grower, wherever its rows lie."""
+    """The settings of a fit that histogram-based growth reads, in memory or on blocks of rows.
+
+    They are a depth limit, monotonic constraints, a seed, a number of threads and an order of
+    features. `TrainingSamples` has them for rows in memory.
+    """
 
     @property
     def depth_limit(self) -> int:
-        """Depth at which cells are leaves."""
+        """Depth at which nodes are leaves; 2^30 for no limit."""
 
     @property
-    def slopes(self) -> MonotonicSigns:
-        """See `TrainingSamples`."""
+    def monotonic_signs(self) -> MonotonicSigns:
+        """Monotonic constraint of each feature, (p,): 1, -1 or 0; None: no constraints."""
 
     @property
     def random_state(self) -> int | RandomState | None:
-        """See `TrainingSamples`."""
+        """Seed or generator for random splits and random features."""
 
     @property
     def n_jobs(self) -> int | None:
-        """See `TrainingSamples`."""
+        """Number of threads; None is one, -1 all."""
 
     @property
     def feature_order(self) -> Int32:
-        """See `TrainingSamples`."""
+        """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingSamples:
-    """Checked rows that grow a tree, all of positive weight.
+    """The checked rows from which a grower grows a tree, and settings of the fit.
+
+    All rows have positive weight. `from_arrays` checks arrays of a user. The constructor checks
+    nothing. `select` makes the samples of a fold, which share bins and sorted rows with the samples
+    that they are taken from (the parent).
 
     Parameters
     ----------
-    given : ndarray of shape (N, p)
-        Rows of the whole; if these are no part of one, they are `X`.
-    y : ndarray of shape (n,), or (n, q), or None
-        Classes 0, 1, ... (int32), or a numeric target (float64); of several targets a column each.
+    table : ndarray of shape (N, p), float64 or float32
+        Rows of the parent; without a parent these rows themselves. NaN where a value is missing.
+    y : ndarray of shape (n,) or (n, q), or None
+        Classes 0, 1, ... (int32) or a numeric target (float64); several targets have one column
+        each.
     weight : ndarray of float64, shape (n,), or None
-        Weight of each, relative to the others; None: 1. What counts rows counts each once.
+        Positive row weights, in any unit; None: 1. Limits on numbers of rows count each row once.
     max_depth : int, "log" or None
-        Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
+        Nodes at this depth are leaves; "log" is p times the integer part of log n, None no limit.
     categorical : ndarray of bool, shape (p,), or None
-        Which features hold categories 0, 1, ...; None: none.
-    slopes : ndarray of int8, shape (p,), or None
-        1 or -1 where the mean of y must not fall or rise along a feature; None: 0 everywhere.
+        Which features hold category codes 0, 1, ...; None: no feature does.
+    monotonic_signs : ndarray of int8, shape (p,), or None
+        1 if the mean of y (or the frequency of the second of two classes) must not fall as the
+        feature rises, -1 if it must not rise, 0 for no constraint; None: 0 for all features.
     random_state : int, RandomState or None
-        Decides what is drawn.
+        Seed or generator for random splits and random features.
     n_jobs : int or None
         Number of threads; None is one, -1 all. A tree does not depend on it.
-    whole, indices
-        The rows of which these are a part, and which of them; None if they are no part.
-    compute_feature_order : callable, or None
-        Gives `feature_order`; None: the rows themselves do.
+    parent : TrainingSamples or None
+        The samples from which these were selected; None if they were not selected.
+    indices : ndarray of int, shape (n,), or None
+        Row numbers of these samples in the parent; None without a parent.
+    compute_feature_order : callable without arguments, or None
+        Returns `feature_order`; None: it is computed from the rows.
     """
 
-    given: NDArray[Any]
+    table: NDArray[Any]
     y: NDArray[Any] | None = None
     weight: Float64 | None = None
     max_depth: MaxDepth = None
     categorical: NDArray[np.bool_] | None = None
-    slopes: MonotonicSigns = None
+    monotonic_signs: MonotonicSigns = None
     random_state: int | RandomState | None = None
     n_jobs: int | None = None
-    whole: TrainingSamples | None = None
+    parent: TrainingSamples | None = None
     indices: Indices | None = None
     compute_feature_order: Callable[[], Int32] | None = None
     _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         X: ArrayLike,
         y: ArrayLike | None,
@@ -112,9 +124,36 @@ class TrainingSamples:
         *,
         categorical_features: ArrayLike | None = None,
         monotonic_cst: MonotonicCst = None,
-        **others: Any,
+        **settings: Any,
     ) -> TrainingSamples:
-        """Check rows as the functions that grow a tree take them."""
+        """Check the arguments of `grow_cart` or its like and return training samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows, float64 or float32.
+        y : array-like of shape (n,) or (n, q), or None
+            Integers are classes, floats a numeric target; several targets have one column each.
+        sample_weight : array-like of shape (n,), or None
+            Row weights >= 0; rows of weight 0 are removed. None: 1.
+        categorical_features : array-like of bool, int or str, or None
+            Features that hold category codes 0, 1, ..., as a mask, indices, or column names of X.
+        monotonic_cst : array-like of int, shape (p,), dict from column names to int, or None
+            1 if predictions must not fall as the feature rises, -1 if they must not rise, 0 for no
+            constraint.
+        **settings
+            `max_depth`, `random_state`, `n_jobs` or `compute_feature_order` of `TrainingSamples`.
+
+        Returns
+        -------
+        TrainingSamples
+            The rows of positive weight, without a parent.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array has a wrong dtype, shape or range, or no row has a positive weight.
+        """
         names = [*X.columns] if hasattr(X, "columns") else None
         rows = check_matrix(X)
         if rows.shape[0] == 0 or rows.shape[1] == 0:
@@ -122,8 +161,8 @@ class TrainingSamples:
                 f"X must have at least one row and one feature, got shape {rows.shape}"
             )
         mask = make_categorical_mask(categorical_features, rows.shape[1], names)
-        slopes = check_monotonic_cst(monotonic_cst, rows.shape[1], names)
-        target = _target(y, len(rows))
+        monotonic_signs = check_monotonic_cst(monotonic_cst, rows.shape[1], names)
+        target = _check_target(y, len(rows))
         weight = check_row_weights(sample_weight, len(rows))
         if weight is not None:
             present = weight > 0
@@ -132,14 +171,24 @@ class TrainingSamples:
             if not present.all():
                 rows, weight = np.ascontiguousarray(rows[present]), weight[present]
                 target = None if target is None else target[present]
-        return cls(rows, target, weight, categorical=mask, slopes=slopes, **others)
+        return cls(
+            rows, target, weight, categorical=mask, monotonic_signs=monotonic_signs, **settings
+        )
 
-    def on_bins(self, max_bins: int) -> Bins:
-        """Put these rows into bins, whose edges are those of the whole."""
-        bins = (self.whole or self)._bins_of_all(max_bins)
+    def get_bins(self, max_bins: int) -> Bins:
+        """Return these rows as `Bins` with at most `max_bins` bins per numeric feature (2 .. 255).
+
+        Bin edges are computed at the first call from all rows of the parent, or from these rows if
+        there is no parent, and kept there for other selections.
+        """
+        bins = (self.parent or self)._make_bins(max_bins)
         return bins if self.indices is None else bins.select_rows(self.indices)
 
-    def _bins_of_all(self, max_bins: int) -> Bins:
+    def _make_bins(self, max_bins: int) -> Bins:
+        """Return `Bins` of all these rows, with at most `max_bins` bins per numeric feature.
+
+        They are computed at the first call with a value of `max_bins`, and kept in `_bins`.
+        """
         if max_bins not in self._bins:
             self._bins[max_bins] = Bins.from_table(
                 DenseFeatures((self.X,)),
@@ -152,72 +201,99 @@ class TrainingSamples:
 
     @cached_property
     def feature_order(self) -> Int32:
-        """In which order features are looked at and drawn, (p,), as all rows of the whole tell."""
-        if self.whole is not None:
-            return self.whole.feature_order
+        """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,).
+
+        So the order of columns does not matter. It is a function of the contents of all rows of the
+        parent (of these rows without a parent), or the result of `compute_feature_order`.
+        """
+        if self.parent is not None:
+            return self.parent.feature_order
         if self.compute_feature_order is not None:
             return self.compute_feature_order()
         return sum_encoded_table(
             self.X, self.y, self.categorical, get_n_threads(self.n_jobs)
         ).order_columns()
 
-    def part(self, indices: Indices) -> TrainingSamples:
-        """Select some of these rows."""
+    def select(self, indices: Indices) -> TrainingSamples:
+        """Return the samples at `indices` (row numbers, (k,)), with this object as their parent.
+
+        The rows of X are copied when `X` of the result is first read.
+        """
         y = None if self.y is None else self.y[indices]
         weight = None if self.weight is None else self.weight[indices]
-        return replace(self, given=self.X, y=y, weight=weight, whole=self, indices=indices)
+        return replace(self, table=self.X, y=y, weight=weight, parent=self, indices=indices)
 
     @cached_property
     def X(self) -> NDArray[Any]:  # noqa: N802 # what growers are given is called so everywhere
-        """The rows, (n, p): those of a part are copied once somebody reads them."""
-        return self.given if self.indices is None else self.given[self.indices]
+        """The rows, (n, p).
+
+        For selected samples the first read copies them from the parent's table.
+        """
+        return self.table if self.indices is None else self.table[self.indices]
 
     def __len__(self) -> int:
         """Number of rows, n."""
-        return len(self.given if self.indices is None else self.indices)
+        return len(self.table if self.indices is None else self.indices)
 
     @cached_property
-    def order(self) -> NDArray[np.uint32]:
-        """Ranks and indices of the rows in the order of every feature of numbers, in turns."""
-        return rank_rows(self.X, self.category_codes, get_n_threads(self.n_jobs))
+    def ranks(self) -> NDArray[np.uint32]:
+        """The rows sorted by each numeric feature, for the core's CART grower.
+
+        One line for each numeric feature, (number of numeric features, 2 n) uint32: rank and row
+        number of each row in turn, in ascending order of the feature.
+        """
+        return rank_rows(self.X, self.is_categorical, get_n_threads(self.n_jobs))
 
     @property
-    def ranked(self) -> tuple[NDArray[np.uint32], Int32] | None:
-        """The order of the whole and the place of these rows in it, so that it is sorted once.
+    def parent_ranks(self) -> tuple[NDArray[np.uint32], Int32] | None:
+        """`ranks` of the parent and the places of these rows in it; None to sort anew.
 
-        None where there is nothing to gain.
+        So the rows of the parent are sorted only once for all folds.
+
+        The tuple has the parent's `ranks`, and for each row of the parent its number among these
+        rows, or -1, (N,) int32. Without a parent it has the `ranks` of these rows, if they have
+        been computed before. None if the grower should sort by itself: `indices` do not ascend, or
+        nothing has been sorted before.
         """
-        whole, indices = self.whole or self, self.indices
+        parent, indices = self.parent or self, self.indices
         if indices is None:
-            shared = "order" in self.__dict__
-            return (self.order, np.arange(len(self), dtype=np.int32)) if shared else None
+            shared = "ranks" in self.__dict__
+            return (self.ranks, np.arange(len(self), dtype=np.int32)) if shared else None
         if not (np.diff(indices) > 0).all():
             return None
-        place = np.full(len(whole), -1, dtype=np.int32)
+        place = np.full(len(parent), -1, dtype=np.int32)
         place[indices] = np.arange(len(indices), dtype=np.int32)
-        return whole.order, place
+        return parent.ranks, place
 
     @property
-    def category_codes(self) -> NDArray[np.uint8] | None:
-        """Which features hold categories, as the core takes it."""
-        given = self.categorical
-        return None if given is None or not given.any() else given.view(np.uint8)
+    def is_categorical(self) -> NDArray[np.uint8] | None:
+        """`categorical` as uint8, (p,), as the core takes it; None if no feature is categorical."""
+        mask = self.categorical
+        return None if mask is None or not mask.any() else mask.view(np.uint8)
 
     @property
     def n_targets(self) -> int:
-        """Number of targets of each row."""
+        """Number of columns of y, q; 1 for a single target or none."""
         return 1 if self.y is None or self.y.ndim == 1 else self.y.shape[1]
 
     @property
-    def levels(self) -> Int32 | None:
-        """Classes, or a number for what targets have in a row: cells are pure by either."""
+    def target_codes(self) -> Int32 | None:
+        """Codes of the targets, (n,) int32, equal for equal targets; None without targets.
+
+        For one column of classes they are y itself, otherwise the number of the distinct value, or
+        of the distinct row of y. A node whose rows have one code is pure.
+        """
         if self.y is None or (self.y.ndim == 1 and self.y.dtype == np.int32):
             return self.y
         return np.unique(self.y, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
 
     @cached_property
     def relative_weight(self) -> Float64 | None:
-        """Weights in a unit of their own; None: all are equal."""
+        """Row weights divided by a common unit, (n,); None if all are equal.
+
+        Sums of these weights do not over- or underflow, and do not depend on the unit of the
+        weights; see `relative_weights`.
+        """
         if self.weight is None:
             return None
         weight = compute_relative_weights(self.weight)
@@ -225,12 +301,16 @@ class TrainingSamples:
 
     @property
     def total_weight(self) -> float:
-        """Sum of these weights."""
+        """Sum of `relative_weight`; the number of rows if weights are equal."""
         weight = self.relative_weight
         return float(len(self) if weight is None else weight.sum())
 
-    def stopping(self, min_samples_split: Any) -> dict[str, Any]:
-        """What says when a cell is not split any further, as the core's growers take it."""
+    def stopping_options(self, min_samples_split: Any) -> dict[str, Any]:
+        """Return `min_samples_split` and `max_depth` as keyword arguments of the core's growers.
+
+        min_samples_split: least number of rows of a node that is split. Raise ValueError if it is
+        below 2.
+        """
         # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
         if not 2 <= float(min_samples_split) <= MAX_SETTING:
             raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
@@ -238,44 +318,56 @@ class TrainingSamples:
 
     @property
     def depth_limit(self) -> int:
-        """Depth at which cells are leaves."""
-        return resolve_max_depth(self.max_depth, int(self.given.shape[1]), len(self))
+        """Depth at which nodes are leaves, from `max_depth`; 2^30 for no limit."""
+        return resolve_max_depth(self.max_depth, int(self.table.shape[1]), len(self))
 
 
 def resolve_max_depth(depth: Any, p: int, n: int) -> int:
-    """Depth at which cells are leaves, of n rows of p features."""
+    """Return the depth at which nodes are leaves, for n rows of p features, at most 2^30.
+
+    depth: the parameter `max_depth`: an integer >= 0, "log" for p times the integer part of log n,
+    or None for 2^30. Raise ValueError for any other value.
+    """
     if depth is None:
         return MAX_DEPTH
     if isinstance(depth, str) and depth == "log":
         return min(MAX_DEPTH, p * int(np.log(max(n, 1.0))))
     if not isinstance(depth, Integral) or depth < 0:
-        raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
+        raise ValueError(f'max_depth must be None, "log" or an integer >= 0, got {depth!r}')
     return min(MAX_DEPTH, int(depth))
 
 
-def resolve_max_features(given: Any, p: int) -> int | None:
-    """How many of p features are looked at, in scikit-learn's convention; None: all."""
-    if given is None:
+def resolve_max_features(max_features: Any, p: int) -> int | None:
+    """Return how many of p features are compared in a node; None: all of them.
+
+    max_features: "sqrt" or "log2" of p, a number of features, a fraction of p (float), or None, as
+    in scikit-learn. The result is at least 1. The value is not checked.
+    """
+    if max_features is None:
         return None
-    if isinstance(given, str):
-        return max(1, int(np.sqrt(p) if given == "sqrt" else np.log2(p)))
-    return min(p, int(given)) if isinstance(given, Integral) else max(1, int(given * p))
+    if isinstance(max_features, str):
+        return max(1, int(np.sqrt(p) if max_features == "sqrt" else np.log2(p)))
+    return (
+        min(p, int(max_features))
+        if isinstance(max_features, Integral)
+        else max(1, int(max_features * p))
+    )
 
 
 def expect_poisson_targets(y: NDArray[Any], *, are_all: bool = True) -> None:
-    """Refuse targets that have no Poisson deviance, in scikit-learn's words.
+    """Raise ValueError, with scikit-learn's words, if targets have no Poisson deviance.
 
     Parameters
     ----------
-    y : ndarray
-        Targets, or the smallest and the largest of them.
+    y : ndarray of float
+        Targets, or their minimum and maximum.
     are_all : bool
-        Whether they are those of all rows of the fit. Those of a fold may all be zero.
+        Whether y covers all rows of the fit. If not, as for a fold, the targets may all be 0.
 
     Raises
     ------
     ValueError
-        If a target is negative, or all targets are zero.
+        If a target is negative, or if `are_all` and all targets are 0.
     """
     if y.min() < 0:
         raise ValueError(
@@ -284,57 +376,91 @@ def expect_poisson_targets(y: NDArray[Any], *, are_all: bool = True) -> None:
         )
     if are_all and y.max() == 0:
         raise ValueError(
-            "Sum of y is not strictly positive which is necessary for Poisson regression, got zeros "
-            'alone: use criterion="squared_error", or give y a positive value'
+            "Sum of y is not strictly positive which is necessary for Poisson regression, got "
+            'only zeros: use criterion="squared_error", or give y a positive value'
         )
 
 
-def resolve_row_count(name: str, given: Any, least: int, n: float) -> float:
-    """How many of n rows a parameter means, `least` at least: a number, or a share rounded up.
+def resolve_row_count(name: str, value: Any, minimum: int, n: float) -> float:
+    """Return a number of rows from a parameter such as `min_samples_leaf`, as a float.
 
-    Shares lie between 0 and 1; where 1 row is too few, 1.0 is a share, too, and numbers need not be
-    whole.
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for messages.
+    value : int or float
+        Its value. In (0, 1) it is a fraction of n, as is the float 1.0 if `minimum` is 2; otherwise
+        it is a number of rows, at least `minimum`, and an integer if `minimum` is 1.
+    minimum : int
+        Smallest number of rows, 1 or 2.
+    n : float
+        Number of rows.
+
+    Returns
+    -------
+    float
+        `value`, or for a fraction ``ceil(value * n)``, but at least `minimum`.
+
+    Raises
+    ------
+    ValueError
+        If `value` is neither such a number nor such a fraction.
     """
-    needs_whole = least == 1
-    if 0 < given < 1 or (given == 1 and not needs_whole and not isinstance(given, Integral)):
-        return max(float(least), float(np.ceil(given * n)))
+    needs_integer = minimum == 1
+    if 0 < value < 1 or (value == 1 and not needs_integer and not isinstance(value, Integral)):
+        return max(float(minimum), float(np.ceil(value * n)))
     # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
-    if not least <= float(given) <= MAX_SETTING or (
-        needs_whole and not isinstance(given, Integral)
+    if not minimum <= float(value) <= MAX_SETTING or (
+        needs_integer and not isinstance(value, Integral)
     ):
-        raise ValueError(f"{name} must be at least {least}, or a share of the rows, got {given!r}")
-    return float(given)
+        number = "an integer" if needs_integer else "a number"
+        raise ValueError(
+            f"{name} must be {number} >= {minimum}, or a fraction of the rows below 1, got {value!r}"
+        )
+    return float(value)
 
 
-def _target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
-    """Classes, or numbers; of several targets in columns."""
+def _check_target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
+    """Return y as int32 classes or float64 numbers, (n,) or (n, q); None for None.
+
+    n: number of rows. One column (n, 1) becomes (n,).
+
+    Raise TypeError or ValueError if the shape differs, or a number is not finite.
+    """
     if y is None:
         return None
-    given = to_array("y", y)
-    shape = (n, None) if given.ndim == 2 and given.shape[1] > 1 else (n,)
-    if given.dtype.kind != "f":
+    array = to_array("y", y)
+    shape = (n, None) if array.ndim == 2 and array.shape[1] > 1 else (n,)
+    if array.dtype.kind != "f":
         return check_column("y", y, "int32", shape)
     target = check_column("y", y, "float64", shape)
     if not np.isfinite(target).all():
-        raise ValueError("y must be finite")
+        raise ValueError("y must be finite, got NaN or infinity")
     return target
 
 
 def check_monotonic_cst(
     monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None
 ) -> MonotonicSigns:
-    """Constraints as a column of -1, 0 and 1, (p,); None if there are none."""
+    """Return monotonic constraints as an array of -1, 0 and 1, (p,) int8; None if all are 0.
+
+    monotonic_cst: one integer per feature, a dict from feature names to integers, or None; names:
+    the names of the p features, which a dict needs. Raise ValueError if the length differs, a value
+    is not -1, 0 or 1, or a name is unknown.
+    """
     if monotonic_cst is None:
         return None
     if isinstance(monotonic_cst, Mapping):
-        known = [] if names is None else list(names)
-        unknown = [name for name in monotonic_cst if name not in known]
+        features = [] if names is None else list(names)
+        unknown = [name for name in monotonic_cst if name not in features]
         if unknown:
-            raise ValueError(f"monotonic_cst names {unknown}, but the features are {known}")
-        monotonic_cst = [monotonic_cst.get(name, 0) for name in known]
-    given = to_array("monotonic_cst", monotonic_cst)
-    if given.shape != (p,):
-        raise ValueError(f"monotonic_cst must have shape ({p},), got {given.shape}")
-    if not np.isin(given, (-1, 0, 1)).all():
-        raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {given.tolist()}")
-    return given.astype(np.int8) if given.any() else None
+            raise ValueError(
+                f"monotonic_cst must have names of features, {features}, as keys, got {unknown}"
+            )
+        monotonic_cst = [monotonic_cst.get(name, 0) for name in features]
+    signs = to_array("monotonic_cst", monotonic_cst)
+    if signs.shape != (p,):
+        raise ValueError(f"monotonic_cst must have shape ({p},), got {signs.shape}")
+    if not np.isin(signs, (-1, 0, 1)).all():
+        raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {signs.tolist()}")
+    return signs.astype(np.int8) if signs.any() else None

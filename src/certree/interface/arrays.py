@@ -51,24 +51,26 @@ _ACCEPTED: dict[str, Sequence[str]] = {
 }
 
 
-# Metadata of a field that files of earlier versions lack; such files mean its default.
+# Metadata of a field that model files of earlier versions lack; it then has its default value.
 ADDED_LATER: dict[str, bool] = {"is_added": True}
 # Metadata {"stored_as": name} of a field is its name in model files. Other fields have their own names
 # there; `tests/files/stored_names.json` lists all of them.
 
 
 class ArrayRecord:
-    """Base class of frozen dataclasses of read-only arrays, which the constructor checks.
+    """Base class of frozen dataclasses whose fields are read-only arrays, numbers or records.
 
-    Copies and unpickled objects are made by the constructor, too: arrays in a pickle become writable
-    and may have been changed, and the core trusts the arrays that it gets.
+    The `__post_init__` of a subclass checks its fields; see `_check`. `repr` prints long arrays as
+    dtype and shape. Copies and unpickled objects are made by the constructor and checked again:
+    arrays in a pickle may have been changed, and the C++ core trusts the arrays that it gets. A
+    record is stored in a model file by `to_stored` and `from_stored`.
     """
 
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Otherwise each dataclass generates a __repr__ that prints whole arrays.
+        # Otherwise each dataclass would generate a __repr__ that prints whole arrays.
         cls.__repr__ = ArrayRecord.__repr__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
@@ -85,10 +87,11 @@ class ArrayRecord:
 
     @classmethod
     def from_checked(cls, *values: Any) -> Self:
-        """Make an object of all its fields without checks.
+        """Return an object of this class without running its checks, for speed.
 
-        The values must be checked, or come from the core. Arrays that users can access must be
-        read-only; see `freeze`.
+        values: the values of all fields, in the order of the dataclass. They must already satisfy
+        the checks of `__post_init__`, or come from the C++ core. Arrays that users can reach must
+        be read-only; see `freeze`.
         """
         record = object.__new__(cls)
         for field, value in zip(fields(cls), values, strict=True):  # type: ignore[arg-type]
@@ -96,9 +99,9 @@ class ArrayRecord:
         return record
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the fields for a model file, by stored name.
+        """Return the values of all fields for a model file, by the name that they have there.
 
-        Fields with the metadata `ADDED_LATER` are left out if they have their default.
+        Fields with the metadata `ADDED_LATER` are left out if they have their default value.
         """
         record: Any = self
         values = {
@@ -116,14 +119,23 @@ class ArrayRecord:
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> Self:
-        """Make an object of a section of a model file, and check it.
+        """Return an object of this class from a section of a model file.
 
         Parameters
         ----------
         stored : StoredState
             Values by stored name. Fields with a default may be absent.
         **known
-            Fields that the file does not hold.
+            Values of the fields that the file does not hold, by field name.
+
+        Returns
+        -------
+        object of this class
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a value is missing, or fails a check of the constructor.
         """
         stored_names = {
             field.name: _get_stored_name(field)
@@ -134,24 +146,48 @@ class ArrayRecord:
         return cls(**known, **{name: stored[key] for name, key in stored_names.items()})
 
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
-        """Replace the named fields by checked, read-only arrays; see `check_column`."""
+        """Replace some fields of this record by checked, read-only arrays.
+
+        Parameters
+        ----------
+        dtype : str
+            Their dtype; see `check_column`.
+        shape : tuple of int or None
+            Their shape; None stands for any length.
+        *names : str
+            Names of the fields.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a field does not have this dtype or shape; see `check_column`.
+        """
         for name in names:
             object.__setattr__(self, name, check_column(name, getattr(self, name), dtype, shape))
 
 
 def _get_stored_name(field: Field[Any]) -> str:
-    """Return the name of a field in model files: its own, or the one that `stored_as` gave it."""
+    """Return the name of a dataclass field in model files.
+
+    It is the metadata entry `stored_as` of the field, or the field's own name if there is none.
+    """
     name: str = field.metadata.get("stored_as", field.name)
     return name
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Return whether a value is its default; for an array, whether it is the same object."""
+    """Return whether a value equals the default of its field.
+
+    An array is equal only if it is the very same object.
+    """
     return value is default or (not isinstance(value, np.ndarray) and bool(value == default))
 
 
 def _format_briefly(value: Any) -> str:
-    """Format a value for `repr`; arrays of more than four values as their dtype and shape."""
+    """Return the text of a field's value in `repr`.
+
+    Arrays of more than four values become their dtype and shape, nested records their class name.
+    """
     if isinstance(value, np.ndarray) and value.size > _MAX_SHOWN_VALUES:
         return f"<{value.dtype} of shape {value.shape}>"
     if isinstance(value, ArrayRecord):
@@ -160,14 +196,25 @@ def _format_briefly(value: Any) -> str:
 
 
 def to_array(name: str, values: Any) -> NDArray[Any]:
-    """Convert an array-like to an array of any dtype; `name` is for messages.
+    """Convert an array-like to a NumPy array with the dtype that NumPy chooses.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for messages.
+    values : array-like
+        The values; an array is returned without a copy.
+
+    Returns
+    -------
+    ndarray
 
     Raises
     ------
     TypeError
-        If it is sparse. It is not made dense, as it may not fit into memory.
+        If `values` is a sparse matrix. It is not made dense, as it may not fit into memory.
     ValueError
-        If it is a list of lists of different lengths.
+        If `values` is a list of lists of different lengths.
     """
     if issparse(values):
         raise TypeError(
@@ -183,19 +230,22 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
 
 
 def has_valid_booleans(array: NDArray[Any]) -> bool:
-    """Return whether an array is not boolean, or has only bytes 0 and 1, which the core expects."""
+    """Return False if a boolean array has bytes other than 0 and 1, which the core does not expect.
+
+    Return True for all other arrays.
+    """
     return array.dtype != np.bool_ or not (array.view(np.uint8) > 1).any()
 
 
 def check_column(
     name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]
 ) -> NDArray[Any]:
-    """Check an array, and return it read-only, in C order, with a given dtype.
+    """Check an array of any dimension, and return it read-only, in C order, with a given dtype.
 
     Parameters
     ----------
     name : str
-        Name of the array in messages.
+        Name of the argument, for messages.
     values : array-like
         The array.
     dtype : {"float64", "int32", "int64", "uint64", "bool"}
@@ -205,15 +255,17 @@ def check_column(
 
     Returns
     -------
-    ndarray
-        The array itself if it has all these properties, else a copy in immutable memory.
+    ndarray of this dtype and shape
+        `values` itself if it is such an array in immutable memory, else a copy.
 
     Raises
     ------
     TypeError
-        If the dtype does not convert without loss.
+        If the dtype of `values` does not convert without loss; strings, objects and float16 never
+        do.
     ValueError
-        If the shape differs, or an integer does not fit.
+        If the shape differs, an integer exceeds int32 or is not exact in float64, or a boolean
+        array has bytes other than 0 and 1.
     """
     array = to_array(name, values)
     if array.size == 0 and not isinstance(values, np.ndarray):
@@ -228,8 +280,11 @@ def check_column(
         if array.min() < limits.min or array.max() > limits.max:
             raise ValueError(f"{name} must fit into int32, got {array.min()} .. {array.max()}")
     if not has_valid_booleans(array):
-        raise ValueError(f"{name} must hold only True and False, got bytes other than 0 and 1")
-    # Other memory is copied: the core relies on checked arrays, which must not change.
+        raise ValueError(
+            f"{name} must hold only True and False, as bytes 1 and 0, got other bytes: convert the "
+            "original numbers by astype(bool)"
+        )
+    # Other memory is copied, as a checked array must not change later.
     if (
         array.dtype == dtype
         and array.flags.c_contiguous
@@ -244,27 +299,45 @@ def check_column(
 
 
 def freeze(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array in immutable memory: the array itself if it is there, else a copy."""
+    """Return a C-ordered array whose memory nobody can change: the array itself, or a copy.
+
+    The array itself is returned if its memory belongs to a `bytes` object or to the core.
+    """
     if values.flags.c_contiguous and not values.flags.writeable and _is_immutable_memory(values):
         return values
     return np.ndarray(values.shape, values.dtype, buffer=values.tobytes())
 
 
 def make_zeros(n: int) -> Float64:
-    """Return n zeros in immutable memory."""
+    """Return a float64 array of n zeros, (n,), whose memory nobody can change."""
     return np.frombuffer(bytes(8 * n))
 
 
 def to_contiguous(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
-    """Return an array in C order and aligned, as the core needs it; slices of bytes may not be."""
+    """Return an array in C order and with aligned memory, as the core needs it.
+
+    dtype: dtype of the result; None keeps that of `values`. The array is copied only if it has to
+    change.
+    """
     return np.require(values, dtype, ["C", "A"])
 
 
 def divide_by_largest(values: Float64, largest: float | None = None) -> Float64:
-    """Divide numbers by their largest absolute value, or by a given larger one; none may be 0.
+    """Divide numbers by the largest of their absolute values, without overflow.
 
-    It may be subnormal. Scaling by a power of two first changes no bit, and avoids the overflow
-    warnings of some releases of NumPy.
+    Parameters
+    ----------
+    values : ndarray of float64
+        The numbers.
+    largest : float or None
+        A number other than 0 to divide by, at least as large as all absolute values; None: the
+        largest of them, which must not be 0.
+
+    Returns
+    -------
+    ndarray of float64, of the same shape
+        Numbers in -1 .. 1. Both terms are scaled by a power of two first, so that a subnormal
+        divisor causes no overflow.
     """
     largest = np.abs(values).max() if largest is None else largest
     exponent = np.frexp(largest)[1]
@@ -273,7 +346,7 @@ def divide_by_largest(values: Float64, largest: float | None = None) -> Float64:
 
 
 def _is_immutable_memory(array: NDArray[Any]) -> bool:
-    """Return whether the memory belongs to bytes, or to an array of the core.
+    """Return whether the memory of an array belongs to a `bytes` object or to an array of the core.
 
     The flag `writeable` is not enough, as other views of the same memory may be writable.
     """
@@ -288,29 +361,38 @@ def _is_immutable_memory(array: NDArray[Any]) -> bool:
 
 
 def _check_dtype(name: str, array: NDArray[Any], dtype: str) -> None:
-    """Raise TypeError if an array does not convert to a dtype without loss."""
+    """Raise TypeError if the dtype of an array does not convert to `dtype` without loss.
+
+    name: name of the argument, for the message.
+    """
     if array.dtype.name not in _ACCEPTED[dtype]:
         raise TypeError(f"{name} must convert to {dtype} without loss, got dtype {array.dtype}")
 
 
 def to_row_order(scores: Float64) -> Float64:
-    """Transpose scores (n_outputs, n) to C order, (n, n_outputs).
+    """Transpose scores (n_outputs, n) to a C-ordered array (n, n_outputs).
 
-    The sum of a row then does not depend on the number of rows: NumPy adds numbers in another order if
-    they are contiguous, and those of a single row always are.
+    Without the copy, the sum of a row would depend on the number of rows in its last bits: NumPy
+    adds contiguous numbers in another order, and those of a single row are always contiguous.
     """
     return np.ascontiguousarray(scores.T)
 
 
 def stack_columns(columns: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return columns as one table, of objects if their dtypes are of different kinds."""
+    """Return columns, (n,) each, as one array (n, len(columns)).
+
+    If their dtypes are of different kinds, such as numbers and strings, the array has dtype object.
+    """
     if len({column.dtype.kind for column in columns}) == 1:
         return np.column_stack(columns)
     return np.column_stack([column.astype(object) for column in columns])
 
 
 def has_inexact_integers(numbers: NDArray[Any]) -> bool:
-    """Return whether some number is so large that it may be a rounded integer; NaN is ignored."""
+    """Return whether some number has an absolute value of 2**53 or more.
+
+    Such a number may be an integer that float64 has rounded. NaN is ignored.
+    """
     highest = np.fmax.reduce(numbers, axis=None, initial=0.0)
     return bool(
         highest >= MAX_EXACT_INTEGER
@@ -319,12 +401,12 @@ def has_inexact_integers(numbers: NDArray[Any]) -> bool:
 
 
 def check_exact(name: str, values: NDArray[Any], numbers: Float64) -> None:
-    """Raise ValueError if the conversion to float64 has changed an integer or a decimal.
+    """Raise ValueError if the conversion to float64 has changed an integer or a `decimal.Decimal`.
 
     Parameters
     ----------
     name : str
-        Name of the values in the message.
+        Name of the values, for the message.
     values : ndarray
         The values before the conversion, of any dtype.
     numbers : ndarray of float64, of the same shape
@@ -333,7 +415,7 @@ def check_exact(name: str, values: NDArray[Any], numbers: Float64) -> None:
     Raises
     ------
     ValueError
-        If some value has changed.
+        If a value has changed; the message names it. Only values of 2**53 or more can.
     """
     far = np.abs(numbers) >= MAX_EXACT_INTEGER
     for value, number in zip(values[far].tolist(), numbers[far].tolist(), strict=True):
@@ -346,28 +428,32 @@ def check_exact(name: str, values: NDArray[Any], numbers: Float64) -> None:
 
 
 def check_matrix(X: ArrayLike) -> NDArray[Any]:
-    """Check a table of features, and return it in C order; values must be finite or NaN.
+    """Check a table of numeric features, and return it in C order.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
-        The table. The table. Integers become float64; float32 stays as it is.
+        The table. NaN is a missing value; infinities are not allowed.
 
     Returns
     -------
     ndarray of shape (n, p)
+        float32 if X is float32, else float64.
 
     Raises
     ------
     TypeError
         If the dtype is not a float32, float64 or integer one.
     ValueError
-        If X is not two-dimensional or holds an infinity.
+        If X is not two-dimensional, has an infinity, or has an integer that float64 would round.
     """
     array = to_array("X", X)
     _check_dtype("X", array, "float64")
     if array.ndim != 2:
-        raise ValueError(f"X must have shape (any, any), got {array.shape}")
+        raise ValueError(
+            f"X must have two dimensions, got shape {array.shape}: reshape a single feature by "
+            "X.reshape(-1, 1), a single row by X.reshape(1, -1)"
+        )
     integers = array if array.dtype.kind == "i" else None
     table = to_contiguous(array, np.float32 if array.dtype == np.float32 else np.float64)
     if integers is not None and has_inexact_integers(table):
@@ -382,15 +468,35 @@ def check_matrix(X: ArrayLike) -> NDArray[Any]:
 
 
 def check_n_classes(n_classes: Any) -> int:
-    """Check a number of classes, which must fit into int32, and return it."""
-    most = np.iinfo(np.int32).max
-    if not isinstance(n_classes, Integral) or not 1 <= int(n_classes) <= most:
-        raise ValueError(f"n_classes must be an integer in 1 .. {most}, got {n_classes!r}")
+    """Return a number of classes as int.
+
+    Raise ValueError unless `n_classes` is an integer in 1 .. 2**31 - 1.
+    """
+    largest = np.iinfo(np.int32).max
+    if not isinstance(n_classes, Integral) or not 1 <= int(n_classes) <= largest:
+        raise ValueError(f"n_classes must be an integer in 1 .. {largest}, got {n_classes!r}")
     return int(n_classes)
 
 
 def check_codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int32:
-    """Check integers in 0 .. n_codes - 1, and return them as a read-only int32 array, (length,)."""
+    """Check class or category codes, and return them as a read-only int32 array, (length,).
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for messages.
+    values : array-like of int
+        The codes.
+    length : int
+        Their number.
+    n_codes : int
+        Number of possible codes: each must be in 0 .. n_codes - 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the dtype, the shape or a code is not as expected.
+    """
     result: Int32 = check_column(name, values, "int32", (length,))
     if result.size and (result.min() < 0 or result.max() >= n_codes):
         raise ValueError(
@@ -400,7 +506,11 @@ def check_codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int3
 
 
 def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
-    """Check sample weights of n rows, and return them read-only; None if all are 1."""
+    """Check sample weights, and return them as a read-only float64 array, (n,).
+
+    values: the weights of n rows; for None, which means that all are 1, None is returned. Raise
+    ValueError if a weight is negative or not finite, or they sum to more than `MAX_TOTAL_WEIGHT`.
+    """
     if values is None:
         return None
     result: Float64 = check_column("sample_weight", values, "float64", (n,))
@@ -417,18 +527,25 @@ def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
 
 
 def has_finite_total(weight: Float64) -> bool:
-    """Return whether weights sum to at most `MAX_TOTAL_WEIGHT`."""
+    """Return whether weights, (n,), sum to at most `MAX_TOTAL_WEIGHT` (1e280)."""
     with np.errstate(over="ignore"):
         return bool(weight.sum() <= MAX_TOTAL_WEIGHT)
 
 
 def to_float(number: Any) -> Any:
-    """Convert a NumPy float to float; NumPy compares its scalars in their own, lower precision."""
+    """Convert a NumPy floating-point scalar to float, and return anything else unchanged.
+
+    NumPy compares its scalars in their own, lower precision.
+    """
     return float(number) if isinstance(number, np.floating) else number
 
 
 def check_nonnegative(name: str, value: Any) -> float:
-    """Check a number in 0 .. `MAX_SETTING`, and return it as a float."""
+    """Return the number `value` as float.
+
+    name: name of the argument, for the message. Raise ValueError unless the number is in 0 ..
+    `MAX_SETTING` (1e150).
+    """
     number: Any = to_float(value)
     is_number = isinstance(number, Real)
     if not is_number or not 0 <= number <= MAX_SETTING:
@@ -441,13 +558,31 @@ def check_nonnegative(name: str, value: Any) -> float:
 def find_positions(
     sorted_values: NDArray[Any], values: NDArray[Any]
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the positions of values in a sorted, non-empty array, and whether they are there."""
+    """Find values in a sorted array.
+
+    Parameters
+    ----------
+    sorted_values : ndarray of shape (k,)
+        A sorted array with at least one entry.
+    values : ndarray of shape (n,)
+        The values to find.
+
+    Returns
+    -------
+    positions : ndarray of intp, shape (n,)
+        Index of each value in `sorted_values`, or of another entry if it is not there.
+    found : ndarray of bool, shape (n,)
+        Whether the value is there.
+    """
     positions = np.searchsorted(sorted_values, values).clip(max=len(sorted_values) - 1)
     return positions, sorted_values[positions] == values
 
 
 def get_csr_arrays(rows: Any) -> CSRArrays:
-    """Return the arrays of a CSR array with the dtypes that the core needs."""
+    """Return row starts, features, values and the number of features of a SciPy CSR array.
+
+    Their dtypes are those that the core needs: int64 (n + 1,), int32 and the dtype of `rows`.
+    """
     return (
         rows.indptr.astype(np.int64, copy=False),
         rows.indices.astype(np.int32, copy=False),

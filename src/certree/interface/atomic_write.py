@@ -10,23 +10,24 @@ from typing import BinaryIO
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
-    """Write to a temporary file in the same directory, then rename it to `path`.
+    """Write a file by way of a temporary file in the same directory, which is then renamed to `path`.
 
-    A symbolic link stays one. An existing file keeps its mode and, if permitted, its owner. A pipe or a
-    device is written directly, once all content is in memory. A killed process leaves the old file
-    unchanged, and a temporary file ``.certree-XXXXXXXX.tmp``, which may be removed.
+    Readers see the old file or the complete new one. A symbolic link stays a link. An existing file
+    keeps its mode and, if permitted, its owner. If `path` is a pipe or a device, it is written
+    directly after the whole content is in memory. A killed process leaves the old file unchanged,
+    and a temporary file ``.certree-XXXXXXXX.tmp``, which may be deleted.
 
     Parameters
     ----------
     path : path
-        The file to write; an old file is replaced when the new one is complete.
+        The file to write.
     write : callable
-        Takes an open binary file, and writes the content to it.
+        Takes a binary file that is open for writing, and writes the content to it.
 
     Raises
     ------
     OSError
-        If the file cannot be written.
+        If the file cannot be written; `filename` of the error is set.
     """
     try:
         _write_or_replace(path, write)
@@ -38,8 +39,10 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], o
 
 
 def _write_or_replace(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
-    """Replace a regular file, or write to a pipe or a device directly."""
-    """Replace a regular file, or write to a pipe or a device directly."""
+    """Replace or create a regular file, or write to an existing pipe or device directly.
+
+    path: the file, pipe or device; write: writes the content to an open binary file.
+    """
     try:
         old = os.stat(path)
     except FileNotFoundError:
@@ -54,7 +57,11 @@ def _write_or_replace(path: str | os.PathLike[str], write: Callable[[BinaryIO], 
 
 
 def _replace(path: Path, old: os.stat_result | None, write: Callable[[BinaryIO], object]) -> None:
-    """Write a temporary file and rename it to `path`; `old` is the status of the present file."""
+    """Write a temporary file in the directory of `path`, and rename it to `path`.
+
+    old: status of the file that is replaced, or None if there is none; write: writes the content to
+    an open binary file. If anything fails, the temporary file is removed.
+    """
     # The name is short, as the name of the file may already have the largest possible length.
     temporary = path.with_name(f".certree-{secrets.token_hex(4)}.tmp")
     descriptor = _open_new_file(temporary, 0o666 if old is None else 0o600)
@@ -72,19 +79,27 @@ def _replace(path: Path, old: os.stat_result | None, write: Callable[[BinaryIO],
 
 
 def _open_new_file(path: Path, mode: int) -> int:
-    """Create a file, which must not exist, and return its descriptor.
+    """Create a file, open it for writing, and return its descriptor.
 
-    The system subtracts the umask from the mode.
+    path: the file, which must not exist yet; mode: permission bits, from which the system removes
+    those of the umask. Raise FileNotFoundError if the directory does not exist, FileExistsError if
+    the file does.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         return os.open(path, flags, mode)
     except FileNotFoundError:
-        raise FileNotFoundError(f"no such directory: {path.parent}") from None
+        raise FileNotFoundError(
+            f"the directory {path.parent} must exist to write {path.name}: create it first"
+        ) from None
 
 
 def _copy_owner_and_mode(path: Path, old: os.stat_result) -> None:
-    """Give a file the mode of the old file and, if permitted, its owner."""
+    """Give a file the permission bits of the old file and, if possible, its owner and group.
+
+    If the system does not permit that, the group loses its permissions, as it may be another group
+    now. old: status of the old file.
+    """
     mode = stat.S_IMODE(old.st_mode)
     if hasattr(os, "chown"):
         try:

@@ -7,23 +7,24 @@ Extra = Literal["files", "frames", "plot", "cli", "onnx", "dask"]
 
 
 def import_extra(module: str, extra: Extra) -> Any:
-    """Import a module of an optional package.
+    """Import and return a module of an optional package.
 
     Parameters
     ----------
     module : str
-        Name of the module.
+        Full name of the module, such as "pyarrow.parquet".
     extra : {"files", "frames", "plot", "cli", "onnx", "dask"}
-        The extra of certree that installs the package.
+        The extra of certree whose installation includes the package.
 
     Returns
     -------
     module
+        The imported module.
 
     Raises
     ------
     ImportError
-        If the package is not installed; the message has the command that installs it.
+        If the package is not installed; the message has the pip command that installs it.
     """
     package = module.partition(".")[0]
     try:

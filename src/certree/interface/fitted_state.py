@@ -1,12 +1,12 @@
 """Atomic fits, and methods that read one consistent state of a fitted model.
 
-A fit works on a copy of its estimator, whose attributes replace those of the estimator in a single step
-at the end. A fit that fails or is interrupted changes nothing. A method that reads a fit works on
-a snapshot: if another thread fits the model at the same time, the result comes from the old fit or from
-the new one, never from both.
+A fit works on a copy of its estimator, whose attributes replace those of the estimator in a single
+step at the end. A fit that fails or is interrupted changes nothing. A method that reads a fit works
+on a snapshot: if another thread fits the model at the same time, the result comes from the old fit
+or from the new one, never from both.
 
-Parameters that are set after a fit are for the next fit. The model keeps the parameters of its fit in
-`_fitted_with`, and snapshots have these.
+Parameters that are set after a fit are for the next fit. The model keeps the parameters of its fit
+in `_fitted_with`, and snapshots have these.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,10 +35,10 @@ _warned: ContextVar[set[type[Warning]] | None] = ContextVar("warned", default=No
 
 
 def is_first_in_fit(category: type[Warning]) -> bool:
-    """Return whether this is the first warning of a category in the running fit, and record it.
+    """Return whether no warning of a category has been recorded in the running fit, and record one.
 
-    Fits of members, such as the learners of `AdaBoostTreeClassifier`, are part of the outermost fit.
-    Outside of a fit every call returns True.
+    Fits of members, such as those of `AdaBoostTreeClassifier`, belong to the outermost fit. Outside
+    of a fit nothing is recorded, and every call returns True.
     """
     warned = _warned.get()
     if warned is None:
@@ -49,21 +49,31 @@ def is_first_in_fit(category: type[Warning]) -> bool:
 
 
 def _make_twin(model: Model, state: dict[str, Any]) -> Model:
-    """Return an object of the same class with these attributes."""
+    """Return a new object of the class of a model, whose attributes are the dictionary `state`.
+
+    The constructor is not called, and the dictionary is not copied.
+    """
     twin = object.__new__(type(model))
     twin.__dict__ = state
     return twin
 
 
 def get_snapshot(model: Model) -> Model:
-    """Return a shallow copy of a model with the parameters of its fit; later fits do not change it."""
+    """Return a shallow copy of a model, with the parameter values that its fit had.
+
+    Parameters that were set after the fit do not appear in it, except n_jobs and verbose. Later
+    fits of the model do not change the copy.
+    """
     # Shallow is enough: a fit replaces attributes, and changes none in place.
     state = model.__dict__
     return _make_twin(model, {**state, **state.get("_fitted_with", {})})
 
 
 def keep_parameters(model: Any) -> None:
-    """Store the present parameters of a model as those of its fit; see `get_snapshot`."""
+    """Store copies of the present parameter values of a model in its attribute `_fitted_with`.
+
+    A fit calls it at its end; `get_snapshot` reads the values. n_jobs and verbose are not stored.
+    """
     parameters = model.get_params(deep=False).items()
     model._fitted_with = {
         name: _copy_parameter(value) for name, value in parameters if name not in _READ_AFTER_FIT
@@ -71,7 +81,11 @@ def keep_parameters(model: Any) -> None:
 
 
 def _copy_parameter(value: Any) -> Any:
-    """Return a copy of a parameter that the caller could change in place; others are returned as is."""
+    """Return a parameter value, copied if the caller could change it in place.
+
+    Estimators are cloned; lists, dictionaries and arrays are copied; other values are returned
+    unchanged.
+    """
     if hasattr(value, "get_params") and not isinstance(value, type):
         return clone(value)
     can_change = isinstance(value, list | dict) or hasattr(value, "__array__")
@@ -84,18 +98,24 @@ def check_parameters_of_fit(
     adds: str = "warm_start=True",
     anew: str = " with warm_start=False",
 ) -> None:
-    """Raise ValueError if parameters have changed since the fit that is now to be extended.
+    """Raise ValueError if parameters have changed since a fit that is about to be extended.
 
     Parameters
     ----------
     model : estimator
-        A fitted model.
-    may_change : str
+        The fitted model, whose present parameters are compared with those of its fit.
+    *may_change : str
         Names of parameters that may have changed.
     adds : str
         The parameter or method that extends the fit, for the message.
     anew : str
-        How to fit anew, for the message.
+        How to fit the model again from the start, for the message; it begins with a blank or is
+        empty.
+
+    Raises
+    ------
+    ValueError
+        If another parameter has changed; the message names it, with both values.
     """
     parameters = {name: getattr(model, name) for name in model._fitted_with}
     for name, before, value in _find_differences(model._fitted_with, parameters, may_change):
@@ -106,41 +126,64 @@ def check_parameters_of_fit(
 
 
 def check_same_parameters(model: Any, other: Any, *may_differ: str) -> None:
-    """Raise ValueError if two models were fitted with different parameters."""
-    for name, one, two in _find_differences(model._fitted_with, other._fitted_with, may_differ):
+    """Raise ValueError if two fitted models were fitted with different parameters.
+
+    model, other: the models, of one class; may_differ: names of parameters that may differ. The
+    message names the first other parameter, with both values.
+    """
+    for name, value, other_value in _find_differences(
+        model._fitted_with, other._fitted_with, may_differ
+    ):
         raise ValueError(
-            f"both fits must be made with the same parameters, got {name}={one!r} and {name}={two!r}"
+            f"other must have been fitted with {name}={value!r}, as the model itself, got "
+            f"{name}={other_value!r}"
         )
 
 
 def _find_differences(
     parameters: dict[str, Any], others: dict[str, Any], ignored: tuple[str, ...]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the parameters with different values, as name and both values."""
+    """Yield name, first value and second value of each parameter that differs between two dictionaries.
+
+    parameters, others: values by name, with the same names; ignored: names that are not compared.
+    """
     for name, value in parameters.items():
         if name not in ignored and not _are_equal(value, others[name]):
             yield name, value, others[name]
 
 
-def _are_equal(one: Any, other: Any) -> bool:
-    """Return whether two values of a parameter are equal; estimators are, if all parameters are."""
-    if one is other:
+def _are_equal(first: Any, second: Any) -> bool:
+    """Return whether two values of a parameter are equal.
+
+    Estimators are equal if they have the same class and equal parameters; arrays, lists and tuples
+    if their entries are equal.
+    """
+    if first is second:
         return True
-    if hasattr(one, "get_params") and type(one) is type(other):
-        others = other.get_params(deep=False)
-        parameters = one.get_params(deep=False).items()
+    if hasattr(first, "get_params") and type(first) is type(second):
+        others = second.get_params(deep=False)
+        parameters = first.get_params(deep=False).items()
         return all(_are_equal(value, others[name]) for name, value in parameters)
-    if hasattr(one, "__array__") or hasattr(other, "__array__"):
-        return np.array_equal(one, other)
-    if isinstance(one, list | tuple) and type(one) is type(other) and len(one) == len(other):
-        return all(map(_are_equal, one, other))
-    return bool(one == other)
+    if hasattr(first, "__array__") or hasattr(second, "__array__"):
+        return np.array_equal(first, second)
+    if (
+        isinstance(first, list | tuple)
+        and type(first) is type(second)
+        and len(first) == len(second)
+    ):
+        return all(map(_are_equal, first, second))
+    return bool(first == second)
 
 
 def atomic_fit(
     fit: Callable[Concatenate[Model, Arguments], Model],
 ) -> Callable[Concatenate[Model, Arguments], Model]:
-    """Decorate a method that fits: it sets all attributes in one step at its end, or none."""
+    """Decorate a method that fits and returns its model: it changes all attributes at its end, or none.
+
+    The method runs on a copy of the model, whose attributes replace those of the model in one step.
+    If it raises, the model does not change. The parameter values are kept, too; see
+    `keep_parameters`.
+    """
 
     @wraps(fit)
     def fit_atomically(self: Model, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Model:
@@ -161,9 +204,11 @@ def atomic_fit(
 def fit_method(
     fit: Callable[Concatenate[Model, Arguments], Model],
 ) -> Callable[Concatenate[Model, Arguments], Model]:
-    """Decorate a method that fits: it validates parameters first, and is an `atomic_fit`.
+    """Decorate a method that fits and returns its model: check parameters, then fit atomically.
 
-    Estimators that are fitted inside do not validate their parameters again.
+    Values are checked by `_parameter_constraints`, as scikit-learn does; InvalidParameterError is
+    raised. Estimators that the method fits inside do not check their own parameters again. See
+    `atomic_fit`.
     """
     return _decorate_fit(fit, True)
 
@@ -171,14 +216,20 @@ def fit_method(
 def meta_fit_method(
     fit: Callable[Concatenate[Model, Arguments], Model],
 ) -> Callable[Concatenate[Model, Arguments], Model]:
-    """Do `fit_method` for a model whose members are estimators that validate their own parameters."""
+    """Decorate a method that fits, as `fit_method` does; estimators inside check their parameters, too.
+
+    It is for models that are composed of estimators of the user.
+    """
     return _decorate_fit(fit, False)
 
 
 def _decorate_fit(
     fit: Callable[Concatenate[Model, Arguments], Model], skip_nested: bool
 ) -> Callable[Concatenate[Model, Arguments], Model]:
-    """Return a fit as an `atomic_fit` that validates parameters first."""
+    """Return a method that checks parameter values and then fits atomically; see `fit_method`.
+
+    skip_nested: whether estimators that are fitted inside skip the check of their parameters.
+    """
     # scikit-learn's decorator is untyped, and would hide the types of the method.
     decorate: Any = _fit_context(prefer_skip_nested_validation=skip_nested)
     decorated: Callable[Concatenate[Model, Arguments], Model] = decorate(atomic_fit(fit))
@@ -188,7 +239,11 @@ def _decorate_fit(
 def snapshot_method(
     method: Callable[Concatenate[Model, Arguments], Result],
 ) -> Callable[Concatenate[Model, Arguments], Result]:
-    """Decorate a method that reads a fit: `self` is a snapshot, made when it is called."""
+    """Decorate a method that reads a fitted model, so that a fit in another thread cannot interfere.
+
+    At each call `self` is a snapshot of the model at that moment; see `get_snapshot`. Attributes
+    that the method sets are lost.
+    """
 
     @wraps(method)
     def call_on_snapshot(
@@ -200,7 +255,11 @@ def snapshot_method(
 
 
 def available_if(has_method: Callable[[Any], bool]) -> Callable[[Method], Method]:
-    """Decorate a method, which exists if `has_method(model)` is true, and keep its types."""
+    """Return a decorator for a method that exists only if `has_method(model)` returns True.
+
+    It is scikit-learn's `available_if`, with the type of the method kept. Otherwise, access raises
+    AttributeError.
+    """
     decorate: Callable[[Method], Method] = metaestimators.available_if(has_method)
     return decorate
 
@@ -208,7 +267,10 @@ def available_if(has_method: Callable[[Any], bool]) -> Callable[[Method], Method
 def available_unless(
     why_not: Callable[[Any], str | None],
 ) -> Callable[[Method], Method]:
-    """Decorate a method: it exists unless `why_not(model)` returns a reason, which the error states."""
+    """Return a decorator for a method that exists only if `why_not(model)` returns None.
+
+    Otherwise `why_not` returns a reason as text, and access raises AttributeError with this reason.
+    """
 
     def decorate(method: Method) -> Method:
         descriptor: Any = _AvailableUnless(method, why_not)
@@ -218,9 +280,16 @@ def available_unless(
 
 
 class _AvailableUnless:
-    """Descriptor of a method that exists unless there is a reason against it.
+    """Descriptor of a method that exists only if a function of the model returns None.
 
     scikit-learn's `available_if` would hide the reason behind its own error.
+
+    Parameters
+    ----------
+    method : callable
+        The method.
+    why_not : callable
+        Takes the model. Returns None, or the reason why it lacks the method.
     """
 
     def __init__(self, method: Callable[..., Any], why_not: Callable[[Any], str | None]) -> None:
@@ -237,9 +306,9 @@ class _AvailableUnless:
 
 
 def check_one_target(caller: str, model: Any) -> None:
-    """Raise ValueError if a model, of certree or scikit-learn, has several targets.
+    """Raise ValueError if a fitted model, of certree or scikit-learn, has several targets.
 
-    The message begins with the caller, such as "a picture of a tree".
+    caller: begin of the message, such as "a picture of a tree".
     """
     classes = getattr(model, "classes_", None)
     are_several = isinstance(classes, list) and any(np.ndim(labels) for labels in classes)
@@ -247,6 +316,6 @@ def check_one_target(caller: str, model: Any) -> None:
     if are_several or (classes is None and n > 1):
         kind = "Regressor" if classes is None else "Classifier"
         raise ValueError(
-            f"{caller} takes a model of one target, got {type(model).__name__} of {n}: "
-            f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
+            f"{caller} needs a model with one target, got {type(model).__name__} with {n} "
+            f"targets: fit one model for each column of y, as sklearn's MultiOutput{kind} does"
         )

@@ -15,22 +15,23 @@ def make_html_table(
     lines: Sequence[Sequence[str]],
     bars: Sequence[float] | None = None,
 ) -> str:
-    """Return an HTML table; its first column is text, the others are numbers.
+    """Make an HTML table for notebooks; its first column is left-aligned, the others right-aligned.
 
     Parameters
     ----------
     title : str
-        Title above the table; empty: none.
+        Text above the table; none if it is empty.
     head : sequence of str
-        Names of the columns; empty: the table has no head.
+        Names of the columns; the table has no head if it is empty.
     lines : sequence of sequence of str
-        The text cells of each line.
+        The text of the cells of each line; markup in it is escaped.
     bars : sequence of float, or None
-        Length of a bar at the end of each line, from -1 to 1; None: no bars.
+        Length of a bar at the end of each line, from -1 (left) to 1 (right); None: no bars.
 
     Returns
     -------
     str
+        The HTML code.
     """
     parts = [f"<p>{escape(title)}</p>"] if title else []
     parts.append("<table style='color: inherit'>")
@@ -44,7 +45,10 @@ def make_html_table(
 
 
 def _make_cells(tag: str, texts: Sequence[str]) -> str:
-    """Return the cells of a line: the first left-aligned, the others right-aligned."""
+    """Return the HTML code of the cells of a line: the first left-aligned, the others right-aligned.
+
+    tag: "td" or "th"; texts: their text, which is escaped.
+    """
     first, *others = map(escape, texts)
     left = f"<{tag} style='text-align: left'>{first}</{tag}>"
     style = "text-align: right; white-space: nowrap"
@@ -52,7 +56,10 @@ def _make_cells(tag: str, texts: Sequence[str]) -> str:
 
 
 def _make_bar(length: float) -> str:
-    """Return a cell with a bar of this length, from -1 to 1."""
+    """Return the HTML code of a cell with a bar of a length from -1 to 1.
+
+    Negative bars go to the left and are blue, positive ones go to the right and are orange.
+    """
     left = _BAR_WIDTH * (1 + min(length, 0.0))
     style = (
         f"margin-left: {left:.2f}em; width: {_BAR_WIDTH * abs(length):.2f}em; height: 0.8em; "

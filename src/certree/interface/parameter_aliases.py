@@ -52,28 +52,53 @@ _VALUE_ALIASES = {"squared_error": "squared", "log_loss": "entropy"}
 
 
 def translate_value(value: Any, allowed: Collection[str]) -> Any:
-    """Translate a value of scikit-learn to one of the allowed values; return any other unchanged."""
+    """Translate a parameter value of scikit-learn, such as "squared_error" to "squared".
+
+    allowed: the values that certree accepts. A value that is allowed or has no translation among
+    them is returned unchanged.
+    """
     if not isinstance(value, str) or value in allowed or _VALUE_ALIASES.get(value) not in allowed:
         return value
     return _VALUE_ALIASES[value]
 
 
 def suggest_parameter(name: str, parameters: Iterable[str]) -> str | None:
-    """Return the parameter for which a name is an alias, or None if there is none.
+    """Return the parameter that a name of LightGBM, XGBoost, CatBoost or scikit-learn stands for.
 
-    For a parameter of the grower it is "grower=Cart(name=...)".
+    Parameters
+    ----------
+    name : str
+        The name that the user has passed.
+    parameters : iterable of str
+        Names of the parameters of an estimator.
+
+    Returns
+    -------
+    str or None
+        The parameter; "grower=Cart(name=...)" if it is one of the grower; None if `name` is a
+        parameter itself, or is not known.
     """
     names = set(parameters)
     if name in names:
         return None
-    for own_name, aliases in _ALIASES.items():
-        if own_name in names and name in aliases.split():
-            return own_name
+    for parameter, aliases in _ALIASES.items():
+        if parameter in names and name in aliases.split():
+            return parameter
     return f"grower=Cart({name}=...)" if name in _CART_PARAMETERS and "grower" in names else None
 
 
 def check_for_aliases(model: Any, names: Iterable[str], parameters: Iterable[str]) -> None:
-    """Raise TypeError if one of the names is an alias of a parameter; the message has the parameter."""
+    """Raise TypeError if some names are parameters of other libraries; the message has certree's name.
+
+    Parameters
+    ----------
+    model : estimator
+        The estimator, for its name in the message.
+    names : iterable of str
+        The names that the user has passed; names that are unknown everywhere are ignored.
+    parameters : iterable of str
+        Names of the parameters of the estimator.
+    """
     for name in names:
         suggestion = suggest_parameter(name, parameters)
         if suggestion is not None:
@@ -83,21 +108,21 @@ def check_for_aliases(model: Any, names: Iterable[str], parameters: Iterable[str
 def check_nested_parameters(
     model: Any, values: Mapping[str, Any], parameters: Iterable[str]
 ) -> None:
-    """Raise ValueError for ``component__name`` if only the estimator itself has the parameter.
+    """Raise ValueError for ``component__name`` if only the estimator itself has `name`.
 
     Parameters
     ----------
     model : estimator
         The estimator.
     values : mapping
-        New values by name, as `set_params` takes them.
+        New values by key, as passed to `set_params`.
     parameters : iterable of str
         Names of the parameters of the estimator itself.
 
     Raises
     ------
     ValueError
-        If there is such a name; the message has the right one.
+        If there is such a key and the component lacks `name`; the message has the right key.
     """
     names = set(parameters)
     for key in values:
@@ -113,7 +138,10 @@ def check_nested_parameters(
 
 
 def rejects_aliases(init: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a constructor: `check_for_aliases` runs if a keyword is unknown."""
+    """Decorate a constructor: for an unknown keyword that is an alias, the error names the parameter.
+
+    See `check_for_aliases`, which raises TypeError.
+    """
     parameters = inspect.signature(init).parameters
 
     @wraps(init)

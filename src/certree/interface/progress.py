@@ -14,11 +14,24 @@ _N_LINES = 10
 
 @contextmanager
 def show_progress(shown: bool, total: int, description: str) -> Iterator[Callable[..., None]]:
-    """Show a progress bar of `total` steps on standard error, if `shown`; a context manager.
+    """Show a progress bar on standard error; a context manager.
 
-    It yields a function that advances the bar: its arguments are a number of steps, by default 1, and a
-    note that is shown beside the bar. Lines are written instead of a bar if rich is not installed, and
-    nothing if standard error is neither a terminal nor a notebook.
+    Lines are written instead of a bar if rich is not installed, and nothing if standard error is
+    neither a terminal nor a notebook.
+
+    Parameters
+    ----------
+    shown : bool
+        Whether to show anything.
+    total : int
+        Number of steps.
+    description : str
+        Text beside the bar.
+
+    Yields
+    ------
+    callable
+        ``advance(steps=1, note="")`` advances the bar by some steps, and shows a note beside it.
     """
     console = None
     if shown:
@@ -40,20 +53,24 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
 
 
 class RowRate:
-    """Measures rows per second since it was made."""
+    """Counts rows and measures their mean rate since the object was made; see `update`."""
 
     def __init__(self) -> None:
         self._n, self._begin = 0, perf_counter()
 
     def update(self, n: int) -> str:
-        """Count n more rows, and return the mean rate as text."""
+        """Count n more rows, and return the mean rate since the start, such as "12,000 rows/s"."""
         self._n += n
         seconds = max(perf_counter() - self._begin, 1e-9)
         return f"{format_four_digits(float(f'{self._n / seconds:.2g}'))} rows/s"
 
 
 def _show_lines(total: int, description: str) -> Callable[..., None]:
-    """Return a function that writes about ten lines of progress to standard error."""
+    """Return a function that writes about ten lines of progress to standard error in all.
+
+    total: number of steps; description: begin of each line. The function is that of
+    `show_progress`; a line has the steps that are done, the note and an estimate of the time left.
+    """
     done = shown = 0
     begin = perf_counter()
 

@@ -42,7 +42,10 @@ _NUMBERS: dict[Any, tuple[tuple[type, ...], str]] = {
 
 
 class _Range(Interval):
-    """An interval that compares NumPy scalars in float64, and not in their own precision."""
+    """An interval of scikit-learn that compares NumPy scalars in float64.
+
+    NumPy itself would compare them in their own precision.
+    """
 
     def __contains__(self, value: Any) -> bool:
         return bool(super().__contains__(to_float(value)))
@@ -57,18 +60,21 @@ ROUNDS = Interval(Integral, 1, 100_000, closed="both")
 
 
 def validate_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function: arguments must have the types of its annotations.
+    """Decorate a function: check the types of its arguments by its annotations at each call.
+
+    Annotations of classes, protocols, numbers, literals, and of sequences of these are checked;
+    those of arrays, callables and other containers are ignored.
 
     Parameters
     ----------
     function : callable
-        Classes, protocols, numbers, literals and sequences of these are checked; annotations of
-        arrays, callables and other containers are ignored.
+        The function.
 
     Returns
     -------
     callable
-        The function, which raises TypeError with the parameter, what was expected and what came.
+        The function with the check. It raises InvalidParameterError (a TypeError and ValueError),
+        with the name of the parameter, what was expected and what came.
     """
     parameters = inspect.signature(function).parameters.values()
     star = inspect.Parameter.VAR_POSITIONAL
@@ -87,7 +93,8 @@ def validate_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def validate_settings(owner: Any) -> None:
     """Check the attributes of an object by the annotations of its constructor.
 
-    The attributes must have the names of the parameters; see `validate_arguments`.
+    owner: the object; its attributes must have the names of the parameters. Raise
+    InvalidParameterError, as `validate_arguments` does.
     """
     expected = _read_expected(type(owner).__init__)
     _check_values(expected, [(name, getattr(owner, name)) for name in expected])
@@ -98,7 +105,11 @@ _Expected = tuple[tuple[type, ...], tuple[Callable[[Any], bool], ...], str]
 
 
 def _check_values(expected: dict[str, _Expected], values: Iterable[tuple[str, Any]]) -> None:
-    """Raise InvalidParameterError for the first value, by name, that is not as expected."""
+    """Raise InvalidParameterError for the first value that is not as expected.
+
+    expected: what each parameter accepts, by name; values: names and values. Names that `expected`
+    lacks are not checked.
+    """
     for name, value in values:
         if name not in expected:
             continue
@@ -108,16 +119,20 @@ def _check_values(expected: dict[str, _Expected], values: Iterable[tuple[str, An
 
 
 def _is_accepted(expected: Any, value: Any) -> bool:
-    """Return whether a value is one of the expected ones."""
+    """Return whether a value is of one of the accepted classes, or one of the functions accepts it.
+
+    expected: classes, functions from a value to bool, and a description (`_Expected`).
+    """
     classes, accepts, _ = expected
     return isinstance(value, classes) or any(accept(value) for accept in accepts)
 
 
 @cache
 def _read_expected(function: Callable[..., Any]) -> dict[str, _Expected]:
-    """Return the accepted values of each parameter.
+    """Return what each parameter of a function accepts, by name, from its annotations.
 
-    It must not run before the first call of the function, when all names of annotations are defined.
+    Parameters whose annotation is not checked are left out. It must not run before the first call
+    of the function, when all names in annotations are defined.
     """
     expected = {}
     for name, annotation in get_type_hints(function).items():
@@ -125,15 +140,15 @@ def _read_expected(function: Callable[..., Any]) -> dict[str, _Expected]:
         alternatives = sorted(
             _iterate_alternatives(annotation), key=lambda kind: kind is not NoneType
         )
-        parts = [_make_expected(kind) for kind in alternatives]
-        if name != "return" and all(parts):
-            classes, accepts, descriptions = zip(*filter(None, parts), strict=True)
+        checks = [_make_expected(kind) for kind in alternatives]
+        if name != "return" and all(checks):
+            classes, accepts, descriptions = zip(*filter(None, checks), strict=True)
             expected[name] = sum(classes, ()), sum(accepts, ()), " or ".join(descriptions)
     return expected
 
 
 def _iterate_alternatives(annotation: Any) -> Iterator[Any]:
-    """Yield the members of a union, or the annotation itself."""
+    """Yield the members of a union annotation, also of nested unions, or the annotation itself."""
     if get_origin(annotation) in (Union, UnionType):
         for alternative in get_args(annotation):
             yield from _iterate_alternatives(alternative)
@@ -142,7 +157,11 @@ def _iterate_alternatives(annotation: Any) -> Iterator[Any]:
 
 
 def _make_expected(annotation: Any) -> _Expected | None:
-    """Return the values that an annotation accepts; None if it is not checked."""
+    """Return what an annotation without union accepts; None if it is not checked.
+
+    The result has accepted classes, functions from a value to bool that accept further values, and
+    a description for messages.
+    """
     if get_origin(annotation) is Literal:
         options = get_args(annotation)
         return (
@@ -179,7 +198,12 @@ def _make_expected(annotation: Any) -> _Expected | None:
 
 
 def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:
-    """Return the accepted sequences: of any length for one annotation, else one member for each."""
+    """Return what an annotation of a sequence or tuple accepts; None if a member is not checked.
+
+    annotations: those of the members. A single one, or one followed by ..., stands for any length;
+    otherwise the sequence has one member for each. One-dimensional arrays are sequences, strings
+    are not.
+    """
     is_open = len(annotations) == 1 or annotations[1:] == (...,)
     members = [_make_expected(kind) for kind in (annotations[:1] if is_open else annotations)]
     if not all(members):
@@ -199,7 +223,7 @@ def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:
 
 
 def _fits_float64(value: Any) -> bool:
-    """Return whether a number lies in the range of float64."""
+    """Return whether a number can be converted to float64 without OverflowError."""
     try:
         float(value)
     except OverflowError:
@@ -208,5 +232,5 @@ def _fits_float64(value: Any) -> bool:
 
 
 def _add_article(kind: type) -> str:
-    """Return the name of a class with "a" or "an"."""
+    """Return the name of a class with its article: "a Tree", "an Explainer"."""
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"

@@ -1,8 +1,8 @@
 """Access to the content of a model file, by name, while a model is restored from it.
 
-A fitted object is stored by two methods: ``__stored__()`` returns its arrays, `ArrayRecord` objects,
-numbers, text and lists of these, by name. ``__restore__(stored)`` gets a `StoredState`, checks it, and
-sets the same attributes. An `ArrayRecord` has `to_stored` and `from_stored`.
+A fitted object is stored by two methods: ``__stored__()`` returns its arrays, `ArrayRecord`
+objects, numbers, text and lists of these, by name. ``__restore__(stored)`` gets a `StoredState`,
+checks it, and sets the same attributes. An `ArrayRecord` has `to_stored` and `from_stored`.
 """
 
 from collections.abc import Mapping
@@ -18,21 +18,24 @@ from certree.interface.arrays import Float64, check_column
 class StoredState:
     """The content of a model file, or of a section of it.
 
-    Messages of errors are the second half of a sentence that begins with the path of the file.
+    ``state[name]`` returns an entry or array; ``name in state`` tests for it. Errors are
+    ValueErrors whose message continues a sentence that begins with the path of the file.
 
     Parameters
     ----------
     entries : mapping
-        Everything but arrays: numbers, text and lists, by full name.
+        Numbers, text and lists, by full name.
     arrays : mapping
-        Arrays by full name; they may be read when they are requested.
+        Arrays by full name; the mapping may read them from the file on access.
     section : str
-        Prefix of full names, without the dot between prefix and name; empty: the whole file.
+        Section of the file. A full name is the section, a dot and the name in the section; for the
+        whole file, "", it is the name alone.
 
     Attributes
     ----------
-    replaced : dict of ndarray
-        Arrays that this version writes differently than the version that wrote the file, by full name.
+    replaced : dict from str to ndarray
+        Arrays that this version of certree writes differently than the version that wrote the file,
+        by full name. Sections of one file have this dictionary in common.
     """
 
     def __init__(
@@ -42,11 +45,11 @@ class StoredState:
         self.replaced: dict[str, NDArray[Any]] = {}
 
     def _get_full_name(self, name: str) -> str:
-        """Return the name of an entry of this section in the whole file."""
+        """Return the full name, in the whole file, of a name in this section."""
         return f"{self._section}.{name}" if self._section else name
 
     def __contains__(self, name: str) -> bool:
-        """Return whether the section has an entry or array of this name."""
+        """Return whether this section has an entry or array of this name."""
         full_name = self._get_full_name(name)
         return full_name in self._arrays or full_name in self._entries
 
@@ -55,16 +58,22 @@ class StoredState:
         for content in (self._arrays, self._entries):
             if full_name in content:
                 return content[full_name]
-        raise ValueError(f"it lacks {full_name}")
+        raise ValueError(f"the model file lacks {full_name}: save the model again")
 
     def get_section(self, section: str) -> "StoredState":
-        """Return a section of the file by its full name, which does not depend on this section."""
+        """Return the content of another section of the file.
+
+        section: its full name, which does not depend on the section of this object.
+        """
         state = StoredState(self._entries, self._arrays, section)
         state.replaced = self.replaced
         return state
 
     def replace_arrays(self, arrays: Mapping[str, Any]) -> None:
-        """Record how this version writes arrays that an earlier version has written differently."""
+        """Add arrays of this section to `replaced`; entries that are not arrays are ignored.
+
+        arrays: values by name in this section, as this version of certree writes them.
+        """
         self.replaced |= {
             self._get_full_name(name): array
             for name, array in arrays.items()
@@ -78,27 +87,52 @@ class StoredState:
         least: float = -np.inf,
         most: float = np.inf,
     ) -> Float64:
-        """Return an array of finite numbers; raise ValueError for another shape or range.
+        """Return an array of finite numbers as read-only float64.
 
-        None in the shape stands for any length.
+        Parameters
+        ----------
+        name : str
+            Name of the array in this section.
+        shape : tuple of int or None
+            Expected shape; None stands for any length.
+        least, most : float
+            Smallest and largest number that is allowed.
+
+        Returns
+        -------
+        ndarray of float64
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is missing, has another dtype or shape, or a number is not finite or out of range.
         """
         values: Float64 = check_column(name, self[name], "float64", shape)
         if not (np.isfinite(values) & (values >= least) & (values <= most)).all():
-            raise ValueError(f"{name} must hold finite numbers in {least:g} .. {most:g}")
+            raise ValueError(
+                f"the model file must have finite numbers in {least:g} .. {most:g} in {name}"
+            )
         return values
 
     def get_number(self, name: str, least: float, most: float) -> float:
-        """Return a finite number; raise ValueError if it is outside the range."""
+        """Return the entry `name` as float.
+
+        Raise ValueError unless it is a finite number in least .. most.
+        """
         value = self[name]
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{name} must be a number, got {shortened(value)}")
+            raise ValueError(f"the model file must have a number as {name}, got {shortened(value)}")
         if not (least <= value <= most and abs(value) < np.inf):
-            raise ValueError(f"{name} must be finite and in {least:g} .. {most:g}, got {value}")
+            raise ValueError(
+                f"the model file must have a finite {name} in {least:g} .. {most:g}, got {value}"
+            )
         return float(value)
 
     def get_integer(self, name: str, least: int = 0, most: int = 2**64 - 1) -> int:
-        """Return an integer; raise ValueError if it is outside the range."""
+        """Return the entry `name`; raise ValueError unless it is an int in least .. most."""
         value = self[name]
         if type(value) is not int or not least <= value <= most:
-            raise ValueError(f"{name} must be an integer in {least} .. {most}, got {value!r}")
+            raise ValueError(
+                f"the model file must have an integer in {least} .. {most} as {name}, got {value!r}"
+            )
         return value

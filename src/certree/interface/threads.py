@@ -25,7 +25,11 @@ _MIN_ROWS_FOR_THREADS = 128
 
 @validate_arguments
 def get_n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for `n_jobs` by scikit-learn's convention, at most 1024."""
+    """Return the number of threads for a value of `n_jobs`, from 1 to 1024.
+
+    None means 1, -1 all cores that this process may use, -2 all but one, and so on, as in
+    scikit-learn.
+    """
     if n_jobs is None:
         return 1
     # joblib counts processes by default, which a daemon may not start; it may start threads.
@@ -34,11 +38,21 @@ def get_n_threads(n_jobs: int | None) -> int:
 
 
 def get_n_threads_or_all(n_jobs: int | None, n_rows: int = _MIN_ROWS_FOR_THREADS) -> int:
-    """Return the number of threads of an ensemble; None means all threads of this process.
+    """Return the number of threads of an ensemble, for which n_jobs=None means all.
 
-    Less than 128 rows to predict take one thread. For None, a configuration of joblib comes first, a
-    worker of joblib takes one thread, and OMP_NUM_THREADS is the limit, as in scikit-learn's histogram
-    boosting: pools and clusters set it if their workers share a machine.
+    Parameters
+    ----------
+    n_jobs : int or None
+        The parameter of the estimator. None: the n_jobs of joblib's `parallel_config` if it is set;
+        1 in a worker of joblib; else all cores, but at most OMP_NUM_THREADS, as in scikit-learn's
+        histogram boosting.
+    n_rows : int
+        Number of rows to predict; fewer than 128 take one thread.
+
+    Returns
+    -------
+    int
+        Number of threads, from 1 to 1024.
     """
     if n_rows < _MIN_ROWS_FOR_THREADS:
         return 1

@@ -42,13 +42,19 @@ _CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
 
 
 def _make_handle(**style: Any) -> Any:
-    """Return a line for a legend that is not drawn in the axes."""
+    """Return a matplotlib line without points, whose style appears in a legend only.
+
+    style: keyword arguments of `matplotlib.lines.Line2D`.
+    """
     return import_extra("matplotlib.lines", "plot").Line2D([], [], **style)
 
 
 @use_style
 def plot_table2(table: Sequence[Line]) -> Figure:
-    """Plot the ratios of Table 2: filled marks with error bars are ours, open marks the paper's.
+    """Plot the ratios of Table 2, in one panel for each grower.
+
+    Filled marks with error bars are our ratios, open marks those that the paper prints. A ratio is
+    the test error of a method divided by that of the optimal pruning.
 
     Parameters
     ----------
@@ -58,6 +64,7 @@ def plot_table2(table: Sequence[Line]) -> Figure:
     Returns
     -------
     matplotlib Figure
+        The figure, which is not shown or saved.
     """
     growers = list(dict.fromkeys(line.grower for line in table))
     datasets = list(dict.fromkeys(line.dataset for line in table))
@@ -82,7 +89,7 @@ def plot_table2(table: Sequence[Line]) -> Figure:
 
 
 def _collect_handles(axes: Iterable[Any]) -> dict[str, Any]:
-    """Return one legend handle for each label of several axes."""
+    """Return the first legend handle of each label in several matplotlib axes, by label."""
     handles: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -91,7 +98,10 @@ def _collect_handles(axes: Iterable[Any]) -> dict[str, Any]:
 
 
 def _draw_ratios(ax: Any, line: Line, row: int) -> None:
-    """Plot the ratios of one line of Table 2 at the height `row`."""
+    """Plot the ratios of one line of Table 2 into a panel, around the height `row`.
+
+    ax: matplotlib axes. Filled marks with error bars are our ratios, open marks the paper's.
+    """
     methods = [method for method in _RATIOS if method in line.ratios]
     for method in methods:
         # Each method has a height of its own, so that marks do not overlap.
@@ -107,7 +117,9 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
 
 @use_style
 def plot_figure2(curves: Sequence[Curve]) -> Figure:
-    """Plot the error against the number of training rows, with bands of one standard error.
+    """Plot the test error of each method against the number of training rows.
+
+    There is a panel for each data set and grower. Bands show one standard error on both sides.
 
     Parameters
     ----------
@@ -117,6 +129,7 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     Returns
     -------
     matplotlib Figure
+        The figure, which is not shown or saved.
     """
     growers = list(dict.fromkeys(curve.grower for curve in curves))
     datasets = list(dict.fromkeys(curve.dataset for curve in curves))
@@ -144,10 +157,11 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
 
 @use_style
 def plot_rates(rates: Sequence[Rate]) -> Figure:
-    """Plot the excess error against the number of training rows, on logarithmic axes.
+    """Plot the excess error of each rule against the number of training rows, on logarithmic axes.
 
-    Bars are standard errors. Dotted lines have the rate of the theory and pass through the middle of
-    the sizes to which the exponent is fitted.
+    There is a panel for each boundary and number of features. Bars are standard errors. Dotted
+    lines fall at the rate of the theory and pass through the middle of the sizes to which the
+    exponent is fitted.
 
     Parameters
     ----------
@@ -157,6 +171,7 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
     Returns
     -------
     matplotlib Figure
+        The figure, which is not shown or saved.
     """
     dimensions = list(dict.fromkeys(rate.dimension for rate in rates))
     boundaries = list(dict.fromkeys(rate.boundary for rate in rates))
@@ -189,7 +204,11 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
 
 
 def _draw_rate(ax: Any, rate: Rate) -> None:
-    """Plot the excess error of one rule, and the line of its rate in theory if it has one."""
+    """Plot the excess error of one rule into a panel, and the dotted line of its rate in theory.
+
+    ax: matplotlib axes with logarithmic scales. The line is left out if there is no theoretical or
+    no fitted exponent.
+    """
     colour = COLOURS[rate.rule]
     mean = np.array([excess.value for excess in rate.excess])
     error = np.nan_to_num([excess.standard_error for excess in rate.excess])

@@ -31,12 +31,14 @@ _ROUNDING = 1e-9
 
 @validate_arguments
 def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
-    """Bound the excess risk of a majority vote by that of a hypothesis drawn from it.
+    """Bound the excess risk of a majority vote by that of a hypothesis drawn at random from it.
+
+    Excess risk is the probability of an error minus that of the Bayes classifier.
 
     Parameters
     ----------
     gibbs_excess : float
-        Risk of a drawn hypothesis minus the Bayes risk, >= 0.
+        Risk of a drawn hypothesis (the Gibbs classifier) minus the Bayes risk, >= 0.
     n_classes : int
         Number of classes, K.
 
@@ -45,13 +47,18 @@ def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
     float
         ``K * gibbs_excess``.
 
+    Raises
+    ------
+    ValueError
+        If gibbs_excess is negative, or there are fewer than two classes.
+
     References
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Lemma 1 of the appendix.
     """
     if not gibbs_excess >= 0 or n_classes < 2:
         raise ValueError(
-            "gibbs_excess must be >= 0 and n_classes at least 2, got "
+            "gibbs_excess must be at least 0 and n_classes at least 2, got "
             f"{gibbs_excess!r} and {n_classes!r}"
         )
     return int(n_classes) * float(gibbs_excess)
@@ -59,20 +66,25 @@ def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OracleBound:
-    """A bound on the excess risk of a vote, and the pruning at which it is attained.
+    """A bound on the excess risk of a vote over prunings, and the pruning at which it is attained.
+
+    A pruning is a tree with some nodes turned into leaves; prunings vote with posterior weights.
+    The bound needs the true distribution. Risk is the probability of an error; excess risk is the
+    risk minus that of the Bayes classifier.
 
     Parameters
     ----------
     excess : float
-        Bound on the risk of the majority vote minus the Bayes risk.
+        Bound on the excess risk of the majority vote.
     gibbs_excess : float
-        Bound on the risk of a drawn pruning minus the Bayes risk.
+        Bound on the expected excess risk of a pruning drawn by its posterior weight.
     lambda_error : float
         Inverse temperature of the posterior (nats per error).
     pruning : NodeWeights
-        The pruning with the smallest sum of risk, penalty and complexity in the bound.
+        The pruning with the smallest sum of risk, penalty and complexity in the bound, as weights 1
+        of its leaves.
     risk : float
-        Its true risk.
+        True risk of this pruning.
     penalty : float
         Sum of the penalties of its leaves; 0 if the posterior has no penalty.
     complexity : float
@@ -91,26 +103,49 @@ class OracleBound:
 def find_cheapest_pruning(
     tree: Tree, cost: Float64, prior: NodeWeights, weight: float
 ) -> NodeWeights:
-    """Find the pruning with the smallest ``weight`` times cost minus log prior mass.
+    """Find the pruning with the smallest ``weight`` times cost minus the log of its prior probability.
 
-    It is the likeliest pruning of a posterior. Prunings that stop in different regions of a chain count
-    as one.
+    A pruning is the tree with some nodes turned into leaves. The result is the most probable
+    pruning of a posterior. If a node of the tree stands for a chain of nested regions with the same
+    rows, prunings that stop in different regions of a chain count as one.
 
     Parameters
     ----------
     tree : Tree
+        The tree of m nodes.
     cost : ndarray of float64, shape (m,)
-        Cost of each node as a leaf; the cost of a pruning is their sum.
+        Cost of each node as a leaf; the cost of a pruning is the sum over its leaves.
     prior : NodeWeights
+        Prior over the prunings of the tree.
     weight : float
         Factor of the cost.
+
+    Returns
+    -------
+    NodeWeights
+        The pruning: weight 1 of its leaves, 0 of other nodes.
     """
     posterior = _build_family(tree, cost, prior).solve(weight)
     return map_pruning(tree, replace(posterior, chain_mode=np.zeros(tree.n_nodes)))
 
 
 def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
-    """Build the posteriors with a prior and a cost of leaves times one inverse temperature."""
+    """Build the posteriors proportional to the prior times exp(-lambda times the pruning's cost).
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree of m nodes.
+    cost : ndarray of float64, shape (m,)
+        Cost of each node as a leaf.
+    prior : NodeWeights
+        Prior over the prunings of the tree.
+
+    Returns
+    -------
+    Family
+        Its only inverse temperature is lambda.
+    """
     stops = ChainStops(*prior.check_tree(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
     return Family(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
 
@@ -121,6 +156,7 @@ def excess_posterior(
 ) -> NodeWeights:
     """Compute the posterior over prunings from errors, penalties of leaves, and any prior.
 
+    A pruning is the tree with some nodes turned into leaves.
     The weight of a pruning is its prior mass times ``exp(-lambda_error n (error rate + sum of the
     penalty over its leaves))``. Of all distributions it has the lowest `gibbs_excess_bound`.
 
@@ -135,12 +171,12 @@ def excess_posterior(
     penalty : array-like of shape (m,)
         Penalty of each node as a leaf, for instance `deviation_penalty`.
     lambda_error : float
-        Inverse temperature, between 0 and 2.
+        Inverse temperature, strictly between 0 and 2.
 
     Returns
     -------
     NodeWeights
-        The posterior.
+        The posterior, as the probability of each node to be a leaf of a drawn pruning.
 
     Raises
     ------
@@ -167,12 +203,14 @@ def gibbs_excess_bound(
     lambda_error: float,
     delta: float = 0.05,
 ) -> float:
-    """Bound the excess risk of a drawn pruning by its errors on independent rows.
+    """Bound the excess risk of a pruning drawn from a posterior by its errors on independent rows.
 
-    The bound holds with probability at least ``1 - 2 delta``, for all posteriors and inverse
-    temperatures at once, under one condition on the penalties. With probability at least ``1 - delta``
-    they must be large enough for all prunings: the mean conditional excess on the rows must exceed the
-    observed excess by at most the penalties of the leaves.
+    A pruning is the tree with some nodes turned into leaves.
+    Excess risk is the probability of an error minus that of the Bayes classifier. The bound holds
+    with probability at least ``1 - 2 delta``, for all posteriors and inverse temperatures at once,
+    under one condition on the penalties: with probability at least ``1 - delta``, for all prunings,
+    the mean conditional excess on the rows exceeds the observed excess by at most the penalties of
+    the leaves.
 
     Parameters
     ----------
@@ -182,15 +220,15 @@ def gibbs_excess_bound(
         Counts of n >= 8 independent rows, on which neither the tree, nor its labels, nor the prior
         depend.
     posterior, prior : NodeWeights
-        The posterior and the prior.
+        The posterior and the prior over the prunings of the tree.
     penalty : array-like of shape (m,)
         Penalty of each node as a leaf, computed from these rows, for instance `deviation_penalty`.
     bayes_errors : float
         Number of errors of the Bayes classifier on these rows.
     lambda_error : float
-        Inverse temperature, between 0 and 2.
+        Inverse temperature, strictly between 0 and 2.
     delta : float
-        Probability of failure, between 0 and 1; see above.
+        Probability of failure, strictly between 0 and 1; see above.
 
     Returns
     -------
@@ -209,7 +247,10 @@ def gibbs_excess_bound(
     """
     rows = float(stats.check_tree(tree).n[0])
     if not 0 <= bayes_errors <= rows:
-        raise ValueError(f"bayes_errors must lie in 0 .. {rows:g}, got {bayes_errors!r}")
+        raise ValueError(
+            f"bayes_errors must lie in 0 .. {rows:g}, the number of rows in stats, got "
+            f"{bayes_errors!r}"
+        )
     weight = posterior.check_tree(tree).weight
     mean_penalty = float(weight @ check_cost(tree, penalty))
     excess = (float(weight @ stats.errors) - float(bayes_errors)) / rows if rows else 0.0
@@ -231,23 +272,27 @@ def excess_bound(
     delta: float | None = 0.05,
     lambda_error: float | None = None,
 ) -> OracleBound:
-    """Bound the excess risk of a penalised vote by the best pruning's excess, penalty and size.
+    """Bound the excess risk of a penalised vote by the best pruning's excess risk, penalty and size.
 
-    The vote is the majority vote of `excess_posterior` with penalties computed from the rows. With
-    probability at least ``1 - delta`` these must be at most the penalties passed here; for a second
-    condition see `gibbs_excess_bound`. With probability at least ``1 - 4 delta`` over the n rows, for
-    all inverse temperatures at once, the excess risk is at most ``K / (1 - lambda / 2)`` times ::
+    A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
+    Excess risk is the probability of an error minus that of the Bayes classifier. The vote is the
+    majority vote of `excess_posterior` with penalties computed from the rows. With probability at
+    least ``1 - delta`` these must be at most the penalties passed here; for a second condition see
+    `gibbs_excess_bound`. With probability at least ``1 - 4 delta`` over the n rows, for all inverse
+    temperatures at once, the excess risk is at most ``K / (1 - lambda / 2)`` times ::
 
         min over prunings T of  R(T) - Bayes risk + sum of the penalty over the leaves of T
             - log P(T) / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
 
+    with R(T) the risk of T, P(T) its prior probability and K the number of classes.
+
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     population : NodeStats
-        Probability of each class in each node, and the labels of the nodes. `count` computes it from
-        all points with their probabilities as weights.
+        Probability of each class in each node, and the labels of the nodes. `count` computes it
+        from all points with their probabilities as weights.
     prior : NodeWeights
         The prior over prunings.
     penalty : array-like of shape (m,)
@@ -257,11 +302,11 @@ def excess_bound(
     bayes_risk : float
         Risk of the Bayes classifier.
     delta : float or None
-        Probability of failure of each of four events. None: the bound is on the mean excess over the
-        draw of the rows, with a delta of 1 / n.
+        Probability of failure of each of four events. None: the bound is on the mean excess over
+        the draw of the rows, with a delta of 1 / n.
     lambda_error : float or None
-        Inverse temperature of the posterior, between 0 and 2; None: that with the lowest bound, which
-        does not depend on the rows.
+        Inverse temperature of the posterior, strictly between 0 and 2; None: of a grid from
+        2^-12.75 to 2^0.75, the one with the lowest bound, which does not depend on the rows.
 
     Returns
     -------
@@ -281,9 +326,10 @@ def excess_bound(
     """
     penalties = check_cost(tree, penalty)
     if penalties.min() < 0:
-        raise ValueError(f"penalty must not be negative, got {penalties.min():g}")
+        raise ValueError(f"penalty must be at least 0 for every node, got {penalties.min():g}")
 
     def compute_complexity(pruning: NodeWeights) -> float:
+        """Return minus the log of a pruning's prior probability, by the prior of the enclosing call."""
         return kl_divergence(tree, pruning, prior)
 
     return compute_excess_bound(
@@ -302,10 +348,36 @@ def compute_excess_bound(
     delta: float | None,
     lambda_error: float | None,
 ) -> OracleBound:
-    """Compute `excess_bound` with another complexity of prunings.
+    """Compute `excess_bound` with another measure of the complexity of a pruning.
 
-    `compute_complexity` must differ from minus the log prior mass by at most a constant. The other
-    parameters are those of `excess_bound`.
+    Parameters
+    ----------
+    tree : Tree
+        The tree, of m nodes.
+    population : NodeStats
+        Probability of each class in each node, and the labels of the nodes.
+    prior : NodeWeights
+        The prior over prunings, by which the best pruning is found.
+    penalty : ndarray of float64, shape (m,)
+        Penalty of each node as a leaf, >= 0.
+    compute_complexity : callable
+        Takes a pruning and returns its complexity in nats. It must differ from minus the log of the
+        prior probability by at most a constant.
+    n : int
+        Number of rows in the calibration set, >= 8.
+    bayes_risk : float
+        Risk of the Bayes classifier.
+    delta : float or None
+        Probability of failure of each of four events. None: the bound is on the mean excess over
+        the draw of the rows, with a delta of 1 / n.
+    lambda_error : float or None
+        Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
+        lowest bound, of a grid from 2^-12.75 to 2^0.75.
+
+    Returns
+    -------
+    OracleBound
+        The bound, and the pruning at which it is attained.
     """
     rows = expect_problem(tree, population, n, bayes_risk, 8)
     log_delta = -math.log(rows) if delta is None else compute_log_delta(delta)
@@ -314,6 +386,7 @@ def compute_excess_bound(
     deviation = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
 
     def compute_bound(lam: float) -> OracleBound:
+        """Compute the bound at inverse temperature `lam`, from the enclosing call's arguments."""
         pruning = find_cheapest_pruning(tree, population.errors + penalty, prior, lam * rows)
         risk = float(pruning.weight @ population.errors)
         leaf_penalty = float(pruning.weight @ penalty)
@@ -329,10 +402,28 @@ def compute_excess_bound(
 def expect_problem(
     tree: Tree, population: NodeStats, n: int, bayes_risk: float, smallest_n: int
 ) -> float:
-    """Return n as a float, or raise ValueError if a parameter of `excess_bound` is out of range."""
+    """Return n as a float, or raise ValueError if an argument of `excess_bound` is out of range.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree that `population` must belong to.
+    population : NodeStats
+        Probability of each class in each node; the classes of the root must sum to 1.
+    n : int
+        Number of rows, from `smallest_n` to 1e150.
+    bayes_risk : float
+        Risk of the Bayes classifier, in 0 .. 1.
+    smallest_n : int
+        Smallest n for which the caller's bound holds.
+    """
     total = float(population.check_tree(tree).n[0])
     if abs(total - 1) > _ROUNDING:
-        raise ValueError(f"population must hold probabilities that sum to 1, got {total:g}")
+        raise ValueError(
+            f"population must have class probabilities of the root that sum to 1, got {total:g}: "
+            "divide all "
+            "counts by their sum"
+        )
     if not smallest_n <= n <= MAX_SETTING:
         raise ValueError(f"n must lie in {smallest_n} .. {MAX_SETTING:g}, got {n!r}")
     if not 0 <= bayes_risk <= 1:
@@ -341,11 +432,14 @@ def expect_problem(
 
 
 def compute_excess(risk: float, bayes_risk: float) -> float:
-    """Return risk minus Bayes risk, or raise ValueError if the risk is smaller."""
+    """Return `risk` minus `bayes_risk`, both probabilities of an error.
+
+    Raise ValueError if the risk is smaller by more than rounding, which the Bayes risk cannot be.
+    """
     if risk < bayes_risk - _ROUNDING:
         raise ValueError(
-            f"bayes_risk must be at most the risk of every pruning, got {bayes_risk:g}, but one has "
-            f"{risk:g}"
+            f"bayes_risk must be at most the risk of every pruning, got {bayes_risk:g} and a "
+            f"pruning of risk {risk:g}"
         )
     return max(risk - bayes_risk, 0.0)
 
@@ -353,7 +447,12 @@ def compute_excess(risk: float, bayes_risk: float) -> float:
 def minimise_over_temperatures(
     compute_bound: Callable[[float], OracleBound], lambda_error: float | None
 ) -> OracleBound:
-    """Return the bound at an inverse temperature, or the lowest one over a grid if it is None."""
+    """Return the bound at one inverse temperature, or the lowest over a grid of them.
+
+    compute_bound: takes an inverse temperature and returns the bound. lambda_error: the inverse
+    temperature, strictly between 0 and 2; None: those of a grid from 2^-12.75 to 2^0.75, compared
+    by `gibbs_excess`.
+    """
     if lambda_error is not None:
         return compute_bound(bounds.check_lambda_error(lambda_error))
     candidates = map(compute_bound, _TEMPERATURES.tolist())

@@ -16,16 +16,16 @@ FRACTIONS = tuple(float(fraction) for fraction in np.linspace(0.5, 1.0, 5))
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Errors of one method on one data set and grower, by number of training rows.
+    """Test errors of one method with one grower on one data set, by number of training rows.
 
     Parameters
     ----------
     dataset, grower, method : str
-        Names.
+        Name of the data set, of the grower in `GROWERS`, and of the method in `METHODS`.
     rows : tuple of int
-        Numbers of training rows.
+        Numbers of training rows, ascending.
     errors : tuple of Mean
-        Mean errors over the repetitions.
+        Mean test error over the repetitions, for each number of rows.
     """
 
     dataset: str
@@ -36,7 +36,10 @@ class Curve:
 
 
 def summarise_curves(outcomes: Sequence[Outcome]) -> list[Curve]:
-    """Average outcomes over repetitions: one curve for each grower, data set and method."""
+    """Average outcomes over repetitions: return one curve for each grower, data set and method.
+
+    A curve has a point for each number of training rows among the outcomes.
+    """
     groups: dict[tuple[str, str, str], dict[int, list[float]]] = {}
     for outcome in outcomes:
         for method in METHODS:
@@ -57,7 +60,11 @@ def summarise_curves(outcomes: Sequence[Outcome]) -> list[Curve]:
 
 
 def to_json(outcomes: Sequence[Outcome], curves: Sequence[Curve]) -> dict[str, Any]:
-    """Return outcomes and curves as a dictionary for a JSON file."""
+    """Return outcomes and curves as a dictionary for a JSON file.
+
+    Keys: "experiment", which is "figure2", and "outcomes" and "curves", lists of dictionaries of
+    their fields.
+    """
     return {
         "experiment": "figure2",
         "outcomes": [asdict(outcome) for outcome in outcomes],

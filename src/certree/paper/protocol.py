@@ -44,18 +44,22 @@ GROWERS: dict[str, Grower] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExperimentMethod:
-    """A method of the experiment.
+    """A method of the experiment: a family of posteriors over prunings, and how they are tuned.
+
+    A pruning is a tree with some nodes turned into leaves; a posterior is a weight for each
+    pruning.
 
     Parameters
     ----------
     name : str
         Its name in tables.
     candidate : Candidate
-        The family of posteriors, and how they vote.
+        The family of posteriors, one for each value of the inverse temperatures, and how prunings
+        vote.
     n_temperatures : int
         Number of inverse temperatures to tune.
     search : {"joint", "error-first"}
-        How they are tuned.
+        How they are tuned: all together, or the one of errors first and then the others.
     two_classes : bool
         Whether the method is for two classes only.
     """
@@ -88,20 +92,20 @@ UNPRUNED, GIBBS = "unpruned", "Gibbs"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The results of all methods on one tree in one repetition.
+    """The results of all methods on the tree of one grower in one repetition.
 
     Parameters
     ----------
     dataset, grower : str
-        Names.
+        Name of the data set, and name of the grower in `GROWERS`.
     repeat : int
-        Number of the repetition.
+        Number of the repetition, from 0.
     n_train, n_test : int
         Numbers of training and test rows.
     errors : dict
-        Fraction of the test rows that each method misclassified.
+        Fraction of the test rows that each method misclassified, by its name.
     temperatures : dict
-        Inverse temperatures that each method chose.
+        Inverse temperatures that cross-validation chose for each method, by its name.
     n_nodes : int
         Number of nodes of the tree.
     outside : float or None
@@ -122,7 +126,21 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """The training and test rows of one repetition; classes are 0 .. n_classes - 1."""
+    """The training and test rows of one repetition.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n_train, p)
+        Training rows.
+    y : ndarray of int32, shape (n_train,)
+        Their classes, 0 .. n_classes - 1.
+    X_test : ndarray of float64, shape (n_test, p)
+        Test rows.
+    y_test : ndarray of int32, shape (n_test,)
+        Their classes.
+    n_classes : int
+        Number of classes of the data set.
+    """
 
     X: NDArray[np.float64]
     y: Int32
@@ -132,14 +150,17 @@ class Sample:
 
 
 def draw(dataset: str, table: Table, repeat: int, fraction: float = 1.0) -> Sample:
-    """Draw the training and test rows of a repetition.
+    """Draw the training and test rows of a repetition from a data set, without replacement.
+
+    There are 2000 test rows, or a third of the rows if these are fewer than 4000. Of "crowd" only
+    the first 10545 rows are used.
 
     Parameters
     ----------
     dataset : str
         Name of the data set.
     table : Table
-        Its rows.
+        Its rows and their target.
     repeat : int
         Number of the repetition, which determines the draw.
     fraction : float
@@ -148,10 +169,16 @@ def draw(dataset: str, table: Table, repeat: int, fraction: float = 1.0) -> Samp
     Returns
     -------
     Sample
+        Disjoint training and test rows, with class codes in sorted order of the classes.
+
+    Raises
+    ------
+    ValueError
+        If the table has no target.
     """
     X, y = table.X, table.y
     if y is None:
-        raise ValueError(f"data set {dataset!r} has no target")
+        raise ValueError(f"table must have a target, but that of data set {dataset!r} has none")
     rows = min(FIRST_ROWS.get(dataset, len(X)), len(X))
     classes, codes = np.unique(y[:rows], return_inverse=True)
     order = np.random.default_rng([repeat, 2018]).permutation(rows)
@@ -169,23 +196,28 @@ def evaluate_methods(
     repeat: int,
     methods: Sequence[ExperimentMethod] = EXPERIMENT_METHODS,
 ) -> Outcome:
-    """Tune all methods on one sample with one grower, and measure their test errors.
+    """Tune all methods on the training rows with one grower, and measure their errors on the test rows.
+
+    Inverse temperatures are tuned by two-fold cross-validation.
 
     Parameters
     ----------
     dataset : str
-        Name of the data set.
+        Name of the data set, for the outcome.
     sample : Sample
         Training and test rows.
     grower : str
-        One of `GROWERS`.
+        Name of the grower in `GROWERS`.
     repeat : int
         Number of the repetition, which determines the folds.
     methods : sequence of ExperimentMethod
+        The methods; those for two classes are left out if there are more.
 
     Returns
     -------
     Outcome
+        Errors of the methods, of the unpruned tree and of the Gibbs classifier (a pruning drawn
+        from the posterior "PAC-Bayes joint").
     """
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)
@@ -230,7 +262,10 @@ def evaluate_methods(
 
 
 def _tune(method: ExperimentMethod, folds: Sequence[GrownFold]) -> tuple[float, ...]:
-    """Choose the inverse temperatures with the fewest cross-validation errors."""
+    """Choose the inverse temperatures of a method with the fewest cross-validation errors.
+
+    folds: the tree of each fold with its class counts. Return `method.n_temperatures` numbers.
+    """
     objective = Objective.for_candidate(folds, method.candidate, "error")
     return tune(objective, [None] * method.n_temperatures, method.search)
 
@@ -244,21 +279,21 @@ def run(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> list[Outcome]:
-    """Run the experiment.
+    """Run the paper's experiment: tune all methods on repeated draws, and measure their test errors.
 
     Parameters
     ----------
     datasets : sequence of str
         Names of data sets; see `certree.files.tables.load`.
     growers : sequence of str
-        Some of `GROWERS`. "dyadic-expanded" may grow as many nodes as rows times the depth, which are
-        too many for very wide tables.
+        Some of the names in `GROWERS`. "dyadic-expanded" may grow as many nodes as rows times the
+        depth, which are too many for very wide tables.
     repeats : int
         Number of repetitions.
     directory : str or None
-        Directory of the data sets.
+        Directory of the data sets; None: that of `certree.files.tables.load`.
     fractions : sequence of float
-        Fractions of the training rows to train on.
+        Fractions of the training rows to train on, each in a separate run.
     n_jobs : int or None
         Number of threads, one per repetition; the outcomes do not depend on it.
     verbose : bool
@@ -272,7 +307,7 @@ def run(
     Raises
     ------
     ValueError
-        If a grower is unknown or there is nothing to run.
+        If a grower is unknown, none is passed, or `repeats` is less than 1.
     FileNotFoundError
         If a data set is missing.
     """

@@ -39,25 +39,29 @@ DECORATED_SMOOTHNESS = 3
 
 
 def _zigzag(u: Float64) -> Float64:
-    """Return a piecewise linear wave of period 1 with values in -1 .. 1."""
+    """Return a piecewise linear wave of period 1 at each number u, with values in -1 .. 1."""
     return 4 * np.abs(u % 1 - 0.5) - 1
 
 
 def _sine(u: Float64) -> Float64:
-    """Return a sine wave of period 1."""
+    """Return sin(2 pi u), a wave of period 1, for each number u."""
     return np.sin(2 * np.pi * u)
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A boundary between two classes: the graph of a function.
+    """A boundary between two classes in the unit cube: the graph of a function.
+
+    The function takes all features but the last and returns a height, which the last feature is
+    compared with. Points above the graph are of class 1; the others are of class 0.
 
     Parameters
     ----------
     name : str
         Its name in tables.
     wave : callable
-        A function of period 1 with values in -1 .. 1.
+        A function of period 1 with values in -1 .. 1, elementwise. The height of the graph is 0.48
+        plus 0.2 times the mean of ``wave(1.3 x + 0.1)`` over the features x but the last.
     smoothness : float
         Number of derivatives of the function; 1 for Lipschitz functions.
     """
@@ -67,7 +71,10 @@ class Boundary:
     smoothness: float
 
     def is_above(self, X: Float64) -> NDArray[np.bool_]:
-        """Return whether each point (n,) lies above the graph."""
+        """Return whether the last feature of each point is above the graph: the class without noise.
+
+        X: points of the unit cube, (n, dimension), dimension >= 2. Return booleans, (n,).
+        """
         # No bend or level is a dyadic number, where a dyadic tree would split exactly.
         height = 0.48 + 0.2 * self.wave(1.3 * X[:, :-1] + 0.1).mean(axis=1)
         return X[:, -1] > height
@@ -80,6 +87,8 @@ BOUNDARIES = (Boundary("Lipschitz", _zigzag, 1), Boundary("smooth", _sine, np.in
 class RatedRule:
     """A classifier, and the rate at which its excess error falls in theory.
 
+    The excess error is the error minus the Bayes error.
+
     Parameters
     ----------
     name : str
@@ -87,8 +96,9 @@ class RatedRule:
     model : classifier
         It is cloned before each fit.
     exponent : callable
-        Takes dimension and smoothness and returns the exponent of ``log n / n`` in the bound; NaN
-        without a bound.
+        Takes the number of features and the smoothness of the boundary. Returns the exponent r of
+        the bound (log n / n)^r on the excess error of n training rows, up to a constant; NaN if
+        there is no bound.
     """
 
     name: str
@@ -97,23 +107,30 @@ class RatedRule:
 
 
 def _make_pruned_tree(rule: PruningRule, alpha: float) -> PrunedTreeClassifier:
-    """Return a classifier that prunes the tree of the rule's theorem."""
+    """Return an unfitted classifier that prunes the dyadic tree of Scott and Nowak's theorem.
+
+    rule: how prunings are penalised; alpha: factor of the penalty.
+    """
     return PrunedTreeClassifier(Dyadic(resolution="paper"), rule=rule, alpha=alpha)
 
 
 def make_quadratic_leaf() -> Any:
-    """Return logistic regression on polynomials of degree 2."""
+    """Return an unfitted pipeline: logistic regression on polynomials of degree 2."""
     return make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
 
 
 def _make_decorated_tree() -> DecoratedTreeClassifier:
-    """Return a tree with quadratic models in its leaves."""
+    """Return an unfitted dyadic tree classifier with quadratic logistic regression in its leaves."""
     # The default tree is at least as deep as that of the theorem for all numbers of rows used here.
     return DecoratedTreeClassifier(make_quadratic_leaf(), grower="dyadic", random_state=0)
 
 
 def _compute_decorated_exponent(dimension: int, smoothness: float) -> float:
-    """Return the exponent in theory of trees with quadratic models."""
+    """Return the exponent in theory for trees with quadratic models in their leaves.
+
+    With g = min(smoothness, 3) it is g / (dimension + 2 g - 2), the exponent of log n / n in a
+    bound on the excess error of n rows in `dimension` features.
+    """
     gamma = min(smoothness, DECORATED_SMOOTHNESS)
     return gamma / (dimension + 2 * gamma - 2)
 
@@ -133,7 +150,7 @@ RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of one rule on one sample.
+    """The result of one pruning rule on one simulated sample.
 
     Parameters
     ----------
@@ -142,11 +159,11 @@ class Trial:
     boundary, rule : str
         Name of the decision boundary of the sample, and name of the pruning rule.
     rows, repeat : int
-        Number of training rows, and number of the repetition.
+        Number of training rows, and number of the repetition, from 0.
     excess : float
         Error minus the Bayes error.
     leaves : float
-        Number of leaves.
+        Number of leaves of the fitted classifier.
     """
 
     dimension: int
@@ -160,24 +177,24 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Excess errors of one rule on one problem, and the exponent at which they fall.
+    """Errors beyond the Bayes error of one rule on one problem, and the exponent at which they fall.
 
     Parameters
     ----------
     dimension : int
         Number of features.
     boundary, rule : str
-        Name of the decision boundary of the sample, and name of the pruning rule.
+        Name of the decision boundary of the samples, and name of the pruning rule.
     rows : tuple of int
-        Numbers of training rows.
+        Numbers of training rows, ascending.
     excess : tuple of Mean
-        Mean excess errors over the repetitions.
+        Mean excess error over the repetitions, for each number of rows.
     leaves : tuple of float
-        Mean numbers of leaves.
+        Mean number of leaves, for each number of rows.
     theory : float
-        Exponent of ``log n / n`` in the bound.
+        Exponent of ``log n / n`` in the theoretical bound; NaN without one.
     fitted : Mean
-        Exponent fitted to the larger half of the sizes.
+        Exponent of ``log n / n`` fitted to the larger half of the numbers of rows.
     """
 
     dimension: int
@@ -191,12 +208,14 @@ class Rate:
 
     @property
     def fitted_rows(self) -> tuple[int, ...]:
-        """The numbers of training rows to which the exponent is fitted."""
+        """The larger half of this rate's numbers of training rows, to which the exponent is fitted."""
         return self.rows[len(self.rows) // 2 :]
 
 
 def generate_even_points(dimension: int, n_points: int = TEST_POINTS) -> Float64:
-    """Return points (n_points, dimension) that fill the cube more evenly than random points.
+    """Return points that fill the unit cube more evenly than random points, (n_points, dimension).
+
+    Coordinate j of point i is the fractional part of i 2^(j / (dimension + 1)), for i and j from 1.
 
     References
     ----------
@@ -210,7 +229,26 @@ def generate_even_points(dimension: int, n_points: int = TEST_POINTS) -> Float64
 def draw_rows(
     boundary: Boundary, dimension: int, rows: int, repeat: int, noise: float
 ) -> tuple[Float64, Int32]:
-    """Draw training rows X and labels y of a repetition; a fraction `noise` of the labels is wrong."""
+    """Draw training rows for a problem with a known boundary between two classes.
+
+    Parameters
+    ----------
+    boundary : Boundary
+        Points above it have class 1, others class 0.
+    dimension, rows : int
+        Numbers of features and rows.
+    repeat : int
+        Number of the repetition; with the two numbers before it is the seed.
+    noise : float
+        Probability that a label is wrong.
+
+    Returns
+    -------
+    X : ndarray of float64, shape (rows, dimension)
+        Points, uniform on the unit cube.
+    y : ndarray of int32, shape (rows,)
+        Classes 0 and 1.
+    """
     rng = np.random.default_rng([repeat, rows, dimension])
     X = rng.random((rows, dimension))
     return X, (boundary.is_above(X) ^ (rng.random(rows) < noise)).astype(np.int32)
@@ -224,7 +262,9 @@ def simulate(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> list[Trial]:
-    """Fit all rules on samples of all sizes, and compute their excess errors.
+    """Fit the classifiers `RULES` to simulated samples of all sizes, and compute their excess errors.
+
+    Excess errors are differences to the Bayes error, computed on 2^19 evenly spread points.
 
     Parameters
     ----------
@@ -233,7 +273,7 @@ def simulate(
     sizes : sequence of int
         Numbers of training rows.
     repeats : int
-        Number of repetitions, each with rows of its own.
+        Number of repetitions, each with different rows.
     noise : float
         Fraction of wrong labels, which is the Bayes error, below 0.5.
     n_jobs : int or None
@@ -285,22 +325,31 @@ def simulate(
 def _expect_arguments(
     dimensions: Sequence[int], sizes: Sequence[int], repeats: int, noise: float
 ) -> None:
-    """Raise ValueError if an argument of `simulate` is out of range."""
+    """Raise ValueError if an argument of `simulate`, which documents them, is out of range.
+
+    Also raise it if the smallest size is too small for the dyadic tree of some dimension.
+    """
     if not dimensions or min(dimensions) < 2:
-        raise ValueError(f"dimensions must be at least 2, got {list(dimensions)}")
+        raise ValueError(
+            f"dimensions must be at least one integer, each at least 2, got {list(dimensions)}"
+        )
     if not sizes:
-        raise ValueError("sizes must name at least one number of rows, got none")
+        raise ValueError("sizes must have at least one number of rows, got none")
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats}")
     if not 0 <= noise < 0.5:
-        raise ValueError(f"noise must lie in 0 .. 0.5, and below 0.5, got {noise}")
+        raise ValueError(f"noise must be at least 0 and less than 0.5, got {noise}")
     for dimension in dimensions:
         # Rule (1) has the coarsest grid.
         dyadic_resolution(min(sizes), dimension, 1 / (dimension + 1))
 
 
 def summarise_trials(trials: Iterable[Trial]) -> list[Rate]:
-    """Average trials over repetitions and fit exponents, for each dimension, boundary and rule."""
+    """Average trials over repetitions, and fit the exponent at which the excess error falls.
+
+    Return a `Rate` for each combination of dimension, boundary and rule in `trials`, in order of
+    appearance.
+    """
     groups: dict[tuple[int, str, str], dict[int, list[Trial]]] = {}
     for trial in trials:
         key = (trial.dimension, trial.boundary, trial.rule)
@@ -309,7 +358,22 @@ def summarise_trials(trials: Iterable[Trial]) -> list[Rate]:
 
 
 def _fit_rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Trial]]) -> Rate:
-    """Average the trials of one rule on one problem by number of rows, and fit its exponent."""
+    """Average the trials of one rule on one problem over repetitions, and fit the exponent.
+
+    Parameters
+    ----------
+    dimension : int
+        Number of features.
+    boundary, rule : str
+        Names in `BOUNDARIES` and `RULES`.
+    sizes : dict
+        The trials, by number of training rows.
+
+    Returns
+    -------
+    Rate
+        Means for each number of rows, and the exponent fitted to the larger half of the numbers.
+    """
     (smoothness,) = (each.smoothness for each in BOUNDARIES if each.name == boundary)
     (exponent,) = (each.exponent for each in RULES if each.name == rule)
     rows = tuple(sorted(sizes))
@@ -328,26 +392,26 @@ def _fit_rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Tr
 
 
 def compute_log_n_over_n(rows: Sequence[int]) -> Float64:
-    """Compute ``log n / n``, of which rates are powers."""
+    """Compute ``log n / n`` for each number n of training rows, (k,). Rates are powers of it."""
     n = np.asarray(rows, dtype=np.float64)
     return np.log(n) / n
 
 
 def fit_exponent(rows: Sequence[int], excess: Sequence[float]) -> Mean:
-    """Fit the exponent of ``log n / n`` to excess errors by least squares on logarithms.
+    """Fit the exponent r of excess errors c (log n / n)^r, by least squares on logarithms.
 
     Parameters
     ----------
     rows : sequence of int
-        Numbers of training rows.
+        Numbers of training rows n.
     excess : sequence of float
-        Excess error for each.
+        Excess error (error minus Bayes error) for each n.
 
     Returns
     -------
     Mean
-        The exponent and its standard error. The standard error is NaN below three sizes. Both are NaN
-        below two sizes, or if an excess error is not positive.
+        The exponent and its standard error. The standard error is NaN below three sizes. Both are
+        NaN below two sizes, or if an excess error is not positive.
     """
     errors = np.asarray(excess)
     if len(rows) < 2 or not (errors > 0).all():
@@ -363,7 +427,11 @@ def fit_exponent(rows: Sequence[int], excess: Sequence[float]) -> Mean:
 
 
 def to_json(trials: Sequence[Trial], rates: Sequence[Rate]) -> dict[str, Any]:
-    """Return trials and rates as a dictionary for a JSON file."""
+    """Return trials and rates as a dictionary for a JSON file.
+
+    Keys: "experiment", which is "rates", and "trials" and "rates", lists of dictionaries of their
+    fields.
+    """
     return {
         "experiment": "rates",
         "trials": [asdict(trial) for trial in trials],

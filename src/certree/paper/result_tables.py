@@ -25,7 +25,7 @@ from certree.paper.table2 import (
 
 
 def format_table1(sizes: Sequence[DatasetSize]) -> Iterator[RichTable | str]:
-    """Yield Table 1 and its notes."""
+    """Yield Table 1 (sizes of data sets) for a terminal, then each note on it as a string."""
     grid = _make_grid("Data sets, as they are here (and in the paper)", "data set")
     for name in ("features", "classes", "training rows", "test rows"):
         grid.add_column(name, justify="right")
@@ -41,7 +41,12 @@ def format_table1(sizes: Sequence[DatasetSize]) -> Iterator[RichTable | str]:
 
 
 def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
-    """Yield Table 2, one table for each grower, its notes, and the ratios far from the paper's."""
+    """Yield Table 2 (errors and ratios of all methods) for a terminal.
+
+    table: the lines; repeats: number of repetitions, for the title. Yield one table for each
+    grower, then each note as a string, then a table of the ratios that are far from the paper's for
+    each grower that has any, and the explanation of their reasons.
+    """
     means = compute_mean_ratios(table)
     for grower in dict.fromkeys(line.grower for line in table):
         rows = [line for line in table if line.grower == grower]
@@ -69,7 +74,7 @@ def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | s
 
 
 def _make_grid(title: str, first_column: str) -> RichTable:
-    """Return a table without rows, whose only column has this heading."""
+    """Return a terminal table without rows, with a title and the heading of its first column."""
     grid = RichTable(
         title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
     )
@@ -78,7 +83,10 @@ def _make_grid(title: str, first_column: str) -> RichTable:
 
 
 def _format_ratio(line: Line, method: str) -> str:
-    """Format our ratio of a method, and below it the paper's; "-" without a ratio."""
+    """Format our ratio of a method in one line of Table 2, and below it the paper's in brackets.
+
+    The paper's is left out if there is none; "-" if the method was not run.
+    """
     if method not in line.ratios:
         return "-"
     paper = line.paper(method)
@@ -86,7 +94,10 @@ def _format_ratio(line: Line, method: str) -> str:
 
 
 def _format_distant(grower: str, distant: Sequence[DistantRatio]) -> RichTable:
-    """Return the table of ratios of one grower that are far from the paper's."""
+    """Return a terminal table of the ratios of one grower that are far from the paper's.
+
+    distant: these ratios; the table has a line for each, with the likely reason.
+    """
     title = f"{grower} tree: beyond two standard errors (ours) of the paper's ratio"
     grid = _make_grid(title, "data set")
     for name in ("method", "ours", "paper's", "likely reason"):
@@ -98,12 +109,15 @@ def _format_distant(grower: str, distant: Sequence[DistantRatio]) -> RichTable:
 
 
 def _stack(mean: Mean) -> str:
-    """Format a mean with its standard error in a second line."""
+    """Format a mean, with "±" and its standard error in a second line unless it is NaN."""
     return str(mean).replace(" ", "\n")
 
 
 def format_figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
-    """Yield the errors of Figure 2, one table for each data set and grower."""
+    """Yield the test errors of Figure 2 as terminal tables, one for each data set and grower.
+
+    A table has a row for each method and a column for each number of training rows.
+    """
     for grower, dataset in dict.fromkeys((curve.grower, curve.dataset) for curve in curves):
         rows = [curve for curve in curves if (curve.grower, curve.dataset) == (grower, dataset)]
         grid = _make_grid(f"{dataset}, {grower} tree: test error", "training rows")
@@ -115,7 +129,12 @@ def format_figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
 
 
 def format_rates(rates: Sequence[Rate]) -> Iterator[RichTable | str]:
-    """Yield excess errors and exponents, one table for each boundary and dimension."""
+    """Yield simulated excess errors and their exponents for a terminal.
+
+    Yield one table for each boundary and number of features: a row for each number of training
+    rows, then the fitted exponents and those in theory; a column for each pruning rule. The last
+    item is a string that explains them.
+    """
     for dimension, boundary in dict.fromkeys((rate.dimension, rate.boundary) for rate in rates):
         group = [rate for rate in rates if (rate.dimension, rate.boundary) == (dimension, boundary)]
         title = f"{boundary} boundary, {dimension} features: excess error"
@@ -133,12 +152,12 @@ def format_rates(rates: Sequence[Rate]) -> Iterator[RichTable | str]:
 
 
 def _format_excess(rate: Rate, n_rows: int) -> str:
-    """Format the excess error for a number of training rows; "-" if it was not simulated."""
+    """Format a rule's mean excess error for a number of training rows; "-" if not simulated."""
     return f"{rate.excess[rate.rows.index(n_rows)].value:.2g}" if n_rows in rate.rows else "-"
 
 
 def _format_exponent(exponent: Mean | float) -> str:
-    """Format an exponent with its standard error if it has one; "-" for NaN."""
+    """Format an exponent to two decimals, with its standard error if it has one; "-" for NaN."""
     if isinstance(exponent, float):
         return "-" if np.isnan(exponent) else f"{exponent:.2f}"
     return "-" if np.isnan(exponent.value) else exponent.rounded(2)

@@ -26,22 +26,22 @@ _EPILEPTIC = "epileptic: 23 rows of each of 500 recordings, which stand on both 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSize:
-    """The size of a data set.
+    """The size of a data set, and of the training and test rows that the experiment draws from it.
 
     Parameters
     ----------
     dataset : str
         Its name.
     features, classes : int
-        Numbers of features and of classes that occur.
+        Number of features, and number of different classes in the rows.
     n_train, n_test : int
         Numbers of training and test rows of a repetition.
     rows : int
         Number of rows of the table.
     repeated : int
-        Number of rows of the experiment that equal an earlier row, class included.
+        Number of training and test rows that equal an earlier row, class included.
     rarest : int
-        Number of rows of the rarest class.
+        Number of training and test rows of the rarest class.
     """
 
     dataset: str
@@ -55,17 +55,24 @@ class DatasetSize:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Numbers of features, classes and training rows, which the paper prints."""
+        """Numbers of features, classes and training rows of this data set, in this order."""
         return self.features, self.classes, self.n_train
 
     @property
     def paper(self) -> tuple[int, int, int] | None:
-        """The paper's `sizes`, or None if it does not have this data set."""
+        """Numbers of features, classes and training rows that the paper prints for this data set.
+
+        None if the paper does not have it.
+        """
         return PAPER.get(self.dataset)
 
 
 def measure_dataset(dataset: str, table: Table) -> DatasetSize:
-    """Measure the rows of a table that the experiment uses."""
+    """Draw the training and test rows of the first repetition from a table, and measure their size.
+
+    dataset: the name, which decides how many rows of the table are used; table: all rows with their
+    target.
+    """
     sample = draw(dataset, table, repeat=0)
     X = np.vstack([sample.X, sample.X_test])
     y = np.concatenate([sample.y, sample.y_test])
@@ -82,12 +89,15 @@ def measure_dataset(dataset: str, table: Table) -> DatasetSize:
 
 
 def measure_datasets(tables: Mapping[str, Table]) -> list[DatasetSize]:
-    """Measure several tables; the keys are names of data sets."""
+    """Measure the size of several data sets, as `measure_dataset` does; keys are their names."""
     return [measure_dataset(name, table) for name, table in tables.items()]
 
 
 def write_notes(sizes: Sequence[DatasetSize]) -> list[str]:
-    """Return notes that explain differences to the paper's table."""
+    """Return sentences that explain the differences between these sizes and the paper's Table 1.
+
+    Sentences about a data set appear only if `sizes` has it.
+    """
     notes = [
         "Ours, and in brackets the paper's (Nguyen and Kpotufe, NeurIPS 2018) where it differs."
     ]
@@ -95,14 +105,17 @@ def write_notes(sizes: Sequence[DatasetSize]) -> list[str]:
     wine, crowd = by_name.get("wine"), by_name.get("crowd")
     if wine and wine.classes < PAPER["wine"][1]:
         notes.append(
-            f"wine: of the grades 0 to 10 that the paper counts, {wine.classes} occur, the rarest in "
+            f"wine: of the grades 0 to 10 that the paper counts, {wine.classes} occur, the rarest "
+            "in "
             f"{wine.rarest} rows."
         )
     if crowd and crowd.rows > FIRST_ROWS["crowd"]:
         used = crowd.n_train + crowd.n_test
         notes.append(
-            f"crowd: the {used} rows of UCI's training file; {crowd.rows - used} of another class mix "
-            f"are left out. The paper's number is that of the file's lines, its heading among them, "
+            f"crowd: the {used} rows of UCI's training file; {crowd.rows - used} of another class "
+            "mix "
+            "are left out. The paper's number is that of the file's lines, its heading among "
+            "them, "
             f"less {crowd.n_test}."
         )
     if "epileptic" in by_name:
@@ -114,7 +127,11 @@ def write_notes(sizes: Sequence[DatasetSize]) -> list[str]:
 
 
 def to_json(sizes: Sequence[DatasetSize]) -> dict[str, Any]:
-    """Return the table and its notes as a dictionary for a JSON file."""
+    """Return the sizes and the notes on them as a dictionary for a JSON file.
+
+    Keys: "experiment", which is "table1"; "table", a list of dictionaries of the sizes' fields and
+    of "paper", the paper's numbers; and "notes".
+    """
     return {
         "experiment": "table1",
         "table": [asdict(size) | {"paper": size.paper} for size in sizes],

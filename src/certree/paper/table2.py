@@ -57,10 +57,14 @@ PAPER_TREE = {"dyadic": "dyadic", EXPANDED: "dyadic", "kd": "kd"}
 _ROUNDING = 0.0005
 
 REASONS = (
-    "Likely reasons. Empty cells: the ratio is near the paper's on the tree with leaves for regions "
-    "without rows. Draw: the paper's ratio lies in the range of ten sets of five repetitions. Silent "
-    "cells: if leaves without rows do not vote, as in the authors' code, the ratio comes at least half "
-    "the way to the paper's. Unknown: no inverse temperatures give a ratio as low as the paper's, not "
+    "Likely reasons. Empty cells: the ratio is near the paper's on the tree with leaves for "
+    "regions "
+    "without rows. Draw: the paper's ratio lies in the range of ten sets of five repetitions. "
+    "Silent "
+    "cells: if leaves without rows do not vote, as in the authors' code, the ratio comes at least "
+    "half "
+    "the way to the paper's. Unknown: no inverse temperatures give a ratio as low as the paper's, "
+    "not "
     "even those that are best on the test rows of each repetition. Temperatures: other inverse "
     "temperatures would give the paper's ratio; tuned ones gave this range."
 )
@@ -68,8 +72,10 @@ REASONS = (
 
 # Measured by `benchmarks/table2_borders.py`.
 _BORDERS = (
-    "digit: the authors' released pruning sends rows on a threshold to the right when it grows trees "
-    "and to the left when it validates them. With such a pruning the ratios of PAC-Bayes on the tree "
+    "digit: the authors' released pruning sends rows on a threshold to the right when it grows "
+    "trees "
+    "and to the left when it validates them. With such a pruning the ratios of PAC-Bayes on the "
+    "tree "
     "of all regions are 0.978 (joint) and 0.970 (error-first)."
 )
 
@@ -126,7 +132,15 @@ EXAMINED: dict[tuple[str, str, str], tuple[float, float, float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over repetitions and its standard error, NaN for a single repetition."""
+    """A mean over repetitions and its standard error. `str` formats both with three digits.
+
+    Parameters
+    ----------
+    value : float
+        The mean.
+    standard_error : float
+        Its standard error; NaN for a single repetition.
+    """
 
     value: float
     standard_error: float
@@ -135,7 +149,10 @@ class Mean:
         return self.rounded(3)
 
     def rounded(self, digits: int) -> str:
-        """Format both with a number of digits, or the value alone without a standard error."""
+        """Format as "value ±standard error" with this number of decimals.
+
+        If the standard error is NaN, it is left out.
+        """
         text = f"{self.value:z.{digits}f}"
         if np.isnan(self.standard_error):
             return text
@@ -143,7 +160,7 @@ class Mean:
 
 
 def compute_mean(values: ArrayLike) -> Mean:
-    """Compute the mean of a sample and its standard error."""
+    """Compute the mean of a sample, (n,), and its standard error, which is NaN if n is 1."""
     sample = np.asarray(values, dtype=np.float64)
     error = np.std(sample, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.nan
     return Mean(float(np.mean(sample)), float(error))
@@ -151,19 +168,23 @@ def compute_mean(values: ArrayLike) -> Mean:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of Table 2: the errors of all methods on one data set with one grower.
+    """One line of Table 2: the test errors of all methods on one data set with one grower.
+
+    The baseline of the ratios is the method "pruning", the cost-complexity pruning chosen by
+    cross-validation.
 
     Parameters
     ----------
     dataset, grower : str
-        Names.
+        Name of the data set, and name of the grower in `GROWERS`.
     errors : dict of Mean
-        Error of each method.
+        Test error of each method, by its name.
     ratios : dict of Mean
-        Mean error of each method divided by the mean error of the optimal pruning. The standard error
-        is that of the differences to the pruning in each repetition, divided by the same mean.
+        Mean error of each method divided by the mean error of the baseline. The standard error is
+        that of the differences to the baseline in each repetition, divided by the same mean.
     outside : float or None
-        Mean fraction of the test rows in leaves without training rows; see `Outcome`.
+        Mean fraction of the test rows in leaves without training rows; None for other growers than
+        "dyadic-expanded".
     n_nodes : float
         Mean number of nodes of the tree.
     """
@@ -176,12 +197,19 @@ class Line:
     n_nodes: float
 
     def paper(self, method: str) -> float | None:
-        """Return the paper's ratio of a method, or None if it has none."""
+        """Return the ratio that the paper's Table 2 prints for this data set, grower and method.
+
+        None if the paper has no such ratio.
+        """
         row = PAPER.get(PAPER_TREE.get(self.grower, ""), {}).get(self.dataset)
         return row[PAPER_COLUMN[method]] if row and method in PAPER_COLUMN else None
 
     def is_far(self, method: str) -> bool:
-        """Return whether a ratio differs from the paper's by over two standard errors and rounding."""
+        """Return whether this line's ratio for a method is far from the one that the paper prints.
+
+        It is if they differ by more than two standard errors of our ratio plus .0005 for rounding.
+        False if the paper has no ratio or there is no standard error.
+        """
         paper, ours = self.paper(method), self.ratios[method]
         if paper is None or np.isnan(ours.standard_error):
             return False
@@ -190,18 +218,18 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class DistantRatio:
-    """A ratio that is far from the paper's.
+    """A ratio of Table 2 that is far from the one that the paper prints.
 
     Parameters
     ----------
     line : Line
         Line of the table with the ratio.
     method : str
-        Method of the ratio.
+        Name of the method.
     paper : float
         The paper's ratio.
     reason : str
-        Likely reason; see `REASONS`.
+        Likely reason of the difference; see `REASONS`.
     """
 
     line: Line
@@ -211,7 +239,11 @@ class DistantRatio:
 
 
 def find_distant_ratios(table: Sequence[Line]) -> list[DistantRatio]:
-    """Return the ratios that differ from the paper's by more than two of our standard errors."""
+    """Return the ratios of all lines that are far from the paper's, with the likely reasons.
+
+    Far means more than two of our standard errors plus rounding. They are in the order of the
+    table.
+    """
     expanded = {line.dataset: line for line in table if line.grower == EXPANDED}
     return [
         DistantRatio(
@@ -224,9 +256,23 @@ def find_distant_ratios(table: Sequence[Line]) -> list[DistantRatio]:
 
 
 def _find_reason(line: Line, method: str, paper: float, expanded: Line | None) -> str:
-    """Return the likely reason of a difference to the paper; see `REASONS`.
+    """Return the likely reason why a ratio differs from the paper's, such as "draw: 0.979 to 1.037".
 
-    `expanded` is the line of the same data set with the dyadic tree of all regions, if it was run.
+    Parameters
+    ----------
+    line : Line
+        Line of the table with the ratio.
+    method : str
+        Name of the method.
+    paper : float
+        The paper's ratio.
+    expanded : Line or None
+        Line of the same data set with the grower "dyadic-expanded"; None if it was not run.
+
+    Returns
+    -------
+    str
+        One of the reasons that `REASONS` explains, with the numbers behind it; or "not examined".
     """
     if line.grower == "dyadic" and expanded and not expanded.is_far(method):
         return f"empty cells: {expanded.ratios[method].value:.3f} with them"
@@ -243,7 +289,10 @@ def _find_reason(line: Line, method: str, paper: float, expanded: Line | None) -
 
 
 def summarise_outcomes(outcomes: Sequence[Outcome]) -> list[Line]:
-    """Average outcomes over repetitions: one line of Table 2 for each grower and data set."""
+    """Average outcomes over repetitions: one line of Table 2 for each grower and data set.
+
+    Lines are in the order of `GROWERS`, then of the first appearance of the data set.
+    """
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.grower, outcome.dataset), []).append(outcome)
@@ -253,7 +302,7 @@ def summarise_outcomes(outcomes: Sequence[Outcome]) -> list[Line]:
 
 
 def _summarise_group(group: Sequence[Outcome]) -> Line:
-    """Average the repetitions of one data set with one grower."""
+    """Average all repetitions of one data set with one grower into a line of Table 2."""
     methods = [name for name in METHODS if name in group[0].errors]
     baseline = np.array([outcome.errors[PRUNING] for outcome in group])
     # Ratios are NaN if the pruning has no errors.
@@ -276,7 +325,11 @@ def _summarise_group(group: Sequence[Outcome]) -> Line:
 
 
 def compute_mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
-    """Compute the mean ratio of each method over the data sets, by grower."""
+    """Compute the mean ratio of each method over the data sets of a table.
+
+    Return it by grower and then by method. A ratio is the method's error divided by that of the
+    baseline "pruning".
+    """
     means: dict[str, dict[str, float]] = {}
     for grower in dict.fromkeys(line.grower for line in table):
         rows = [line for line in table if line.grower == grower]
@@ -289,7 +342,10 @@ def compute_mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
 
 
 def _compute_distance(table: Sequence[Line], method: str) -> float | None:
-    """Compute the mean distance of a method's ratios from the paper's; None if it has none."""
+    """Compute the mean absolute difference between a method's ratios and those that the paper prints.
+
+    None if no line of the table has both.
+    """
     distances = [
         abs(line.ratios[method].value - paper)
         for line in table
@@ -299,7 +355,10 @@ def _compute_distance(table: Sequence[Line], method: str) -> float | None:
 
 
 def write_notes(table: Sequence[Line]) -> list[str]:
-    """Return notes that explain the table and differences to the paper's."""
+    """Return sentences that explain the table and its differences to the paper's table.
+
+    Sentences about a data set or grower appear only if the table has it.
+    """
     notes = [
         "Ratio: mean error over mean error of the optimal pruning (below 1 is better); ± is the "
         "standard error over the repetitions. Paper: Nguyen and Kpotufe, NeurIPS 2018, Table 2."
@@ -341,7 +400,11 @@ def write_notes(table: Sequence[Line]) -> list[str]:
 
 
 def to_json(outcomes: Sequence[Outcome], table: Sequence[Line]) -> dict[str, Any]:
-    """Return outcomes, table and notes as a dictionary for a JSON file."""
+    """Return outcomes, table, ratios far from the paper's, and notes as a dictionary for a JSON file.
+
+    Keys: "experiment", which is "table2", "outcomes", "table", "mean_ratios", "far_from_paper" and
+    "notes".
+    """
     return {
         "experiment": "table2",
         "outcomes": [asdict(outcome) for outcome in outcomes],

@@ -32,21 +32,22 @@ from certree.weights.node_weights import NodeWeights
 
 @validate_arguments
 def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Float64:
-    """Compute by how much the error rate of each leaf may be too low by chance.
+    """Compute for each leaf by how much errors of n rows may fall short of their expectation by chance.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     stats : NodeStats
         Counts of n rows.
     delta : float
-        Probability that some region of the tree deviates by more, between 0 and 1.
+        Probability that some region of the tree deviates by more, strictly between 0 and 1.
 
     Returns
     -------
     ndarray of float64, shape (m,)
-        ``sqrt(2 (fraction of the rows) log(|T0| / delta) / n)`` for each node, where ``|T0|`` is the
+        For each node, as a fraction of all n rows,
+        ``sqrt(2 (fraction of the rows in the node) log(|T0| / delta) / n)``, where ``|T0|`` is the
         number of regions of the tree.
 
     Raises
@@ -67,23 +68,24 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
 
 @validate_arguments
 def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.05) -> Float64:
-    """Bound the `deviation_penalty` of rows to come, from the probabilities of the nodes.
+    """Bound the `deviation_penalty` of n rows that are not yet drawn, from nodes' probabilities.
 
     Parameters
     ----------
     tree : Tree
-        The tree, of depth D0.
+        The tree, of m nodes and depth D0, with p features.
     population : NodeStats
-        Probability of each class in each node; see `excess_bound`.
+        Probability of each class in each node.
     n : int
-        Number of rows to come.
+        Number of rows that will be drawn.
     delta : float
-        Probability that the penalty of some region is higher, between 0 and 1.
+        Probability that the penalty of some region is higher, strictly between 0 and 1.
 
     Returns
     -------
     ndarray of float64, shape (m,)
-        ``sqrt(8 max(probability, ((2 + log p) D0 + log(1 / delta)) / n) log(|T0| / delta) / n)``.
+        For each node ``sqrt(8 max(probability of the node, ((2 + log p) D0 + log(1 / delta)) / n)
+        log(|T0| / delta) / n)``, where ``|T0|`` is the number of regions of the tree.
 
     Raises
     ------
@@ -102,7 +104,10 @@ def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.
 
 
 def _log_regions(tree: Tree, delta: float) -> float:
-    """Compute the log of the number of regions of a tree divided by delta."""
+    """Compute log(number of regions of the tree / delta).
+
+    A node may stand for a chain of nested regions with the same rows; all of them count.
+    """
     return math.log(tree.n_cells) - compute_log_delta(delta)
 
 
@@ -115,23 +120,39 @@ def theorem_bound(
     delta: float | None = 0.05,
     lambda_error: float | None = None,
 ) -> OracleBound:
-    """Bound the excess risk of the paper's vote by the best pruning's excess and size: Theorem 1.
+    """Bound the excess risk of the paper's vote by the best pruning's excess risk and size: Theorem 1.
 
-    The vote is the majority vote of ``theorem_posterior(tree, stats, lambda_error, delta)``, where
-    stats counts n independent rows on which neither the tree nor its labels depend. With probability
-    at least ``1 - 4 delta`` over these rows, for all inverse temperatures at once, its excess risk is
-    at most ``K / (1 - lambda / 2)`` times ::
+    A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
+    Excess risk is the probability of an error minus that of the Bayes classifier. The vote is the
+    majority vote of ``theorem_posterior(tree, stats, lambda_error, delta)``, where stats counts n
+    independent rows on which neither the tree nor its labels depend. With probability at least ``1
+    - 4 delta`` over these rows, for all inverse temperatures at once, its excess risk is at most
+    ``K / (1 - lambda / 2)`` times ::
 
         min over prunings T of  R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
             + 3 D0 |T| / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
 
-    This is `excess_bound` with the paper's prior and penalties. The excess is inside the minimum, so
-    the bound falls to 0 at every inverse temperature if prunings approach the Bayes risk.
+    with R(T) the risk of T, |T| its number of leaves, D0 the depth of the tree and K the number of
+    classes. This is `excess_bound` with the paper's prior and penalties. The excess is inside the
+    minimum, so the bound falls to 0 at every inverse temperature if prunings approach the Bayes
+    risk.
 
     Parameters
     ----------
-    tree, population, n, bayes_risk, delta, lambda_error
-        See `excess_bound`.
+    tree : Tree
+        The tree, of m nodes.
+    population : NodeStats
+        Probability of each class in each node, and the labels of the nodes.
+    n : int
+        Number of independent rows, >= 8.
+    bayes_risk : float
+        Risk of the Bayes classifier.
+    delta : float or None
+        Probability of failure of each of four events. None: the bound is on the mean excess over
+        the draw of the rows, with a delta of 1 / n.
+    lambda_error : float or None
+        Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
+        lowest bound, of a grid from 2^-12.75 to 2^0.75.
 
     Returns
     -------
@@ -141,7 +162,8 @@ def theorem_bound(
     Raises
     ------
     ValueError
-        As in `excess_bound`.
+        If a number is out of range, the probabilities do not sum to 1, or the Bayes risk is above
+        that of a pruning.
 
     References
     ----------
@@ -154,6 +176,10 @@ def theorem_bound(
 
     def compute_complexity(pruning: NodeWeights) -> float:
         # The paper's prior sums to less than 1, so this is slightly more than that of `prior`.
+        """Return 3 times the tree's depth times the number of leaves of a pruning.
+
+        The tree is that of the enclosing call.
+        """
         return leaf_cost * pruning.expected_leaves
 
     return compute_excess_bound(
@@ -173,30 +199,42 @@ def chernoff_oracle_bound(
 ) -> OracleBound:
     """Bound the excess risk of a Gibbs posterior's vote by the best pruning's risk and size.
 
-    This is certree's own derivation by Chernoff's inequality, not the paper's theorem. The posterior
-    has no penalty, and any prior is allowed. The *risk* of the best pruning is inside the minimum,
-    times a factor slightly above 1. So the bound only falls to 0 with n if the inverse temperature
-    falls, too.
+    A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
+    Excess risk is the probability of an error minus that of the Bayes classifier. This is certree's
+    own derivation by Chernoff's inequality, not the paper's theorem. The posterior has no penalty,
+    and any prior is allowed. The *risk* of the best pruning is inside the minimum, times a factor
+    slightly above 1. So the bound only falls to 0 with n if the inverse temperature falls, too.
 
-    The vote is the majority vote of ``gibbs_posterior(tree, stats, prior, lambda_error)``, where stats
-    counts n independent rows on which neither the tree, nor its labels, nor the prior depend. With
-    probability at least ``1 - delta`` over these rows the risk of a drawn pruning is at most ::
+    The vote is the majority vote of ``gibbs_posterior(tree, stats, prior, lambda_error)``, where
+    stats counts n independent rows on which neither the tree, nor its labels, nor the prior depend.
+    With probability at least ``1 - delta`` over these rows the risk of a drawn pruning is at most
+    ::
 
         min over prunings T of a R(T) - 2 log P(T) / (lambda n), plus
         (2 log(2 / delta) + log xi(n)) / (lambda n), all over 1 - lambda / 2
 
-    where ``a = (exp(lambda) - 1) / lambda`` and log xi(n) is half of log n up to a constant. The excess
-    risk of the vote is at most K times the difference between this bound and the Bayes risk.
+    where R(T) is the risk of T, P(T) its prior probability, ``a = (exp(lambda) - 1) / lambda`` and
+    log xi(n) is half of log n up to a constant. The excess risk of the vote is at most K, the
+    number of classes, times the difference between this bound and the Bayes risk.
 
     Parameters
     ----------
-    tree, population, n, bayes_risk, lambda_error
-        See `excess_bound`; n must be at least 1.
+    tree : Tree
+        The tree, of m nodes.
+    population : NodeStats
+        Probability of each class in each node, and the labels of the nodes.
+    n : int
+        Number of independent rows, >= 1.
+    bayes_risk : float
+        Risk of the Bayes classifier.
     prior : NodeWeights
         The prior over prunings. ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is the
         paper's; ``branching_prior(tree, K).distributions[0]`` does not depend on the depth.
     delta : float
         Probability that the bound fails.
+    lambda_error : float or None
+        Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
+        lowest bound, of a grid from 2^-12.75 to 2^0.75.
 
     Returns
     -------
@@ -206,7 +244,8 @@ def chernoff_oracle_bound(
     Raises
     ------
     ValueError
-        As in `excess_bound`.
+        If a number is out of range, the probabilities do not sum to 1, or the Bayes risk is above
+        that of a pruning.
 
     References
     ----------
@@ -218,6 +257,7 @@ def chernoff_oracle_bound(
     confidence_nats = 2 * (math.log(2) - compute_log_delta(delta)) + bounds.log_xi(rows)
 
     def compute_bound(lam: float) -> OracleBound:
+        """Compute the bound at inverse temperature `lam`, from the enclosing call's arguments."""
         factor = math.expm1(lam) / lam
         pruning = find_cheapest_pruning(tree, population.errors, prior, factor * lam * rows / 2)
         risk = float(pruning.weight @ population.errors)
@@ -233,12 +273,12 @@ def chernoff_oracle_bound(
 
 @validate_arguments
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
-    """Compute the rate of the excess risk, up to constants, for Hoelder smooth class probabilities.
+    """Compute the rate at which the excess risk falls if class probabilities are Hoelder smooth.
 
-    The mean excess risk of the vote of a cyclic dyadic tree falls at this rate, if its leaves are
-    labelled by further rows, and leaves without rows by the first class. Regions of side h have a bias
-    of ``h^smoothness``. As there are ``h^-dimension`` of them, the estimation error is
-    ``sqrt(h^-dimension log(n) / n)``.
+    The mean excess risk of the vote of a cyclic dyadic tree falls at this rate, up to a constant,
+    if its leaves are labelled by further rows, and leaves without rows by the first class. Regions
+    of side h have a bias of ``h^smoothness``. As there are ``h^-dimension`` of them, the estimation
+    error is ``sqrt(h^-dimension log(n) / n)``.
 
     Parameters
     ----------
@@ -254,6 +294,11 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     float
         ``(log(n) / n)^(smoothness / (2 smoothness + dimension))``.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
     References
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Corollary 1. The best pruning has this rate
@@ -262,7 +307,7 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     """
     if not n >= 2 or not 0 < smoothness <= 1 or not dimension > 0:
         raise ValueError(
-            "n must be >= 2, smoothness in (0, 1] and dimension > 0, got "
+            "n must be at least 2, smoothness in (0, 1] and dimension larger than 0, got "
             f"{n!r}, {smoothness!r}, {dimension!r}"
         )
     power = float(smoothness) / (2 * float(smoothness) + float(dimension))
@@ -270,18 +315,21 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
 
 
 class Resolvability(NamedTuple):
-    """The index of resolvability, and the pruning at which it is attained.
+    """The index of resolvability of a tree, and the pruning at which it is attained.
+
+    A pruning is the tree with some nodes turned into leaves; its risk is the probability of an
+    error. Computed by `resolvability`, which has the formula.
 
     Parameters
     ----------
     value : float
-        Sum of `excess` and `penalty`.
+        The index: sum of `excess` and `penalty`.
     excess : float
         Risk of that pruning minus the Bayes risk.
     penalty : float
-        Penalty of its cheapest root fragment.
+        Smallest penalty of a root fragment (a pruning of that pruning) of it.
     pruning : NodeWeights
-        The pruning, with weights 0 and 1.
+        The pruning: weight 1 of its leaves, 0 of other nodes.
     """
 
     value: float
@@ -294,23 +342,26 @@ class Resolvability(NamedTuple):
 def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) -> Resolvability:
     """Compute the index of resolvability, which bounds the excess risk of the spatially adaptive rule.
 
-    The expected excess risk of ``spatially_adaptive(tree, stats)`` on n rows is at most this index, up
-    to a remainder of the order of sqrt(log n / n)::
+    The rule chooses a pruning of the tree (Scott and Nowak). Its excess risk is its risk minus that
+    of the Bayes classifier. The expected excess risk of ``spatially_adaptive(tree, stats)`` on n
+    rows is at most this index, up to a remainder of the order of sqrt(log n / n)::
 
-        min over prunings T of  R(T) - Bayes risk + min over root fragments R of T of
-            1 / n * sum over leaves v of R of  sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log |T0|)
+        min over prunings T of  R(T) - Bayes risk + min over root fragments F of T of
+            1 / n * sum over leaves v of F of  sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log |T0|)
 
-    Here n(v) is the expected number of rows in v: the mean of a square root is at most the square root
-    of the mean.
+    A pruning is the tree with some nodes turned into leaves. R(T) is the risk of T, the probability
+    of an error. A root fragment F of T is a pruning of T; T(v) is the number of leaves of T below
+    v, and |T0| the number of leaves of the tree. n(v) is the expected number of rows in v: the mean
+    of a square root is at most the square root of the mean.
 
     Parameters
     ----------
     tree : Tree
         The complete tree, which does not depend on rows; see `dyadic_grid`.
     population : NodeStats
-        Probability of each class in each node, and the best labels; see `excess_bound`.
+        Probability of each class in each node, and the most probable class as the label.
     n : int
-        Number of rows to come, at least 1.
+        Number of rows that will be drawn, at least 1.
     bayes_risk : float
         Risk of the Bayes classifier.
 
@@ -344,7 +395,9 @@ def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) 
     rows = expect_problem(tree, population, n, bayes_risk, 1)
     if (tree.chain > 1).any():
         raise ValueError(
-            "tree must be complete, but has chains of splits that are not stored: use dyadic_grid"
+            "tree must have a node for every split, but some of its nodes stand for several splits "
+            "in a row: "
+            "use dyadic_grid"
         )
     expected_stats = NodeStats(population.counts * rows, population.label)
     rule = fragment_prunings(tree, expected_stats, count_empty=True)

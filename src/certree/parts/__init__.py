@@ -1,8 +1,8 @@
-"""Rows that lie in parts: in files on one machine, or in the memory of many.
+"""Fits to rows that are not one array in memory: files on disk, or collections of a Dask cluster.
 
-What is known of all rows is made of what each part tells: whole sums, largest numbers, smallest hashes
-and counts, which are the same however the rows are divided. So a fit on parts gives the model of the
-same rows in one array, bit by bit.
+Rows are processed block by block. Results of the blocks are combined by order-independent
+reductions: exact sums, maxima, hashes and counts. So such a fit gives the same model, bit by bit,
+as a fit to the same rows in one array.
 """
 
 from certree.parts.resources import resources

@@ -1,4 +1,4 @@
-"""Answers to rows of Dask: collections that are computed when somebody asks."""
+"""Predictions for Dask arrays and data frames: lazy collections, computed block by block."""
 
 from __future__ import annotations
 
@@ -16,27 +16,36 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def support_dask_collections(method: Method) -> Method:
-    """Let a method that predicts each row of X return a lazy collection for a collection of Dask.
+    """Decorate a prediction method of a fitted model so that it also accepts a Dask collection as X.
 
-    The signature stays as it is: X may be passed by position or by keyword.
+    The method must take X first and return one array with a row, or an element, for each row of X.
+    For a Dask array or data frame the decorated method returns a lazy Dask collection: a Dask
+    array, or a Dask series or data frame with the index of X. For any other X it calls the method.
+    The signature does not change: X may be passed by position or by keyword. It raises ValueError
+    if X is a collection and any other argument than `n_iter` is set.
     """
 
     @wraps(method)
-    def answered(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+    def predict_maybe_lazily(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_dask_collection(X):
             return method(self, X, *args, **kwargs)
         if args or any(value is not None for name, value in kwargs.items() if name != "n_iter"):
             raise ValueError(
-                f"{method.__name__} of a collection of Dask takes n_iter alone beside X"
+                f"{method.__name__} takes only n_iter beside X if X is a Dask collection: remove the "
+                "other arguments, or compute X first"
             )
-        said: Any = partial(method, self, **kwargs)
-        return _answers(self, said, X)
+        predict: Any = partial(method, self, **kwargs)
+        return _predict_lazily(self, predict, X)
 
-    return cast(Method, answered)
+    return cast(Method, predict_maybe_lazily)
 
 
-def _answers(model: Any, said: Callable[[Any], Any], X: Any) -> Any:
-    """What a function says of the rows of a collection."""
+def _predict_lazily(model: Any, predict: Callable[[Any], Any], X: Any) -> Any:
+    """Build a lazy Dask collection of the predictions for a Dask collection.
+
+    model: the fitted model; predict: returns the predictions for a block of rows in memory; X: Dask
+    array or data frame with `model.n_features_in_` columns, else ValueError is raised.
+    """
     import_extra("dask", "dask")
     p = model.n_features_in_
     if X.shape[1] != p:
@@ -45,40 +54,54 @@ def _answers(model: Any, said: Callable[[Any], Any], X: Any) -> Any:
             "input"
         )
     if hasattr(X, "map_partitions") and hasattr(X, "columns"):
-        told = partial(_of_frame, said)
-        return X.map_partitions(told, meta=told(X._meta_nonempty).iloc[:0])
-    few = _array_of(said(np.zeros((1, p), dtype=X.dtype)))
+        predict_frame = partial(_predict_frame, predict)
+        return X.map_partitions(predict_frame, meta=predict_frame(X._meta_nonempty).iloc[:0])
+    example = _expect_array(predict(np.zeros((1, p), dtype=X.dtype)))
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
-    none = few[:0]
-    how = {"drop_axis": 1} if few.ndim == 1 else {"chunks": (X.chunks[0], (few.shape[1],))}
-    return X.map_blocks(partial(_of_rows, said, none), dtype=few.dtype, meta=none, **how)
+    empty = example[:0]
+    shape: dict[str, Any] = (
+        {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], (example.shape[1],))}
+    )
+    predict_block = partial(_predict_block, predict, empty)
+    return X.map_blocks(predict_block, dtype=example.dtype, meta=empty, **shape)
 
 
-def _array_of(said: Any) -> NDArray[Any]:
-    """What is said of rows, if it is one array and not one of each target."""
-    if isinstance(said, list):
+def _expect_array(predictions: Any) -> NDArray[Any]:
+    """Return predictions unchanged if they are one array; raise ValueError if they are a list.
+
+    A list has the probabilities of several targets, for which there is no Dask collection.
+    """
+    if isinstance(predictions, list):
         raise ValueError(
-            "a collection of probabilities takes one target, got a model of "
-            f"{len(said)}: sklearn.multioutput.MultiOutputClassifier fits one model for each column"
+            "probabilities of a Dask collection need a model of one target, got a model of "
+            f"{len(predictions)} targets: fit one model for each column, such as by "
+            "sklearn.multioutput.MultiOutputClassifier"
         )
-    array: NDArray[Any] = said
+    array: NDArray[Any] = predictions
     return array
 
 
-def _of_rows(said: Callable[[Any], Any], none: Any, X: Any) -> Any:
-    """What is said of a block, which may have no rows."""
-    return said(X) if len(X) else none
+def _predict_block(predict: Callable[[Any], Any], empty: Any, X: Any) -> Any:
+    """Predict the rows of X, a block of a Dask array; return `empty` if the block has no rows.
+
+    predict: returns the predictions for an array of rows; empty: its result for no rows.
+    """
+    return predict(X) if len(X) else empty
 
 
-def _of_frame(said: Callable[[Any], Any], X: Any) -> Any:
-    """The same of a data frame, with its index."""
+def _predict_frame(predict: Callable[[Any], Any], X: Any) -> Any:
+    """Predict the rows of X, a pandas data frame, which may have none.
+
+    predict: returns the predictions for a data frame of at least one row. Return a Series if there
+    is one prediction for each row, else a DataFrame, with the index of X.
+    """
     pandas = import_extra("pandas", "frames")
-    told = _array_of(said(X if len(X) else _one_row(X)))[: len(X)]
-    make = pandas.Series if told.ndim == 1 else pandas.DataFrame
-    return make(told, index=X.index)
+    predictions = _expect_array(predict(X if len(X) else _make_missing_row(X)))[: len(X)]
+    make = pandas.Series if predictions.ndim == 1 else pandas.DataFrame
+    return make(predictions, index=X.index)
 
 
-def _one_row(X: Any) -> Any:
-    """A frame of a row without values."""
+def _make_missing_row(X: Any) -> Any:
+    """Return a data frame with the columns of X and one row, all values of which are missing."""
     return X.reindex([0])

@@ -1,8 +1,8 @@
-"""With what fits on rows that lie elsewhere are made: a cluster, or so much memory.
+"""The resources of fits to files and Dask collections: a cluster, or a limit of memory.
 
-That speaks neither of the model nor of its rows but of the machines at hand, so it is no parameter of
-an estimator, which would be cloned, searched over and kept in files, and no argument of `fit`, which
-pipelines and searches do not hand on. As with `sklearn.config_context`, it holds for a block of code.
+They describe the machine, not the model or its rows. So they are no parameters of an estimator,
+which is cloned, searched over and saved, and no arguments of `fit`, which pipelines and searches do
+not pass on. As with `sklearn.config_context`, they hold for a block of code.
 """
 
 from __future__ import annotations
@@ -19,42 +19,50 @@ _LIMIT: ContextVar[int | None] = ContextVar("memory of fits on parts", default=N
 
 
 def get_active_client() -> Any:
-    """The client that the block names which this is in; None: none."""
+    """Return the Dask client of the innermost `resources` block; None if it has none, or outside."""
     return _CLIENT.get()
 
 
 def get_memory_limit() -> int | None:
-    """The bytes of memory that the block names which this is in; None: any number."""
+    """Return the memory limit in bytes of the innermost `resources` block.
+
+    None if the block has no limit, or the caller is in no block.
+    """
     return _LIMIT.get()
 
 
 @contextmanager
 def resources(*, client: Any = None, memory_limit: int | str | None = None) -> Iterator[None]:
-    """Say with what fits of this block are made on rows in files and on clusters.
+    """Set the cluster or the memory limit of all fits in the body of a with statement.
 
-    Models do not depend on it. A block within another says all anew.
+    The fitted models do not depend on it. An inner block replaces both settings of an outer one.
+    The settings hold for the current thread or asynchronous task (`contextvars`).
 
     Parameters
     ----------
     client : distributed.Client or None
-        The cluster that holds the parts of a fit: of a collection of Dask, and of files, which each
-        of its workers must see by the same paths. None: collections are where the current client
-        is, files are read here.
+        Client of the Dask cluster whose workers read the rows: partitions of a Dask collection, or
+        files, which every worker must find under the same paths. None: Dask collections use the
+        current client of Dask, and files are read in this process.
     memory_limit : int, str or None
-        What this process may hold in anonymous memory while it fits to files: bytes, or a size such as
-        "2GB" or "500 MiB". What it holds before the fit counts, such as libraries and other rows;
-        files of the scratch folder do not, which is best on a disk. Fewer threads then read smaller
-        parts. If that may not do, an error names the least that does, before features are read; a fit
-        stops with an error where very many categories or equal rows would take more than it. Takes
-        Linux and paths of files. It is for no cluster, whose workers have a `memory_limit` of their own
-        in Dask; fits to rows in memory and `predict_files` do not heed it. None: any number.
+        Most anonymous memory that this process may hold while it fits to files: a number of bytes,
+        or a size such as "2GB" or "500 MiB". What it holds before the fit counts, such as libraries
+        and tables in memory. Temporary files do not count; they are best on a disk. A low limit
+        lowers the number of threads and of rows per block. Needs Linux, and paths of files as X. It
+        is not for clusters: Dask workers have their own `memory_limit`. Fits to rows in memory and
+        `predict_files` ignore it. None: no limit.
+
+    Yields
+    ------
+    None
 
     Raises
     ------
     TypeError
-        If `client` is no client of Dask, or `memory_limit` no size.
+        If `client` is not a Dask client, or `memory_limit` is neither int nor str.
     ValueError
-        If `memory_limit` is no size, or given beside a client.
+        If `memory_limit` is not a size, or both arguments are set. Fits raise it, too, if the limit
+        is too small for them.
 
     Examples
     --------
@@ -69,8 +77,8 @@ def resources(*, client: Any = None, memory_limit: int | str | None = None) -> I
     limit = None if memory_limit is None else bytes_of(memory_limit)
     if limit is not None and client is not None:
         raise ValueError(
-            "memory_limit is for files that are read here, got a client: workers of Dask have a "
-            "memory_limit of their own"
+            "memory_limit is for files that this process reads, but client is set: leave out one of "
+            "them. The workers of Dask have their own memory_limit"
         )
     tokens = _CLIENT.set(client), _LIMIT.set(limit)
     try:

@@ -1,4 +1,4 @@
-"""Paths of nested prunings of a tree, and the alphas at which the pruning changes."""
+"""Paths of nested prunings of a tree, and the values of alpha at which the pruning changes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,7 +18,10 @@ from certree.weights.node_weights import NodeWeights, make_pruning
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningPath(ArrayRecord):
-    """Nested prunings of a tree, from the largest pruning (alpha 0) to the smallest.
+    """Nested prunings of a tree of m nodes, from the largest pruning (alpha 0) to the smallest.
+
+    alpha is the price of a leaf: a pruning minimises its cost plus alpha times its number of
+    leaves. `cost_complexity_path` makes the object.
 
     Parameters
     ----------
@@ -40,22 +43,25 @@ class PruningPath(ArrayRecord):
         self._check("float64", (self.tree.n_nodes,), "critical")
 
     def pruning(self, step: int) -> NodeWeights:
-        """Return the pruning of one step of the path: weights 0 and 1."""
+        """Return a pruning of the path as a distribution with weights 0 and 1.
+
+        step: its number, 0 .. s - 1, in the order of `alphas`.
+        """
         return self.solve(self.alphas[step])
 
     def solve(self, alpha: float) -> NodeWeights:
-        """Return the pruning of an alpha >= 0: weights 0 and 1."""
+        """Return the pruning of an alpha >= 0 as a distribution with weights 0 and 1."""
         return make_pruning(self.tree, self.critical > alpha)
 
     def limit_leaves(self, n_leaves: int, alpha: float = 0.0) -> NodeWeights:
-        """Return the largest pruning of the path with a limited number of leaves and a least alpha.
+        """Return the largest pruning of the path with at most `n_leaves` leaves.
 
         Parameters
         ----------
         n_leaves : int
             Largest number of leaves, at least 1.
         alpha : float
-            Smallest alpha, at least 0.
+            Only prunings of at least this alpha are considered; >= 0.
 
         Returns
         -------
@@ -76,28 +82,44 @@ class PruningPath(ArrayRecord):
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
     ) -> Float64:
-        """Compute the validation loss (g,) of the prunings of alphas (g, 1), in O(m log m) time.
+        """Compute the loss of each pruning's vote on the validation set.
 
-        See `Family.compute_losses`.
+        Parameters
+        ----------
+        temperatures : ndarray of float64, shape (g, 1)
+            One alpha in each row.
+        votes : ValidationVotes
+            The vote of each node, and the validation set.
+        scoring : {"error", "log_loss", "squared"}
+            The loss; "squared" for numeric targets.
+        n_threads : int
+            Not used here; part of the protocol `Tunable`.
+
+        Returns
+        -------
+        ndarray of float64, shape (g,)
+            Losses, summed over the validation set.
         """
         loss = compute_leaf_losses(votes, scoring)
         full_total = loss[self.tree.is_leaf].sum()
         return self.compute_totals(full_total, compute_gains(self.tree, loss), temperatures[:, 0])
 
     def compute_totals(self, full_total: float, gains: Float64, alphas: Float64) -> Float64:
-        """Sum a quantity over the leaves of the pruning of each alpha.
+        """Sum a quantity over the leaves of the pruning of each alpha, in O(m log m) time.
 
         Parameters
         ----------
         full_total : float
             The sum over the leaves of the whole tree.
         gains : ndarray of float64, shape (m,)
-            By how much splitting each node changes the sum; see `compute_gains`.
+            Quantity of the two children minus that of the node; see `compute_gains`.
         alphas : ndarray of float64, shape (g,)
+            One alpha >= 0 for each pruning.
 
         Returns
         -------
         ndarray of float64, shape (g,)
+            The sum over the leaves of each pruning.
         """
         inner = np.flatnonzero(~self.tree.is_leaf)
         inner = inner[np.argsort(self.critical[inner], kind="stable")]
@@ -108,9 +130,10 @@ class PruningPath(ArrayRecord):
 
 
 def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
-    """Compute the validation loss (m,) of each node as a leaf of a pruning.
+    """Compute the loss of the validation rows in each node if the node is a leaf of a pruning, (m,).
 
-    The losses are those that the core computes for votes; see `Family.compute_losses`.
+    votes: the vote of each node, and the validation set, not sparse; scoring: "error", "log_loss"
+    or "squared". Losses are summed over the rows, as in `Family.compute_losses`.
     """
     validation, values = votes.validation, votes.values
     predicted: Float64 = np.eye(validation.shape[1])[votes.label] if values is None else values
@@ -129,7 +152,7 @@ def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
 
 
 def _find_alphas(critical: Float64) -> Float64:
-    """Return 0 and the alphas at which a path changes, ascending."""
+    """Return 0 and the distinct positive values of `critical` (m,), ascending: the alphas of a path."""
     changes = np.unique(critical[(critical > 0) & np.isfinite(critical)])
     return np.concatenate([[0.0], changes])
 
@@ -138,15 +161,22 @@ def _find_alphas(critical: Float64) -> Float64:
 class MergePath(PruningPath):
     """The path on which sibling leaves merge one pair at a time, up to the root.
 
-    The pruning of an alpha has all merges before the first one that raises the cost by more than alpha.
+    The pruning of an alpha has all merges before the first one that raises the cost by more than
+    alpha. `sibling_merge_path` makes the object, with the fields of `PruningPath` and two more.
 
     Parameters
     ----------
+    tree : Tree
+        The tree, of m nodes.
+    alphas : ndarray of float64, shape (s,)
+        Alphas at which the pruning changes, ascending from 0.
+    critical : ndarray of float64, shape (m,)
+        Smallest alpha at which each node is not split; -1 at leaves.
     order : ndarray of int32, shape (m,)
         Number (0, 1, ...) of the merge that makes a node a leaf; -1 at leaves.
     rises : ndarray of float64, shape (m // 2,)
-        By how much each merge raises the cost. They need not ascend, as a merge may make a cheaper one
-        possible.
+        By how much each merge raises the cost. They need not ascend, as a merge may make a cheaper
+        one possible.
     """
 
     order: Int32
@@ -158,7 +188,7 @@ class MergePath(PruningPath):
         self._check("float64", (self.tree.n_nodes // 2,), "rises")
 
     def pruning_after(self, n_merges: int) -> NodeWeights:
-        """Return the pruning after 0 .. m // 2 merges: weights 0 and 1."""
+        """Return the pruning after the first `n_merges` merges (0 .. m // 2), with weights 0 and 1."""
         return make_pruning(self.tree, self.order >= n_merges)
 
 
@@ -166,14 +196,16 @@ Cost = Literal["error", "gini", "entropy", "squared", "log_loss", "squared_error
 
 
 def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
-    """Compute the cost (m,) of each node as a leaf: its loss, or its rows times its impurity.
+    """Compute the cost of each node as a leaf, (m,): its loss, or its weight times its impurity.
 
     Parameters
     ----------
     stats : Stats
         Statistics of the nodes.
     cost : {"error", "gini", "entropy", "squared"} or None
-        See `cost_complexity_path`.
+        "error": the weight of misclassified rows; "gini", "entropy": weight times impurity (nats
+        for entropy); "squared": the sum of squares of a numeric target; None: `Stats.loss`.
+        "log_loss" and "squared_error" are synonyms of "entropy" and "squared".
 
     Raises
     ------
@@ -194,9 +226,11 @@ def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
 
 
 def compute_leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
-    """Compute how many leaves splitting each node adds, (m,): leaves with rows, or all leaves.
+    """Compute how many leaves splitting each node adds to a pruning, (m,) float64; 0 at leaves.
 
-    If all leaves count, each split inside a chain adds one leaf without rows.
+    tree: the tree; stats: statistics of its nodes; count_empty: whether leaves without rows count.
+    If they do, a split inside a chain (a node that stands for several nested regions with the same
+    rows) adds one leaf without rows. Raise ValueError if `count_empty` is not a bool.
     """
     if not isinstance(count_empty, bool | np.bool_):
         raise ValueError(f"count_empty must be True or False, got {count_empty!r}")
@@ -209,21 +243,24 @@ def compute_leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> F
 def cost_complexity_path(
     tree: Tree, stats: Stats, cost: Cost = None, *, count_empty: bool = False
 ) -> PruningPath:
-    """Find every alpha at which the cost-complexity pruning changes, O(m log m).
+    """Find every alpha at which the cost-complexity pruning changes, in O(m log m) time for m nodes.
+
+    The pruning of an alpha has the smallest sum of costs over its leaves plus alpha per leaf.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats or TargetStats
+    stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     cost : {"error", "gini", "entropy", "squared"} or None
-        Cost of a leaf besides the penalty: errors, rows times impurity (nats for entropy), or sums of
-        squares. None: the loss, which is errors, or sums of squares divided by the unit of loss.
-        "log_loss" is "entropy", and "squared_error" is "squared". scikit-learn's ``ccp_alpha`` is alpha
-        for the impurity of the criterion, divided by the number of rows.
+        Cost of a leaf besides the penalty: errors, rows times impurity (nats for entropy), or sums
+        of squares. None: the loss, which is errors, or sums of squares divided by the unit of loss.
+        "log_loss" is "entropy", and "squared_error" is "squared". scikit-learn's ``ccp_alpha`` is
+        alpha for the impurity of the criterion, divided by the number of rows.
     count_empty : bool
-        Whether leaves without rows pay the penalty too, also those inside chains.
+        Whether leaves without rows pay the penalty too, also those inside chains (nodes that stand
+        for several nested regions with the same rows).
 
     Returns
     -------
@@ -247,8 +284,8 @@ def cost_complexity_path(
 def _compute_rises(tree: Tree, cost: Float64, unit: float) -> Float64:
     """Compute the cost of each node minus the costs of its two children, (m,); 0 at leaves.
 
-    Rises that differ by rounding errors alone become equal: they are multiples of a fraction of `unit`,
-    see `round_to_scale`.
+    tree: the tree; cost: cost of each node as a leaf, (m,); unit: divisor of costs. Rises are
+    rounded by `round_to_scale`, so that those that differ by rounding errors alone are equal.
     """
     # Unary minus would give negative zeros.
     return 0.0 - round_to_scale(compute_gains(tree, cost, unit), np.abs(cost).max() / unit)
@@ -257,7 +294,9 @@ def _compute_rises(tree: Tree, cost: Float64, unit: float) -> Float64:
 def round_to_scale(values: Float64, largest: float) -> Float64:
     """Round values to multiples of 2^-40 times the power of two above `largest`.
 
-    Values that differ by rounding errors alone become equal. Integers stay if `largest` is below 2^40.
+    values: array of any shape; largest: largest magnitude of the numbers they are computed from.
+    Values that differ by rounding errors alone become equal. Integers stay if `largest` is below
+    2^40.
     """
     exponent = int(np.frexp(largest)[1]) - 40
     return np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent)
@@ -267,18 +306,20 @@ def round_to_scale(values: Float64, largest: float) -> Float64:
 def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath:
     """Merge sibling leaves one pair at a time, always the pair that raises the cost least, O(m log m).
 
-    Every merge removes one leaf. `cost_complexity_path` may instead collapse a large subtree at once,
-    by its mean rise per leaf. The pruning of an alpha is that of critical value pruning: a node is
-    split if its own rise, or that of a node below it, is higher than alpha.
+    Every merge removes one leaf. `cost_complexity_path` may instead collapse a large subtree at
+    once, by its mean rise per leaf. The pruning of an alpha is that of critical value pruning: a
+    node is split if its own rise, or that of a node below it, is higher than alpha.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
-    stats : NodeStats or TargetStats
+        The tree, of m nodes.
+    stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     cost : {"error", "gini", "entropy", "squared"} or None
-        Cost of a leaf; see `cost_complexity_path`.
+        Cost of a leaf. "error": errors; "gini", "entropy": rows times impurity (nats for entropy);
+        "squared": sum of squares of a numeric target; None: errors, or sums of squares divided by
+        the unit of loss.
 
     Returns
     -------
@@ -308,19 +349,25 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
 
 
 class SiblingMerge(PruningRule):
-    """The rule that merges sibling leaves as long as a merge raises the cost by at most alpha.
+    """Pruning rule that merges sibling leaves as long as a merge raises the cost by at most alpha.
 
-    See `sibling_merge_path`.
+    The pair that raises the cost least merges first; see `sibling_merge_path`.
 
     Parameters
     ----------
     cost : {"error", "gini", "entropy", "squared"} or None, default=None
-        Cost of a leaf; see `cost_complexity_path`.
+        Cost of a leaf. "error": errors; "gini", "entropy": rows times impurity (nats for entropy);
+        "squared": sum of squares of a numeric target; None: errors, or sums of squares divided by
+        the unit of loss.
     """
 
     def __init__(self, cost: Cost = None) -> None:
         self.cost: Cost = cost
 
     def family(self, tree: Tree, stats: Stats) -> MergePath:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
+        """Return the path of prunings of a tree for all alphas.
+
+        tree: the tree; stats: statistics of its nodes. `MergePath.solve` returns the pruning of an
+        alpha.
+        """
         return sibling_merge_path(tree, stats, self.cost)

@@ -23,16 +23,19 @@ def _build_family(
     split: Float64 | float = 0.0,
     unit: float = 1.0,
 ) -> Family:
-    """Build the family of prunings with the largest weighted sum of terms over leaves; see `Family`.
+    """Build the family of prunings with the smallest cost plus alpha times penalty.
+
+    Both are sums over the leaves of a pruning. There may be several penalties, each with its alpha.
 
     Parameters
     ----------
     tree : Tree
+        The tree, of m nodes.
     terms : list of ndarray of float64, shape (m,)
-        Value of each term for each node as a leaf. The first terms, those without a constant in
-        `fixed`, get minus the inverse temperatures (alphas) as factors.
+        Value of each term for each node as a leaf. Terms without a constant in `fixed`, the first
+        ones, are penalties: their factors are minus the alphas.
     fixed : list of float
-        Constant factors of the last terms.
+        Constant factors of the last terms, such as -1 for the cost.
     split : float or ndarray of float64, shape (m,)
         What splitting a node adds to the first term.
     unit : float
@@ -41,6 +44,7 @@ def _build_family(
     Returns
     -------
     Family
+        Its `solve` takes the alphas and returns the pruning of largest weight.
     """
     units = [*[1.0] * (len(terms) - 1), unit]
     pairs = [*zip(terms, units, strict=True)]
@@ -59,27 +63,31 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     cost : array-like of shape (m,)
         Cost of each node as a leaf, finite.
 
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. On ties the smaller tree.
+        The pruning, with weight 1 at its leaves and 0 elsewhere. On ties the smaller tree.
 
     Raises
     ------
     TypeError
         If the dtype does not convert without loss.
     ValueError
-        If a cost is not finite.
+        If a cost is not finite, or their number is not m.
     """
     return _build_family(tree, [check_cost(tree, cost)], [-1.0]).solve()
 
 
 def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
-    """Return the cost of each node as a column (m,), or raise if one is not finite."""
+    """Return the cost of each node as a float64 array, (m,).
+
+    Raise TypeError or ValueError unless `cost` has one number of at most 1e150 in size for each
+    node of `tree`.
+    """
     costs: Float64 = check_column("cost", cost, "float64", (tree.n_nodes,))
     if not (np.abs(costs) <= MAX_SETTING).all():
         raise ValueError(f"cost must be finite, and at most {MAX_SETTING:g} in size")
@@ -87,10 +95,14 @@ def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
 
 
 class CostComplexity(PruningRule):
-    """The rule with a penalty of alpha for each leaf that holds rows; see `cost_complexity`."""
+    """Pruning rule with a price of alpha errors per leaf with rows; see `cost_complexity`."""
 
     def family(self, tree: Tree, stats: Stats) -> Family:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
+        """Return the prunings with the fewest errors + alpha * leaves, for all alphas.
+
+        tree: the tree; stats: statistics of its nodes. `Family.solve` returns the pruning of an
+        alpha >= 0.
+        """
         has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
         return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
 
@@ -111,7 +123,7 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. On ties the smaller tree.
+        The pruning, with weight 1 at its leaves and 0 elsewhere. On ties the smaller tree.
 
     Raises
     ------
@@ -126,10 +138,18 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
 
 
 class DepthPenalised(PruningRule):
-    """The rule with a penalty that grows with the depth of a leaf; see `depth_penalised`."""
+    """Pruning rule whose penalty grows with the depth of the leaves.
+
+    It minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is the
+    fraction of the n rows in a leaf, and d its depth (Scott and Nowak 2006); see `depth_penalised`.
+    """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
+        """Return the prunings with the smallest errors + alpha * penalty, for all alphas.
+
+        tree: the tree; stats: statistics of its nodes. `Family.solve` returns the pruning of an
+        alpha >= 0.
+        """
         unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
         depth = tree.node_depth.astype(np.float64)
@@ -142,14 +162,15 @@ class DepthPenalised(PruningRule):
 def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
 
-    The pruning minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is
-    the fraction of the n rows in a leaf, and d its depth.
+    The pruning minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where
+    err is the number of errors (or the loss) among n rows, p the fraction of the rows in a leaf,
+    and d its depth.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats or TargetStats
+    stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     alpha : float
         Weight of the penalty, >= 0.
@@ -157,7 +178,7 @@ def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. On ties the smaller tree.
+        The pruning, with weight 1 at its leaves and 0 elsewhere. On ties the smaller tree.
 
     Raises
     ------
@@ -179,16 +200,16 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     stats : NodeStats
         Labels of its nodes, from the training set.
     validation : NodeStats
-        Counts of the validation set; its labels are not used.
+        Class counts of the validation set in the nodes; its labels are not used.
 
     Returns
     -------
     NodeWeights
-        Weights 0 and 1.
+        The pruning, with weight 1 at its leaves and 0 elsewhere.
 
     Raises
     ------
@@ -202,16 +223,19 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
     counts = validation.check_tree(tree).counts
     if validation.n_classes != stats.check_tree(tree).n_classes:
         raise ValueError(
-            f"validation has {validation.n_classes} classes, but stats has {stats.n_classes}"
+            f"validation has {validation.n_classes} classes, but stats has {stats.n_classes}: count "
+            "both with the same n_classes"
         )
     return prune(tree, NodeStats(counts, stats.label).errors)
 
 
 def compute_upper_errors(stats: NodeStats, confidence: float) -> Float64:
-    """Compute the upper confidence limit of each node's error rate, times its number of rows, (m,).
+    """Compute an upper confidence limit of the number of errors of each node, (m,).
 
-    The number of rows is the node's weight divided by `weight_unit`. The limit is the binomial one for
-    the effective sample size of the node.
+    It is that of the error rate, times the number of rows. stats: counts and labels of the nodes;
+    confidence: probability, in (0, 1), that a node with the limit as error rate has at most the
+    observed errors. The rows are the node's weight divided by `weight_unit`. The limit is the exact
+    binomial one for the effective sample size of the node.
     """
     weight, correct_weight = stats.n, stats.n - stats.errors
     has_correct, rows = correct_weight > 0, weight / stats.weight_unit
@@ -223,7 +247,10 @@ def compute_upper_errors(stats: NodeStats, confidence: float) -> Float64:
 
 
 class Pessimistic(PruningRule):
-    """The rule that counts errors at the upper limit of a binomial; see `pessimistic`.
+    """Pruning rule that counts errors at the upper confidence limit of a binomial.
+
+    A leaf with e errors among n rows counts ``e + alpha (n U - e)`` errors, where U is the error
+    rate at which at most e errors have probability `confidence`; see `pessimistic`.
 
     Parameters
     ----------
@@ -237,7 +264,12 @@ class Pessimistic(PruningRule):
         self.confidence = confidence
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
+        """Return the prunings with the smallest errors + alpha * added errors, for all alphas.
+
+        Added errors are the upper confidence limit minus the errors. tree: the tree; stats: counts
+        and labels of its nodes. `Family.solve` returns the pruning of an alpha >= 0. Raise
+        ValueError if `confidence` is not between 0 and 1.
+        """
         validate_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
@@ -270,7 +302,7 @@ def pessimistic(
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. On ties the smaller tree.
+        The pruning, with weight 1 at its leaves and 0 elsewhere. On ties the smaller tree.
 
     Raises
     ------
@@ -289,7 +321,7 @@ def pessimistic(
 
 
 class DescriptionLength(PruningRule):
-    """The rule by the description length of tree and classes; see `minimum_description_length`.
+    """Pruning rule by the description length of tree and classes; see `minimum_description_length`.
 
     Parameters
     ----------
@@ -303,7 +335,12 @@ class DescriptionLength(PruningRule):
         self.free_splits = free_splits
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
+        """Return the prunings with the smallest description length, for all alphas.
+
+        It is the length of the classes plus alpha times the length of the tree, in nats. tree: the
+        tree; stats: class counts of its nodes. `Family.solve` returns the pruning of an alpha >= 0.
+        Raise ValueError if `free_splits` is not a bool.
+        """
         if not isinstance(self.free_splits, bool | np.bool_):
             raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")
         unit, k = stats.check_tree(tree).weight_unit, stats.n_classes
@@ -344,7 +381,7 @@ def minimum_description_length(
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. On ties the smaller tree.
+        The pruning, with weight 1 at its leaves and 0 elsewhere. On ties the smaller tree.
 
     Raises
     ------

@@ -12,15 +12,21 @@ from certree.weights.family import Tunable
 
 
 class PruningRule(BaseEstimator):
-    """A pruning rule with its settings: a penalty that is multiplied by alpha."""
+    """Base class of pruning rules: a penalty on prunings that is multiplied by a factor alpha.
+
+    Its parameters are settings of the penalty. `reads_classes` is True for rules that need class
+    counts and do not apply to numeric targets.
+    """
 
     # Whether the rule needs class counts, so that it does not apply to numeric targets.
     reads_classes = False
 
     def family(self, tree: Tree, stats: Any) -> Tunable:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0.
+        """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        The statistics are those of the nodes.
+        tree: the tree; stats: statistics of its nodes. The object's `solve` returns the pruning of
+        an alpha, and its `compute_losses` scores prunings on a validation set. Subclasses implement
+        the method.
         """
         raise NotImplementedError
 
@@ -29,13 +35,29 @@ class PruningRule(BaseEstimator):
         grower: Grower,
         n_features: int,  # noqa: ARG002 -- read by rules that set the resolution of the grower
     ) -> tuple[Callable[[Tree, Any], Tunable], Grower]:
-        """Return the function to use as `family`, and the grower to use, for rule and grower together.
+        """Return a function that computes prunings, and a grower to grow the tree.
+
+        This class returns its own `family` and the grower itself.
+
+        Parameters
+        ----------
+        grower : Grower
+            The grower of the estimator.
+        n_features : int
+            Number of features, for rules that set the resolution of a dyadic grower.
+
+        Returns
+        -------
+        family : callable
+            ``family(tree, stats)`` returns the prunings of a tree for all alphas.
+        grower : Grower
 
         Raises
         ------
         ValueError
-            If the grower has a resolution, and the rule does not support it.
+            If the grower has ``resolution="paper"``, which only the rules of Scott and Nowak
+            support.
         """
         if get_resolution(grower) is not None:
-            raise ValueError(f"rule={self!r} takes no resolution, got grower={grower!r}")
+            raise ValueError(f"grower must have resolution=None with rule={self!r}, got {grower!r}")
         return self.family, grower

@@ -25,12 +25,15 @@ RULES: dict[str, type[PruningRule]] = {
 
 
 def resolve_rule(value: Any) -> PruningRule:
-    """Return a new rule for a name in `RULES`, or the rule itself.
+    """Return the pruning rule that a name or an object stands for.
+
+    value: a name in `RULES`, such as "cost-complexity", for a new rule with default settings; or an
+    object with a method `family`, which is returned.
 
     Raises
     ------
     ValueError
-        If the value is neither a name nor an object with a method `family`.
+        If the value is neither.
     """
     if isinstance(value, str) and value in RULES:
         return RULES[value]()

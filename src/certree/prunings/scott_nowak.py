@@ -35,23 +35,31 @@ _MAX_SMOOTHNESS = 50
 
 
 def _count_rows(stats: Stats) -> float:
-    """Return the number of rows n, at least 1, as the penalties take its logarithm."""
+    """Return the number of rows in the root, at least 1.
+
+    stats: statistics of the nodes; the weight of the root is divided by the mean weight of a row,
+    `weight_unit`.
+    """
     return max(float(stats.n[0]) / stats.weight_unit, 1.0)
 
 
 def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
-    """Return the number of leaves of T0, counted as `compute_leaf_gains` counts them; at least 1."""
+    """Return the number of leaves of the whole tree, at least 1.
+
+    stats: statistics of its nodes; leaf_gains: how many leaves splitting each node adds, (m,); see
+    `compute_leaf_gains`.
+    """
     return max(float(stats.n[0] > 0) + float(leaf_gains.sum()), 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SquareRootPrunings:
-    """The pruning of a path with the smallest cost plus alpha times penalty, for each alpha.
+    """For each alpha the pruning of a path with the smallest cost plus alpha times penalty.
 
     Parameters
     ----------
     path : PruningPath
-        The path.
+        The path, of s prunings.
     costs, penalties : ndarray of float64, shape (s,)
         Cost and penalty of each pruning of the path.
     """
@@ -61,18 +69,41 @@ class SquareRootPrunings:
     penalties: Float64
 
     def find_step(self, alpha: float) -> int:
-        """Return the step of the best pruning on the path; on ties that of the smallest tree."""
+        """Return the number of the best pruning on the path for an alpha >= 0.
+
+        On ties it is the smallest tree.
+        """
         total = self.costs + alpha * self.penalties
         return len(total) - 1 - int(np.argmin(total[::-1]))
 
     def solve(self, alpha: float) -> NodeWeights:
-        """Return the best pruning: weights 0 and 1."""
+        """Return the pruning of the path with the smallest ``cost + alpha * penalty``.
+
+        It has weights 0 and 1. On ties it is the smallest tree.
+        """
         return self.path.pruning(self.find_step(alpha))
 
     def compute_losses(
         self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the validation loss (g,) of alphas (g, 1); see `Family.compute_losses`."""
+        """Compute the loss of each pruning's vote on the validation set.
+
+        Parameters
+        ----------
+        temperatures : ndarray of float64, shape (g, 1)
+            One alpha in each row.
+        votes : ValidationVotes
+            The vote of each node, and the validation set.
+        scoring : {"error", "log_loss", "squared"}
+            The loss; "squared" for numeric targets.
+        n_threads : int
+            Not used here.
+
+        Returns
+        -------
+        ndarray of float64, shape (g,)
+            Losses, summed over the validation set.
+        """
         alphas = self.path.alphas[[self.find_step(alpha) for alpha in temperatures[:, 0]]]
         return self.path.compute_losses(alphas[:, None], votes, scoring, n_threads)
 
@@ -83,25 +114,26 @@ def square_root_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus a penalty proportional to the root of its size.
 
-    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``. The penalty is concave in
-    the size, so the optimum is a cost-complexity pruning and is found along that path, in O(m log m)
-    time.
+    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``, where err is the number
+    of errors (or the loss) among n rows. The penalty is concave in the size, so the optimum is a
+    cost-complexity pruning and is found along that path, in O(m log m) time for m nodes.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats or TargetStats
+    stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     alpha : float
         Factor of the penalty, >= 0; 1 in the paper.
     count_empty : bool
-        Whether leaves without rows count, also those inside chains, as in the paper.
+        Whether leaves without rows count, also those inside chains (nodes that stand for several
+        nested regions with the same rows), as in the paper.
 
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. On ties the smaller tree.
+        The pruning, with weight 1 at its leaves and 0 elsewhere. On ties the smaller tree.
 
     Raises
     ------
@@ -118,23 +150,25 @@ def square_root_penalised(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FragmentPrunings(ArrayRecord):
-    """The best pruning by the penalty of its cheapest root fragment, for each alpha.
+    """For each alpha the best pruning by the penalty of its cheapest root fragment.
 
-    A root fragment of a pruning is a pruning of it. See `spatially_adaptive`.
+    A root fragment of a pruning is a pruning of it. The penalty of a pruning is the smallest sum
+    over the leaves of any of its root fragments. `fragment_prunings` makes the object.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     cost_gains : ndarray of float64, shape (m,)
-        By how much splitting each node changes the cost.
+        Cost of the two children of each node as leaves, minus that of the node.
     leaf_gains : ndarray of float64, shape (m,)
         How many leaves splitting each node adds.
     chain_leaves : ndarray of float64, shape (m,)
-        How many of these are leaves without rows inside the chain of the node.
+        How many of these are leaves without rows inside the chain of the node (the nested regions
+        with the same rows that it stands for).
     size_penalty, cell_penalty : ndarray of float64, shape (m,)
-        The penalty of a leaf v of the fragment is alpha times ``size_penalty[v] sqrt(leaves of the
-        pruning below v) + cell_penalty[v]``.
+        A leaf v of the fragment adds alpha times ``size_penalty[v] sqrt(leaves of the pruning below
+        v) + cell_penalty[v]`` to the penalty.
     """
 
     tree: Tree
@@ -149,15 +183,25 @@ class FragmentPrunings(ArrayRecord):
         self._check("float64", (self.tree.n_nodes,), *names)
 
     def solve(self, alpha: float) -> NodeWeights:
-        """Return the best pruning: weights 0 and 1."""
+        """Return the pruning with the smallest cost plus alpha times penalty, for an alpha >= 0.
+
+        It has weights 0 and 1. On ties a node is not split.
+        """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 0)
 
     def fragment(self, alpha: float) -> NodeWeights:
-        """Return the cheapest root fragment of the best pruning: weights 0 and 1."""
+        """Return the cheapest root fragment of the best pruning for an alpha >= 0.
+
+        The best pruning is that of `solve`. Its fragment is a pruning as well, with weights 0 and
+        1.
+        """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 1)
 
     def _classify_nodes(self, alpha: float) -> NDArray[np.uint8]:
-        """Return 2 for nodes that the fragment splits, 1 if only the pruning does, else 0; (m,)."""
+        """Return 2 for nodes that the fragment splits, 1 if only the pruning does, else 0; (m,) uint8.
+
+        alpha: factor of the penalty, >= 0.
+        """
         return find_fragment_pruning(
             self.tree.left,
             self.cost_gains,
@@ -174,11 +218,31 @@ class FragmentPrunings(ArrayRecord):
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
     ) -> Float64:
-        """Compute the validation loss (g,) of alphas (g, 1); see `Family.compute_losses`."""
+        """Compute the loss of each pruning's vote on the validation set.
+
+        Parameters
+        ----------
+        temperatures : ndarray of float64, shape (g, 1)
+            One alpha in each row.
+        votes : ValidationVotes
+            The vote of each node, and the validation set.
+        scoring : {"error", "log_loss", "squared"}
+            The loss; "squared" for numeric targets.
+        n_threads : int
+            Not used here; part of the protocol `Tunable`.
+
+        Returns
+        -------
+        ndarray of float64, shape (g,)
+            Losses, summed over the validation set.
+        """
         return self.compute_totals(compute_leaf_losses(votes, scoring), temperatures)
 
     def compute_totals(self, loss: Float64, temperatures: Float64) -> Float64:
-        """Sum the losses of nodes (m,) over the leaves of the pruning of each alpha, (g, 1) -> (g,)."""
+        """Sum a loss over the leaves of the pruning of each alpha, (g,).
+
+        loss: loss of each node as a leaf, (m,); temperatures: one alpha in each row, (g, 1).
+        """
         return np.array([self.solve(alpha).weight @ loss for alpha in temperatures[:, 0]])
 
 
@@ -191,9 +255,30 @@ def fragment_prunings(
     count_empty: bool = False,
     cost: ArrayLike | None = None,
 ) -> FragmentPrunings:
-    """Return the prunings of `spatially_adaptive` or, with a smoothness, `polynomial_penalised`.
+    """Return the prunings with the smallest cost plus the penalty of their cheapest root fragment.
 
-    The parameters are those of `polynomial_penalised`.
+    The penalty is that of `spatially_adaptive` or, with a smoothness, of `polynomial_penalised`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, of m nodes.
+    stats : Stats
+        Statistics of its nodes.
+    smoothness : float or None
+        Hoelder exponent of the boundary between classes, >= 1; None for `spatially_adaptive`.
+    log_cells : float or None
+        Log of the number of the smallest regions (nats); None: log of the number of leaves of the
+        tree.
+    count_empty : bool
+        Whether leaves without rows count.
+    cost : array-like of shape (m,), or None
+        Cost of each node as a leaf; None: its loss.
+
+    Returns
+    -------
+    FragmentPrunings
+        Its `solve` returns the pruning of an alpha.
     """
     leaf_gains = compute_leaf_gains(tree, stats.check_tree(tree), count_empty)
     log_regions = (
@@ -220,7 +305,7 @@ def fragment_prunings(
 
 
 def _check_smoothness(smoothness: object) -> float:
-    """Return the smoothness as a float, or raise ValueError if it is out of range."""
+    """Return `smoothness` as a float; raise ValueError unless it lies in 1 .. 50."""
     gamma = check_nonnegative("smoothness", smoothness)
     if not 1 <= gamma <= _MAX_SMOOTHNESS:
         raise ValueError(f"smoothness must lie in 1 .. {_MAX_SMOOTHNESS}, got {smoothness!r}")
@@ -238,29 +323,30 @@ def spatially_adaptive(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty of its cheapest root fragment.
 
-    A root fragment R of a pruning T is a pruning of T. A leaf v of R holds n(v) rows, and T has T(v)
-    leaves in v. The penalty of T is the smallest over all R of ``alpha / n * sum over leaves v of R of
-    (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. The best T and R are found exactly, in
-    nearly linear time.
+    A root fragment R of a pruning T is a pruning of T. A leaf v of R holds n(v) of the n rows, and
+    T has T(v) leaves in v. The penalty of T is the smallest over all R of ``alpha / n * sum over
+    leaves v of R of (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. The best T and R are
+    found exactly, in nearly linear time.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats or TargetStats
+    stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     alpha : float
         Factor of the penalty, >= 0; 1 in the paper.
     log_cells : float or None
-        Log of the number of the smallest regions (nats), ``p log(m)`` for a grid with m intervals per
-        feature. None: log of the number of leaves of the tree.
+        Log of the number of the smallest regions (nats), ``p log(k)`` for a grid with k intervals
+        per feature. None: log of the number of leaves of the tree.
     count_empty : bool
-        Whether leaves without rows count, also those inside chains, as in the paper.
+        Whether leaves without rows count, also those inside chains (nodes that stand for several
+        nested regions with the same rows), as in the paper.
 
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. On ties a node is not split.
+        The pruning, with weight 1 at its leaves and 0 elsewhere. On ties a node is not split.
 
     Raises
     ------
@@ -289,30 +375,38 @@ def polynomial_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty for polynomials in its leaves.
 
-    The penalty is that of `spatially_adaptive` with ``alpha / n * sum over leaves v of R of (sqrt(48
-    n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1 + smoothness / p) log_cells))``. V is the number of
-    coefficients of a polynomial in p features of the largest degree below the smoothness.
+    A root fragment R of a pruning T is a pruning of T. A leaf v of R holds n(v) of the n rows, and
+    T has T(v) leaves in v. The penalty of T is the smallest over all R of ``alpha / n * sum over
+    leaves v of R of (sqrt(48 n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1 + smoothness / p)
+    log_cells))``. V is the number of coefficients of a polynomial in p features of the largest
+    degree below the smoothness.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
-    stats : NodeStats or TargetStats
+        The tree, of m nodes.
+    stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     smoothness : float
-        Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus the
-        exponent of the last one.
-    alpha, log_cells, count_empty
-        See `spatially_adaptive`.
+        Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus
+        the exponent of the last one.
+    alpha : float
+        Factor of the penalty, >= 0; 1 in the paper.
+    log_cells : float or None
+        Log of the number of the smallest regions (nats), ``p log(k)`` for a grid with k intervals
+        per feature. None: log of the number of leaves of the tree.
+    count_empty : bool
+        Whether leaves without rows count, also those inside chains (nodes that stand for several
+        nested regions with the same rows), as in the paper.
     cost : array-like of shape (m,), or None
-        Errors of each node as a leaf, for instance those of a polynomial fitted to its rows. Any finite
-        numbers are allowed; children may have more errors than their parent. None: the loss of the
-        node, which predicts a constant.
+        Errors of each node as a leaf, for instance those of a polynomial fitted to its rows. Any
+        finite numbers are allowed; children may have more errors than their parent. None: the loss
+        of the node, which predicts a constant.
 
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. On ties a node is not split.
+        The pruning, with weight 1 at its leaves and 0 elsewhere. On ties a node is not split.
 
     Raises
     ------
@@ -333,27 +427,50 @@ def polynomial_penalised(
 
 
 class ScottNowakRule(PruningRule):
-    """Base of the rules of Scott and Nowak, which can set the resolution of a dyadic grower."""
+    """Base class of the rules of Scott and Nowak, which set the resolution of a dyadic grower.
+
+    `count_empty`, a parameter of each rule, is whether leaves without rows count in the penalty.
+    """
 
     count_empty: bool
 
     def exponent(self, n_features: int) -> float:
-        """Return the exponent of the resolution in the rule's theorem; see `dyadic_resolution`."""
+        """Return the exponent of the resolution in the rule's theorem, for p = `n_features` features.
+
+        The theorem's tree has ``(n / log n)^exponent`` intervals per feature; see
+        `dyadic_resolution`.
+        """
         raise NotImplementedError
 
     def family(
         self, tree: Tree, stats: Stats, exponent: float | None = None
     ) -> SquareRootPrunings | FragmentPrunings:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0.
+        """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        `exponent` is that of the resolution of the tree; None if the tree has no resolution.
+        tree: the tree; stats: statistics of its nodes; exponent: that of the tree's resolution, or
+        None for a tree without a resolution. The object's `solve` returns the pruning of an alpha.
         """
         raise NotImplementedError
 
     def match_grower(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
-        """Return the family function and the grower, with the theorem's exponent if it has none.
+        """Return a function that computes prunings, and a grower to grow the tree.
 
-        A grower without a resolution is returned as it is.
+        A grower without a resolution is returned as it is. Otherwise the grower is cloned, and gets
+        the exponent of the rule's theorem if it has none. For a fixed `Grid` the function counts
+        leaves without rows.
+
+        Parameters
+        ----------
+        grower : Grower
+            The grower of the estimator.
+        n_features : int
+            Number of features, p.
+
+        Returns
+        -------
+        family : callable
+            ``family(tree, stats)`` returns the prunings of a tree for all alphas.
+        grower : Grower
         """
         if get_resolution(grower) is None:
             return self.family, grower
@@ -369,20 +486,28 @@ class ScottNowakRule(PruningRule):
 
 
 class SquareRoot(ScottNowakRule):
-    """The rule with the square root of the size, equation (1); see `square_root_penalised`.
+    """Pruning rule of Scott and Nowak (2003), equation (1): a penalty on the root of the size.
+
+    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``; see
+    `square_root_penalised`.
 
     Parameters
     ----------
     count_empty : bool, default=False
-        Whether leaves without rows count, also those inside chains, as in the paper. They always count
-        with ``Grid(box, resolution="paper")``.
+        Whether leaves without rows count, also those inside chains (nodes that stand for several
+        nested regions with the same rows), as in the paper. They always count with ``Grid(box,
+        resolution="paper")``.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return 1 / (p + 1)."""
+        """Return the exponent of the resolution in the rule's theorem, 1 / (p + 1).
+
+        p is `n_features`. The theorem's tree has ``(n / log n)^exponent`` intervals per feature for n
+        rows.
+        """
         return 1 / (n_features + 1)
 
     def family(
@@ -391,7 +516,11 @@ class SquareRoot(ScottNowakRule):
         stats: Stats,
         exponent: float | None = None,  # noqa: ARG002 -- this penalty has no term with the resolution
     ) -> SquareRootPrunings:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
+        """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
+
+        tree: the tree; stats: statistics of its nodes; exponent: not used.
+        `SquareRootPrunings.solve` returns the pruning of an alpha.
+        """
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
         loss, unit = stats.loss, stats.weight_unit
         leaf_gains = compute_leaf_gains(tree, stats, self.count_empty)
@@ -403,43 +532,55 @@ class SquareRoot(ScottNowakRule):
 
 
 class SpatiallyAdaptive(ScottNowakRule):
-    """The rule of Scott and Nowak (2006), equation (2): the spatially adaptive penalty.
+    """Pruning rule of Scott and Nowak (2003), equation (2): the spatially adaptive penalty.
 
-    It finds the pruning whose errors and penalty are lowest; see `spatially_adaptive`.
+    Leaves count by their number below each node of the cheapest root fragment; see
+    `spatially_adaptive` for the formula.
 
     Parameters
     ----------
     count_empty : bool, default=False
-        Whether leaves that no row reaches add to the penalty, also those inside chains. The paper
-        counts them (True). They always count with ``Grid(box, resolution="paper")``.
+        Whether leaves without rows count, also those inside chains (nodes that stand for several
+        nested regions with the same rows), as in the paper. They always count with ``Grid(box,
+        resolution="paper")``.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return 1 / p."""
+        """Return the exponent of the resolution in the rule's theorem, 1 / p for p = `n_features`.
+
+        The theorem's tree has ``(n / log n)^exponent`` intervals per feature for n rows.
+        """
         return 1 / n_features
 
     def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
+        """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
+
+        tree: the tree; stats: statistics of its nodes; exponent: that of the tree's resolution, or
+        None for a tree without a resolution. `FragmentPrunings.solve` returns the pruning of an
+        alpha.
+        """
         log_cells = _compute_log_cells(tree, _count_rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
 
 
 class Polynomial(ScottNowakRule):
-    """The rule with the cheapest root fragment of polynomials, equation (3).
+    """Pruning rule of Scott and Nowak (2003), equation (3): the penalty for polynomials in leaves.
 
-    See `polynomial_penalised`.
+    It is the spatially adaptive penalty, with larger factors for the coefficients of a polynomial;
+    see `polynomial_penalised` for the formula.
 
     Parameters
     ----------
     smoothness : float, default=2
-        Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus the
-        exponent of the last one. The polynomials have the largest degree below it.
+        Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus
+        the exponent of the last one. The polynomials have the largest degree below it.
     count_empty : bool, default=False
-        Whether leaves without rows count, also those inside chains, as in the paper. They always count
-        with ``Grid(box, resolution="paper")``.
+        Whether leaves without rows count, also those inside chains (nodes that stand for several
+        nested regions with the same rows), as in the paper. They always count with ``Grid(box,
+        resolution="paper")``.
     """
 
     def __init__(self, smoothness: float = 2, count_empty: bool = False) -> None:
@@ -447,7 +588,11 @@ class Polynomial(ScottNowakRule):
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """Return 1 / (p + 2 smoothness - 2)."""
+        """Return the exponent of the resolution in the rule's theorem, 1 / (p + 2 smoothness - 2).
+
+        p is `n_features`. The theorem's tree has ``(n / log n)^exponent`` intervals per feature for
+        n rows. Raise ValueError if `smoothness` is not in 1 .. 50.
+        """
         return 1 / (n_features + 2 * _check_smoothness(self.smoothness) - 2)
 
     def family(
@@ -458,12 +603,16 @@ class Polynomial(ScottNowakRule):
         cost: ArrayLike | None = None,
         n_grown: float | None = None,
     ) -> FragmentPrunings:
-        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0.
+        """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
         Parameters
         ----------
-        tree, stats, exponent
-            See `ScottNowakRule.family`.
+        tree : Tree
+            The tree, of m nodes.
+        stats : Stats
+            Statistics of its nodes.
+        exponent : float or None
+            Exponent of the tree's resolution; None for a tree without a resolution.
         cost : array-like of shape (m,), or None
             Errors of each node as a leaf; None: its loss.
         n_grown : float or None
@@ -472,6 +621,7 @@ class Polynomial(ScottNowakRule):
         Returns
         -------
         FragmentPrunings
+            Its `solve` returns the pruning of an alpha.
         """
         n = _count_rows(stats) if n_grown is None else n_grown
         return fragment_prunings(
@@ -485,7 +635,11 @@ class Polynomial(ScottNowakRule):
 
 
 def _compute_log_cells(tree: Tree, n: float, exponent: float | None) -> float | None:
-    """Return the log of the number of smallest regions at a resolution (nats); None without one."""
+    """Return the log of the number of smallest regions of a dyadic tree (nats).
+
+    Return None without a resolution. tree: the tree, for its number of features; n: number of rows;
+    exponent: that of the resolution, or None.
+    """
     if exponent is None:
         return None
     p = tree.n_features

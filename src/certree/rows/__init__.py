@@ -1,4 +1,4 @@
-"""1 ROWS: what a row is, and what it may do."""
+"""Stage 1, rows: check and encode tables, split rows, and find copies."""
 
 from certree.rows.categories import Categories
 from certree.rows.dates import DateFeatures

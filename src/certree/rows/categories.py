@@ -1,4 +1,4 @@
-"""Categories at the door: names become codes 0, 1, ..., the rest of a table stays numbers."""
+"""Learn the categories of a table's features, and encode them as codes 0, 1, ...."""
 
 from __future__ import annotations
 
@@ -31,27 +31,28 @@ from certree.rows.features import DenseFeatures
 CategoricalFeatures = ArrayLike | Literal["from_dtype"] | None
 CategoryNames = tuple[str, ...] | tuple[float, ...]
 
-# A feature of categories is nearly an identifier where they are more than this share of the rows that
-# have one; of fewer rows than _FEW_ROWS nothing is said.
+# A categorical feature is nearly an identifier if it has more categories than this fraction of the
+# rows in which it is present. With fewer rows than _FEW_ROWS there is no warning.
 _IDENTIFIER_FRACTION = 0.5
 _FEW_ROWS = 50
-# So many codes are numbers of float32.
+# float32 holds this many consecutive integers.
 _MAX_FLOAT32_CODES = 2**24
-# Letters of a digest: 64 bits in hexadecimal.
+# Length of a digest: 64 bits in hexadecimal.
 _DIGEST = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Categories:
-    """The categories of a table's features, learned from training rows.
+    """Categories of the features of a table, which `encode` turns into codes.
 
     Parameters
     ----------
-    names : tuple of (tuple or None), one per feature
-        The categories of each feature in the order of their codes 0, 1, ...; None for a feature of
-        numbers. Categories that are numbers or booleans are floats, all others strings.
+    names : tuple of (tuple or None), length p
+        Categories of each feature in the order of their codes 0, 1, ...; None for a numeric
+        feature. Categories that are numbers or booleans are floats, all others strings.
     digested : tuple of int
-        Features, ascending, whose names are not their texts but digests of these: see `digest_texts`.
+        Indices, ascending, of features whose `names` are digests of the categories; see
+        `digest_texts`.
     """
 
     names: tuple[CategoryNames | None, ...]
@@ -64,16 +65,16 @@ class Categories:
         categorical_features: CategoricalFeatures = "from_dtype",
         feature_names: Sequence[str] | None = None,
     ) -> Categories:
-        """Learn the categories of training rows, sorted.
+        """Learn the categories of training rows, in sorted order.
 
         Parameters
         ----------
-        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
+        X : data frame of any library that narwhals reads, or array-like of shape (n, p)
             Training rows. None, NaN and pandas.NA are missing values, not categories.
         categorical_features : "from_dtype", None, or array-like of bool, int or str
-            Which features hold categories: those of a data frame with a type of categories, strings
-            or objects that are no dates, and those of an array of objects with a string in them; none;
-            or those of a mask (p,), of indices or of names.
+            Features that hold categories. "from_dtype": in a data frame columns of categorical or
+            string type, and of objects without dates; in an array of objects columns with a
+            string. None: no feature. Else a mask (p,), indices, or names.
         feature_names : sequence of str, or None
             Names of the features; None: those of the data frame.
 
@@ -84,7 +85,7 @@ class Categories:
         Raises
         ------
         ValueError
-            If categorical_features does not fit X, or categories are of several types.
+            If categorical_features does not fit X, or one feature holds both strings and numbers.
         """
         table = TableColumns.read(X)
         names = table.names if feature_names is None else list(feature_names)
@@ -107,18 +108,18 @@ class Categories:
         )
 
     def add_categories(self, X: Any) -> Categories:
-        """Add the categories of more rows.
+        """Return these categories and, with higher codes, those that only other rows have.
 
         Parameters
         ----------
-        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
-            Rows. A table with other features, or categories of another type, adds none: `encode`
-            says what is wrong with it.
+        X : data frame of any library that narwhals reads, or array-like of shape (n, p)
+            Rows. A table with another number of features adds none; nor does a feature that holds
+            strings for numbers, or numbers for strings. `encode` raises an error for both.
 
         Returns
         -------
         Categories
-            New ones stand behind those known, which keep their codes.
+            Known categories keep their codes.
         """
         table = TableColumns.read(X)
         if len(table.columns) != len(self.names):
@@ -136,15 +137,16 @@ class Categories:
         return tuple(map(_digest_text, found)) if j in self.digested else found
 
     def digest_texts(self, unused: NDArray[np.bool_]) -> Categories:
-        """Replace long texts of features by digests of 16 letters, so that files need not hold them.
+        """Return the categories with digests in place of long texts.
 
-        Rows are encoded as before. Where two texts have one digest, or texts are shorter than
-        digests, the feature keeps them.
+        Model files then need not hold the texts. A digest has 16 letters (64 bits). `encode` gives
+        the same codes as before. A feature keeps its texts if two of them have one digest, or if
+        digests would not be shorter.
 
         Parameters
         ----------
         unused : ndarray of bool, shape (p,)
-            Features whose texts nobody reads.
+            Features whose texts are not shown anywhere.
 
         Returns
         -------
@@ -161,9 +163,12 @@ class Categories:
         return Categories(tuple(names), tuple(sorted(digested)))
 
     def equals(self, other: Categories) -> bool:
-        """Whether features have the same categories with the same codes, as texts or digests."""
+        """Return whether all features have the same categories with the same codes.
+
+        A text and its digest count as equal.
+        """
         digested = {*self.digested, *other.digested}
-        one, two = (
+        mine, theirs = (
             [
                 tuple(map(_digest_text, map(str, known)))
                 if known and j in digested and j not in each.digested
@@ -172,24 +177,25 @@ class Categories:
             ]
             for each in (self, other)
         )
-        return one == two
+        return mine == theirs
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
-        """How many categories each feature has, (p,); None for one of numbers."""
+        """Return the number of categories of each feature, None for a numeric one: p entries."""
         return tuple(None if names is None else len(names) for names in self.names)
 
     def renumber(self, numbers: Mapping[int, Int32]) -> Categories:
-        """Give the categories of some features other codes.
+        """Return the categories of some features with other codes.
 
         Parameters
         ----------
-        numbers : mapping of int to ndarray of int32
-            Of each of these features the new code of each category.
+        numbers : mapping of int to ndarray of int32, shape (n_categories,)
+            New code of each category, by the index of the feature.
 
         Returns
         -------
         Categories
+            Names in the order of the new codes; other features are unchanged.
         """
         names: list[Any] = [*self.names]
         for j, number in numbers.items():
@@ -198,57 +204,59 @@ class Categories:
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """Whether each feature holds categories, (p,)."""
+        """Return which features hold categories, (p,)."""
         return np.array([names is not None for names in self.names], dtype=bool)
 
     def encode(self, X: Any) -> Float64:
-        """Make a matrix of numbers and codes.
+        """Encode rows as one matrix of numbers and category codes.
 
         Parameters
         ----------
-        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
+        X : data frame of any library that narwhals reads, or array-like of shape (n, p)
             Rows.
 
         Returns
         -------
         ndarray of float64, shape (n, p)
-            Features of categories as codes; NaN where a value is missing, and for categories that
-            were not seen in training.
+            Numbers, and codes of categories. NaN where a value is missing, and for categories that
+            are not in `names`.
 
         Raises
         ------
         TypeError, ValueError
-            As `columns` does.
+            See `encode_columns`.
         """
         encoded: Float64 = np.column_stack(self.encode_columns(X)).astype(np.float64, copy=False)
         return encoded
 
     def encode_columns(self, X: Any) -> list[NDArray[Any]]:
-        """Make columns of numbers and codes, those of float64 and float32 without a copy.
+        """Encode rows as columns of numbers and category codes.
+
+        Columns of float64 and float32 numbers are not copied.
 
         Parameters
         ----------
-        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
+        X : data frame of any library that narwhals reads, or array-like of shape (n, p)
             Rows.
 
         Returns
         -------
-        list of ndarray of shape (n,), float64 or float32
-            The columns of `encode`.
+        list of p ndarrays of shape (n,), float64 or float32
+            The columns of the matrix that `encode` returns.
 
         Raises
         ------
         TypeError
-            If a feature of numbers holds objects that are neither numbers nor text.
+            If a numeric feature holds objects that are neither numbers nor text.
         ValueError
-            If X has another number of features, a feature of numbers holds something else, or
-            categories are of another type than those learned.
+            If X has another number of features, if a numeric feature holds text or dates, or if a
+            feature holds strings and its categories are numbers, or the other way round.
         """
         table = TableColumns.read(X)
         if len(table.columns) != len(self.names):
             raise ValueError(
-                f"X has {len(table.columns)} features, but the categories are those of "
-                f"{len(self.names)} features"
+                f"X must have {len(self.names)} features, as the rows of the fit, got "
+                f"{len(table.columns)}"
             )
         return [
             to_float_column(column, table.get_label(j))
@@ -261,12 +269,18 @@ class Categories:
 
 
 def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
-    """Codes in as little memory as holds them."""
+    """Convert codes to float32 if it holds all of them, at most 2^24 categories.
+
+    names: categories of the feature; only their number is read.
+    """
     return codes.astype(np.float32) if len(names) <= _MAX_FLOAT32_CODES else codes
 
 
 def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categories | None:
-    """Learn the categories of training rows; None if all features are numbers."""
+    """Learn the categories of training rows; return None if all features are numeric.
+
+    See `Categories.learn` for X and categorical_features.
+    """
     if categorical_features is None:
         return None
     objects = isinstance(X, np.ndarray) and X.dtype == object
@@ -277,16 +291,18 @@ def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categ
 
 
 def warn_about_identifiers(features: DenseFeatures, categories: Categories, names: Any) -> None:
-    """Warn of each feature whose categories are nearly as many as the rows that have one.
+    """Warn of each categorical feature with nearly as many categories as rows.
+
+    See `warn_if_identifier` for the criterion.
 
     Parameters
     ----------
-    features : FeatureColumns
-        Those of training rows, categories as codes.
+    features : DenseFeatures
+        Encoded training rows.
     categories : Categories
         Which features hold categories.
     names : sequence of str, or None
-        Names of the features; None: they have numbers.
+        Names of the features; None: messages show their indices.
     """
     for j in np.flatnonzero(categories.mask):
         column = features.columns[j]
@@ -295,14 +311,26 @@ def warn_about_identifiers(features: DenseFeatures, categories: Categories, name
 
 
 def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
-    """Warn of the j-th feature if so many categories are nearly as many as n rows that have one."""
+    """Warn that a feature is nearly an identifier: over n / 2 categories in n >= 50 rows.
+
+    Parameters
+    ----------
+    j : int
+        Index of the feature.
+    names : sequence of str, or None
+        Names of the features; None: the message shows the index.
+    n : int
+        Number of rows in which the feature is not missing.
+    n_categories : int
+        Number of categories that these rows have.
+    """
     if n < _FEW_ROWS or n_categories <= _IDENTIFIER_FRACTION * n:
         return
     feature = j if names is None else repr(str(names[j]))
     warnings.warn(
         f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
-        "which tells nothing of new rows. Leave it out, or make it a number if its order means "
-        "something.",
+        "which says nothing about new rows. Leave it out, or convert it to numbers if its order "
+        "matters.",
         UserWarning,
         stacklevel=3,
     )
@@ -311,20 +339,21 @@ def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
 def make_categorical_mask(
     categorical_features: ArrayLike | None, n_features: int, names: Sequence[str] | None = None
 ) -> NDArray[np.bool_]:
-    """Say for each feature whether a mask, indices or names choose it.
+    """Convert the parameter categorical_features to a mask of the features.
 
     Parameters
     ----------
     categorical_features : array-like of bool, int or str, or None
-        A mask of shape (n_features,), indices, or names; None chooses none.
+        A mask of shape (n_features,), indices, or names; None: no feature is categorical.
     n_features : int
         Number of features.
     names : sequence of str, or None
-        Names of the features.
+        Names of the features; None: they have none.
 
     Returns
     -------
     ndarray of bool, shape (n_features,)
+        True for categorical features.
 
     Raises
     ------
@@ -345,7 +374,8 @@ def make_categorical_mask(
     if given.dtype.kind == "b":
         if len(given) != n_features:
             raise ValueError(
-                f"categorical_features as a mask must have shape ({n_features},), got {given.shape}"
+                f"categorical_features must have shape ({n_features},) if it is a mask, got "
+                f"{given.shape}"
             )
         return given
     if given.dtype.kind in "OU":
@@ -356,7 +386,7 @@ def make_categorical_mask(
             f"{given.min()} .. {given.max()}"
         )
     if len(np.unique(given)) != len(given):
-        raise ValueError(f"categorical_features must be distinct, got {given.tolist()}")
+        raise ValueError(f"categorical_features must name each feature once, got {given.tolist()}")
     mask[given] = True
     return mask
 
@@ -366,7 +396,7 @@ def _find_feature_positions(chosen: list[Any], names: Sequence[str] | None) -> N
         raise ValueError(f"categorical_features must be a mask, indices or names, got {chosen!r}")
     if names is None:
         raise ValueError(
-            f"categorical_features names features, got {chosen!r}, but X has no feature names"
+            f"categorical_features must be a mask or indices, as X has no feature names, got {chosen!r}"
         )
     position = {name: j for j, name in enumerate(names)}
     unknown = [name for name in chosen if name not in position]
@@ -377,16 +407,16 @@ def _find_feature_positions(chosen: list[Any], names: Sequence[str] | None) -> N
     return np.array([position[name] for name in chosen])
 
 
-# -- what columns hold -----------------------------------------------------------------------------
+# -- reading categorical columns ---------------------------------------------------------------------
 
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def _is_categorical_column(column: SeriesOrArray) -> bool:
-    """Whether a data frame's column is of categories, strings or objects, or objects hold a string.
+    """Return whether categorical_features="from_dtype" makes a column categorical.
 
-    Ensembles of scikit-learn make an array of objects of a data frame, and draw rows of it: where all
-    values are missing, others may be strings. Dates that nobody has declared are no names.
+    True for data frame columns of strings, of a categorical type, and of objects without dates;
+    for arrays of objects that hold a string, or only missing values.
     """
     if isinstance(column, nw.Series):
         return column.dtype in _TEXTS or (column.dtype == nw.Object and not has_times(column))
@@ -397,9 +427,16 @@ def _is_categorical_column(column: SeriesOrArray) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _IndexedNames:
-    """A column of names: the distinct ones, None for missing values, and which each row has.
+    """Names of categories in a column: the distinct ones, and the index of each row's name.
 
-    are_digits: whether they are integers of which float64 does not hold some.
+    Attributes
+    ----------
+    names : list of str or None
+        Distinct names; None stands for missing values.
+    row : ndarray of intp, shape (n,)
+        Index of each row's name in `names`.
+    are_digits : bool
+        Whether the column holds integers, some beyond 2^53; `names` are then their decimal digits.
     """
 
     names: list[Any]
@@ -407,56 +444,65 @@ class _IndexedNames:
     are_digits: bool = False
 
     def spread(self, numbers: ArrayLike) -> Float64:
-        """Give every row the number of its name."""
+        """Return for each row the number of its name, (n,); numbers: one for each entry of `names`."""
         return np.array(numbers, dtype=np.float64)[self.row]
 
 
-def _read_values(column: SeriesOrArray, called: str) -> Float64 | _IndexedNames:
-    """The values of a feature of categories: numbers, NaN where one is missing, or names."""
+def _read_values(column: SeriesOrArray, label: str) -> Float64 | _IndexedNames:
+    """Read a categorical column as numbers, (n,), NaN where one is missing, or as names.
+
+    It gives names if the column holds text, or integers that float64 does not hold. label: name of
+    the feature, for messages.
+    """
     if isinstance(column, nw.Series):
         if column.dtype in _TEXTS:
-            return _read_texts(column, called)
+            return _read_texts(column, label)
         if is_numeric(column):
-            return _read_numbers(column, column.to_list, called)
+            return _read_numbers(column, column.to_list, label)
         column = column.to_numpy()
     if column.dtype.kind in "biuf":
-        return _read_numbers(column, column.tolist, called)
+        return _read_numbers(column, column.tolist, label)
     if column.dtype.kind in "mM":
-        # In one unit, so that a date has the same name in every library.
+        # All dates get one unit, so that a date has the same name in every library.
         column = column.astype(f"{column.dtype.kind}8[us]")
-    return _read_objects(column.tolist(), called)
+    return _read_objects(column.tolist(), label)
 
 
 def _read_numbers(
-    column: SeriesOrArray, values: Callable[[], list[Any]], called: str
+    column: SeriesOrArray, values: Callable[[], list[Any]], label: str
 ) -> Float64 | _IndexedNames:
-    """The numbers of a column; the digits of all of them if float64 does not hold some integer."""
+    """Read a column of numbers as float64, (n,), NaN where one is missing.
+
+    If float64 does not hold some integer, return the decimal digits of all of them as names.
+    values: function that returns the column as a list of Python objects. label: name of the
+    feature, for messages.
+    """
     try:
-        return to_float64_column(column, called)
+        return to_float64_column(column, label)
     except ValueError:
         known = [None if is_missing(value) else value for value in values()]
         if not all(value is None or isinstance(value, Integral) for value in known):
             raise
-    words = _index_values([None if value is None else str(int(value)) for value in known], called)
+    words = _index_values([None if value is None else str(int(value)) for value in known], label)
     return _IndexedNames(words.names, words.row, are_digits=True)
 
 
 def _has_inexact_digits(names: Iterable[Any]) -> bool:
-    """Whether names are the digits of integers of which float64 does not hold some."""
+    """Return whether some name consists of the digits of an integer beyond 2^53."""
     digits = (name.lstrip("-") for name in names if isinstance(name, str))
-    most = len(str(MAX_EXACT_INTEGER))  # Python makes no integers of very long texts
+    most = len(str(MAX_EXACT_INTEGER))  # Python refuses to parse very long integers
     return any(
         one.isdecimal() and (len(one) > most or int(one) > MAX_EXACT_INTEGER) for one in digits
     )
 
 
 def _format_integers(numbers: Iterable[float]) -> list[str | None]:
-    """The digits of integers; None for all other numbers."""
+    """Return the decimal digits of each integer; None for all other numbers."""
     return [str(int(one)) if np.isfinite(one) and one == int(one) else None for one in numbers]
 
 
 def _parse_digits(names: list[Any]) -> list[float]:
-    """The numbers of digits; NaN for None, and for those that float64 does not hold."""
+    """Convert strings of digits to floats; NaN for None and if float64 does not hold the integer."""
     return [np.nan if name is None else _parse_exact(int(name)) for name in names]
 
 
@@ -468,9 +514,10 @@ def _parse_exact(number: int) -> float:
 
 
 def match_category_type(names: Iterable[Any], others: Iterable[Any]) -> tuple[Any, ...]:
-    """Names as those of more rows are: digits, if float64 does not hold some integer of these.
+    """Return names in the type of other names of the same feature: numbers, or digits of integers.
 
-    Names that are no integers stay as they are.
+    If others contain the digits of an integer that float64 does not hold, and all names are
+    integers, their digits are returned; else the names unchanged.
     """
     given = tuple(names)
     if any(isinstance(name, str) for name in given) or not _has_inexact_digits(others):
@@ -479,77 +526,83 @@ def match_category_type(names: Iterable[Any], others: Iterable[Any]) -> tuple[An
     return given if None in digits else tuple(digits)
 
 
-def _read_texts(column: nw.Series[Any], called: str) -> Float64 | _IndexedNames:
+def _read_texts(column: nw.Series[Any], label: str) -> Float64 | _IndexedNames:
     try:
         texts = column.to_arrow()
     except (ModuleNotFoundError, ValueError, TypeError):
-        # Arrow is several times as fast, but may not be installed, and takes no objects of many types.
-        return _read_objects(column.to_list(), called)
-    if hasattr(texts, "combine_chunks"):  # of frames that have been put together
+        # Arrow is several times as fast, but may not be installed, and refuses objects of mixed types.
+        return _read_objects(column.to_list(), label)
+    if hasattr(texts, "combine_chunks"):  # the column of a concatenated frame has several chunks
         texts = texts.combine_chunks()
     coded = texts if hasattr(texts, "dictionary") else texts.dictionary_encode("encode")
-    if "string" not in str(coded.type.value_type):  # Arrow has other types of dates and intervals
-        return _read_objects(column.to_list(), called)
+    if "string" not in str(
+        coded.type.value_type
+    ):  # categories of dates and intervals have other Arrow types
+        return _read_objects(column.to_list(), label)
     distinct = coded.dictionary.to_numpy(zero_copy_only=False).tolist()
     row = coded.indices.to_numpy(zero_copy_only=False)
-    if coded is texts:  # a type of categories: some may be in no row, and NaN stands for none
+    if coded is texts:  # a categorical type: unused categories are possible, and NaN is missing
         row = np.where(np.isnan(row), len(distinct), row).astype(np.intp)
         used = np.bincount(row, minlength=len(distinct)) > 0
         distinct = [name if rows else None for name, rows in zip(distinct, used, strict=False)]
-    return _to_numbers_or_names(_IndexedNames([*distinct, None], row), called)
+    return _to_numbers_or_names(_IndexedNames([*distinct, None], row), label)
 
 
-def _read_objects(values: list[Any], called: str) -> Float64 | _IndexedNames:
-    words = _index_values(values, called)
+def _read_objects(values: list[Any], label: str) -> Float64 | _IndexedNames:
+    words = _index_values(values, label)
     if any(_classify_value(value) is None for value in words.names):
-        # What is equal may have several texts, of which each row is to have its own.
+        # Equal objects may have different texts; each row keeps its own.
         words = _index_values(
-            [str(one) if _classify_value(one) is None else one for one in values], called
+            [str(one) if _classify_value(one) is None else one for one in values], label
         )
-    return _to_numbers_or_names(words, called)
+    return _to_numbers_or_names(words, label)
 
 
-def _index_values(values: list[Any], called: str) -> _IndexedNames:
+def _index_values(values: list[Any], label: str) -> _IndexedNames:
     try:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
-        raise ValueError(f"the categories of {called} must be hashable: {error}") from error
+        raise ValueError(f"the categories of {label} must be hashable: {error}") from error
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
     return _IndexedNames(list(number), row)
 
 
-def _to_numbers_or_names(words: _IndexedNames, called: str) -> Float64 | _IndexedNames:
-    """Numbers or names of the rows, by what their distinct values are."""
-    if set(map(type, words.names)) <= {str, type(None)}:
-        return words
-    known = [None if is_missing(value) else value for value in words.names]
+def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _IndexedNames:
+    """Return a column as numbers, (n,), if its distinct values are numbers; else as names.
+
+    values: the distinct values as Python objects, and the index of each row's value. label: name
+    of the feature, for messages. Raise a ValueError if the values are both strings and numbers.
+    """
+    if set(map(type, values.names)) <= {str, type(None)}:
+        return values
+    known = [None if is_missing(value) else value for value in values.names]
     kinds = {_classify_value(value) for value in known if value is not None}
     if kinds == {str, Real}:
         raise ValueError(
-            f"the categories of {called} must be strings or numbers, not both: got "
+            f"the categories of {label} must be strings or numbers, not both: got "
             f"{', '.join(sorted({type(value).__name__ for value in known if value is not None}))}"
         )
     if kinds == {Real}:
         objects = np.array(known, dtype=object)
-        numbers = _read_numbers(objects, objects.tolist, called)
+        numbers = _read_numbers(objects, objects.tolist, label)
         if isinstance(numbers, _IndexedNames):
-            return _IndexedNames(numbers.names, numbers.row[words.row], are_digits=True)
-        return words.spread(numbers)
-    # The text itself of what is more than text, such as members of an enumeration.
+            return _IndexedNames(numbers.names, numbers.row[values.row], are_digits=True)
+        return values.spread(numbers)
+    # Members of an enumeration of strings, for instance, become plain strings.
     return _IndexedNames(
-        [None if value is None else str.__str__(value) for value in known], words.row
+        [None if value is None else str.__str__(value) for value in known], values.row
     )
 
 
 def _classify_value(value: Any) -> type | None:
-    """Whether a value is text, a number or missing; None: something else, which has a text."""
+    """Return Real for a number, str for a text or a missing value, and None for any other object."""
     if isinstance(value, str) or is_missing(value):
         return str
     return Real if isinstance(value, (Real, Decimal)) else None
 
 
-def _find_names(column: SeriesOrArray, called: str) -> CategoryNames:
-    values = _read_values(column, called)
+def _find_names(column: SeriesOrArray, label: str) -> CategoryNames:
+    values = _read_values(column, label)
     if isinstance(values, _IndexedNames):
         return tuple(sorted({name for name in values.names if name is not None}))
     return tuple(np.unique(values[~np.isnan(values)] + 0.0).tolist())  # -0.0 is 0.0
@@ -562,21 +615,21 @@ def _join_names(names: CategoryNames, others: CategoryNames) -> tuple[Any, ...]:
 
 
 def _digest_text(text: str) -> str:
-    """Shorten a text to 16 letters, the same in every process; halves of characters are texts, too."""
+    """Hash a text to 16 hexadecimal letters by BLAKE2b, the same in every process."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2).hexdigest()
 
 
 def _encode_column(
-    column: SeriesOrArray, called: str, names: CategoryNames, are_digests: bool
+    column: SeriesOrArray, label: str, names: CategoryNames, are_digests: bool
 ) -> Float64:
     code: dict[Any, float] = dict(zip(names, range(len(names)), strict=True))
     looked_up = None if are_digests else _look_up_codes(column, code)
     if looked_up is not None:
         return looked_up
-    values = _read_values(column, called)
+    values = _read_values(column, label)
     if not isinstance(values, _IndexedNames):
         if _has_inexact_digits(names):
-            values = _index_values(_format_integers(values.tolist()), called)
+            values = _index_values(_format_integers(values.tolist()), label)
     elif values.are_digits and names and not isinstance(names[0], str):
         values = values.spread(_parse_digits(values.names))
     words = isinstance(values, _IndexedNames)
@@ -586,7 +639,7 @@ def _encode_column(
     if words != isinstance(names[0], str):
         kinds = ("string", "double") if words else ("double", "string")
         raise ValueError(
-            f"{called} has categories of type {kinds[0]}, but learned ones of {kinds[1]}"
+            f"{label} must have categories of type {kinds[1]}, as in the fit, got {kinds[0]}"
         )
     if isinstance(values, _IndexedNames):
         texts = values.names
@@ -594,22 +647,24 @@ def _encode_column(
             texts = [None if text is None else _digest_text(text) for text in texts]
         return values.spread(list(map(code.get, texts, repeat(np.nan))))
     known = np.array(names, dtype=np.float64)
-    order = np.argsort(known)  # those of later rows stand behind
+    order = np.argsort(known)  # categories that were added later are not in order
     place = np.searchsorted(known, values, sorter=order)
     place = order[np.minimum(place, len(known) - 1)]
     return np.where(known[place] == values, place, np.nan)
 
 
 def _look_up_codes(column: SeriesOrArray, code: dict[Any, float]) -> Float64 | None:
-    """The codes of an array of objects, if all that is not among the names is None or a string.
+    """Encode a column of objects by one look-up for each row, (n,); None if codes may be wrong.
 
-    So it is with most of them, and one look-up for each row takes half as long as `_values`.
+    code: code of each category. Codes are returned if all categories are strings and each value
+    without a code is None or a string, which then is an unknown category. It takes half as long as
+    `_read_values`.
     """
     if not (isinstance(column, np.ndarray) and column.dtype == object):
         return None
     try:
         codes = np.fromiter(map(code.get, column.tolist(), repeat(np.nan)), np.float64, len(column))
-    except TypeError:  # what has no hash is named by `_values`
+    except TypeError:  # `_read_values` raises the error for unhashable values
         return None
     others = set(map(type, column[np.isnan(codes)].tolist()))
     known = set(map(type, code))

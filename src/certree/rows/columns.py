@@ -1,4 +1,4 @@
-"""Columns at the door: tables of every library are read one feature at a time, and become numbers."""
+"""Read tables of any library one column at a time, and convert columns to numbers."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from certree.interface.arrays import MAX_EXACT_INTEGER, Float64, check_exact, ha
 SeriesOrArray = nw.Series[Any] | NDArray[Any]
 
 _OBJECTS = (nw.Object, nw.Unknown)
-# Of these, all numbers are numbers of float64; words are none at all.
+# Types whose numbers float64 holds exactly; strings are included as they hold no numbers.
 _EXACT = (
     *(nw.Boolean, nw.Float64, nw.Float32, nw.String),
     *(nw.Int32, nw.Int16, nw.Int8, nw.UInt32, nw.UInt16, nw.UInt8),
 )
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
-# What pandas has in place of None and NaN.
+# Types of the missing values of pandas.
 _MISSING = ("NAType", "NaTType")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableColumns:
-    """The columns of an array or of a data frame.
+    """Columns of an array or of a data frame, as `read` takes them from it.
 
     Parameters
     ----------
-    columns : sequence of Column
-        One for each feature.
+    columns : sequence of (narwhals Series or ndarray of shape (n,))
+        Values of each feature, not converted.
     n : int
         Number of rows.
     names : list of str, or None
-        Names of the features of a data frame.
+        Names of the features; None for an array.
     """
 
     columns: Sequence[SeriesOrArray]
@@ -50,47 +50,58 @@ class TableColumns:
 
     @classmethod
     def read(cls, X: Any) -> TableColumns:
-        """Take a data frame of any library that narwhals knows, or an array-like of shape (n, p)."""
+        """Read a data frame of any library that narwhals reads, or an array-like of shape (n, p).
+
+        Raise a ValueError if an array is not two-dimensional, or two columns have one name.
+        """
         frame = as_data_frame(X)
         if frame is not None:
             columns = [frame[:, j] for j in range(frame.shape[1])]
             return cls(columns, len(frame), frame.columns)
         array = _to_exact_array(X)
         if array.dtype.kind == "U":
-            array = np.asarray(X, dtype=object)  # numbers beside strings stay numbers
+            array = np.asarray(
+                X, dtype=object
+            )  # NumPy would convert numbers beside strings to strings
         if array.ndim != 2:
             raise ValueError(f"Expected 2D array, got array of shape {array.shape} instead")
         return cls([*array.T], len(array), None)
 
     def get_label(self, j: int) -> str:
-        """What error messages call a feature."""
+        """Return how messages name the j-th feature: "feature 'age'", or "feature 3" without names."""
         return f"feature {j if self.names is None else self.names[j]!r}"
 
 
 def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """X as a data frame, if it is one of pandas, polars, Arrow or another library."""
+    """Wrap a data frame of pandas, polars, Arrow and so on by narwhals; None for any other X.
+
+    Raise a ValueError if two columns have one name.
+    """
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
-        raise ValueError(f"the names of features must differ: {error}") from error
+        raise ValueError(f"X must have distinct column names: {error}") from error
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def count_numeric_columns(X: Any) -> int:
-    """Number of columns of a data frame that are all of numbers or booleans; 0 of all else."""
+    """Return the number of columns of a data frame all of whose columns are numeric or boolean.
+
+    Return 0 for a data frame with any other column, and if X is no data frame.
+    """
     frame = as_data_frame(X)
     dtypes = [] if frame is None else [*frame.schema.values()]
     return len(dtypes) if all(one.is_numeric() or one == nw.Boolean for one in dtypes) else 0
 
 
 def take_rows(X: Any, indices: NDArray[Any]) -> Any:
-    """Rows of a table or an array, by their numbers; scikit-learn 1.6 takes none of Arrow's tables."""
+    """Return the rows of a table or an array at these indices, in a table of the same library."""
     frame = as_data_frame(X)
     return _safe_indexing(X, indices) if frame is None else frame[indices].to_native()
 
 
 def copy_raw_values(X: Any) -> NDArray[Any]:
-    """Copy the values of a table as they are: numbers (n, p), or objects where some are none."""
+    """Copy the values of a table, (n, p): a numeric array, or objects if a column is not numeric."""
     table = TableColumns.read(X)
     columns = [get_raw_column(column) for column in table.columns]
     if all(column.dtype.kind in "biuf" for column in columns):
@@ -102,7 +113,7 @@ def copy_raw_values(X: Any) -> NDArray[Any]:
 
 
 def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
-    """The values of a column as they are: numbers, or objects where some are none."""
+    """Return the values of a column, (n,), as numbers, or as Python objects if it is not numeric."""
     if not isinstance(column, nw.Series):
         return column
     return column.to_numpy() if is_numeric(column) else _to_objects(column)
@@ -113,19 +124,19 @@ def _to_objects(column: nw.Series[Any]) -> NDArray[Any]:
 
 
 def is_numeric(column: nw.Series[Any]) -> bool:
-    """Whether a data frame's column is of numbers or booleans."""
+    """Return whether a data frame's column has a numeric or boolean type."""
     return column.dtype.is_numeric() or column.dtype == nw.Boolean
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or what pandas has in their place."""
+    """Return whether a value is None, NaN, NaT or pandas.NA."""
     if value is None or type(value).__name__ in _MISSING:
         return True
     return bool(value != value)
 
 
 def has_times(column: SeriesOrArray) -> bool:
-    """Whether a column is of dates, times or durations, or of objects with one of them."""
+    """Return whether a column holds dates, times or durations, by its type or as objects."""
     if isinstance(column, nw.Series):
         if column.dtype.is_temporal():
             return True
@@ -136,24 +147,28 @@ def has_times(column: SeriesOrArray) -> bool:
     return any(issubclass(kind, _TIMES) or kind.__name__ == "Period" for kind in kinds)
 
 
-def expect_no_times(column: SeriesOrArray, called: str) -> None:
-    """Refuse dates and times, of some of which NumPy makes numbers without a word."""
+def expect_no_times(column: SeriesOrArray, label: str) -> None:
+    """Raise a ValueError if a column holds dates or times.
+
+    NumPy would convert some of them to numbers without a warning. label: what the message calls
+    the column.
+    """
     if has_times(column):
         raise ValueError(
-            f"{called} holds dates or times, where numbers were expected: turn them into numbers, "
-            "such as days since a date, as certree.rows.DateFeatures() does with those of data frames"
+            f"{label} must hold numbers, got dates or times: convert them to numbers, such as days "
+            "since a date; certree.rows.DateFeatures() does so for data frames"
         )
 
 
-def to_float64_column(column: SeriesOrArray, called: str) -> Float64:
+def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
     """Convert a column to float64, NaN where a value is missing.
 
     Parameters
     ----------
-    column : Column
+    column : narwhals Series or ndarray of shape (n,)
         Values, of any dtype.
-    called : str
-        What error messages call it.
+    label : str
+        What messages call the column.
 
     Returns
     -------
@@ -164,46 +179,49 @@ def to_float64_column(column: SeriesOrArray, called: str) -> Float64:
     TypeError
         If it holds objects that are neither numbers nor text.
     ValueError
-        If it holds text, dates, or whole numbers that float64 does not hold.
+        If it holds text, dates, or integers that float64 does not hold.
     """
-    expect_no_times(column, called)
+    expect_no_times(column, label)
     numbers = _convert_to_float64(
-        column.to_numpy() if isinstance(column, nw.Series) else column, called
+        column.to_numpy() if isinstance(column, nw.Series) else column, label
     )
     if has_inexact_integers(numbers):
         check_exact(
-            called, _to_objects(column) if isinstance(column, nw.Series) else column, numbers
+            label, _to_objects(column) if isinstance(column, nw.Series) else column, numbers
         )
     return numbers
 
 
-def to_float_column(column: SeriesOrArray, called: str) -> NDArray[Any]:
-    """Do what `to_float64_column` does, but leave float64 and float32 where they are."""
+def to_float_column(column: SeriesOrArray, label: str) -> NDArray[Any]:
+    """Return a float64 or float32 column without a copy; convert any other one to float64.
+
+    See `to_float64_column` for the errors. label: what messages call the column.
+    """
     if column.dtype in (nw.Float64, nw.Float32, np.float64, np.float32):
         given = column.to_numpy() if isinstance(column, nw.Series) else column
         if given.dtype in (np.float64, np.float32):
             return np.require(given, None, "A")
-    return to_float64_column(column, called)
+    return to_float64_column(column, label)
 
 
-def _convert_to_float64(column: NDArray[Any], called: str) -> Float64:
+def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
     column = column.astype(object) if column.dtype.kind == "U" else column
     if column.dtype.kind not in "biufO":
-        raise ValueError(f"{called} must hold numbers, got dtype {column.dtype}")
-    if column.dtype.kind == "O":  # what pandas has for missing values is no number to NumPy
+        raise ValueError(f"{label} must hold numbers, got dtype {column.dtype}")
+    if column.dtype.kind == "O":  # NumPy cannot convert pandas.NA and NaT
         missing = [type(value).__name__ in _MISSING for value in column.tolist()]
         column = np.where(missing, np.nan, column) if any(missing) else column
     try:
         return column.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        odd = _find_first_non_number(column)
+        value = _find_first_non_number(column)
         remedy = (
-            ": turn it into numbers, or list the feature in categorical_features of the fit if it "
+            ": convert it to numbers, or list the feature in categorical_features of the fit if it "
             "holds names"
         )
-        said = f"{called} must hold numbers, got {shortened(odd)}"
-        raise kind(said + (remedy if isinstance(odd, str) else "")) from None
+        message = f"{label} must hold numbers, got {shortened(value)}"
+        raise kind(message + (remedy if isinstance(value, str) else "")) from None
 
 
 def _find_first_non_number(values: NDArray[Any]) -> Any:
@@ -216,17 +234,17 @@ def _find_first_non_number(values: NDArray[Any]) -> Any:
 
 
 def expect_exact_numbers(X: Any) -> None:
-    """Refuse what scikit-learn's validation makes other numbers of without a word.
+    """Raise an error for values that scikit-learn's validation would change without a warning.
 
     Parameters
     ----------
     X : data frame or array-like
-        Rows. What is no table at all, and what holds objects, is left to scikit-learn.
+        Rows. Anything that is not a table is left to scikit-learn's validation.
 
     Raises
     ------
     ValueError
-        If a feature holds dates or times, or whole numbers that float64 does not hold.
+        If a feature holds dates or times, or integers that float64 does not hold.
     """
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         return
@@ -253,10 +271,12 @@ def expect_exact_numbers(X: Any) -> None:
 
 
 def expect_columns_of_numbers(X: Any) -> None:
-    """Refuse columns of text or objects that are no numbers, by their names; see `to_float64_column`.
+    """Raise an error that names the first column of text, or of objects that are not numbers.
 
     X : data frame or array-like
-        Rows. What is no table at all, and complex numbers, are left to scikit-learn.
+        Rows. Anything that is not a table, and arrays of complex numbers, are left to
+        scikit-learn.
+    See `to_float64_column` for the errors.
     """
     try:
         table = TableColumns.read(X)
@@ -268,7 +288,11 @@ def expect_columns_of_numbers(X: Any) -> None:
 
 
 def _to_exact_array(X: Any) -> NDArray[Any]:
-    """An array that holds what is given: NumPy makes floats of whole numbers that stand beside some."""
+    """Convert an array-like to an array, without rounding integers.
+
+    NumPy gives integers beside floats a float type; if that would change one of them, the array
+    holds objects.
+    """
     given = np.asarray(X)
     if given is not X and given.dtype.kind == "f" and has_inexact_integers(given):
         return np.asarray(X, dtype=object)

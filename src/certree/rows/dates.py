@@ -1,4 +1,4 @@
-"""Dates of data frames as numbers or parts, which trees can compare."""
+"""Convert dates of data frames to numbers, or to year, month, day and so on."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from certree.rows.columns import as_data_frame, has_times, is_missing
 Dates = Literal["number", "parts"]
 
 _PER_DAY = 86_400e6  # microseconds
-# What parts are made of: a name, the unit of NumPy that counts it, and the one that it is counted in.
+# Parts of a date, with NumPy's unit of each.
 _PARTS = {"year": "Y", "month": "M", "day": "D", "weekday": "D", "hour": "h"}
 
 
 class DateFeatures(TransformerMixin, BaseEstimator):
-    """Turn the dates, times and time spans of a data frame into numbers.
+    """Turn the dates, times and time spans of a data frame into numeric columns.
 
-    All other columns stay as they are, so that it stands in front of any estimator in a pipeline, or is
+    All other columns stay as they are, so it can be a step before any estimator in a pipeline, or
     the `preprocessor` of a certified one.
 
     Parameters
     ----------
     dates : {"number", "parts"}, default="number"
-        "number": days since 1 January 1970, UTC, with fractions for times: before and after are all
-        that a tree asks. "parts": year, month, day, weekday (Monday is 0) and, where a date of the fit
-        has a time, hour, by the clock of its time zone. Time spans are days in either case.
+        "number": days since 1 January 1970, UTC; times are fractions of a day. "parts": year,
+        month, day, weekday (Monday is 0) and, if a date of the fit has a time, hour, by the clock
+        of its time zone. Time spans become days in either case.
 
     Attributes
     ----------
     columns_ : dict of str to (str or None)
-        The columns that are turned, each with its time zone; None: it has none.
+        Time zone of each converted column, by its name; None: it has none. "time span" for time
+        spans.
     hours_ : set of str
-        Those of them whose parts have hours.
+        Names of the columns of dates that have a time of day; with "parts" they give an hour.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of the fit.
     n_features_in_ : int
@@ -67,13 +68,13 @@ class DateFeatures(TransformerMixin, BaseEstimator):
     def __init__(self, dates: Dates = "number") -> None:
         self.dates: Dates = dates
 
-    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:  # noqa: ARG002 -- as pipelines call it
-        """Remember which columns hold dates, and their time zones.
+    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:  # noqa: ARG002 -- pipelines pass y
+        """Find the columns that hold dates, times or time spans, and their time zones.
 
         Parameters
         ----------
         X : data frame of shape (n, p)
-            Of pandas, polars, Arrow or any library that narwhals knows.
+            Of pandas, polars, Arrow or any library that narwhals reads.
         y : object
             Not read.
 
@@ -97,62 +98,66 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Turn the dates of rows into numbers, NaN where one is missing.
+        """Convert the dates, times and time spans of rows to numbers, NaN where one is missing.
 
         Parameters
         ----------
         X : data frame of shape (n, p)
-            With the columns of the fit.
+            Rows with the columns of the fit.
 
         Returns
         -------
         data frame
-            Of the same library; the columns that `get_feature_names_out` names.
+            Of the same library, with the columns that `get_feature_names_out` names.
 
         Raises
         ------
         ValueError
-            If X is no data frame or has other columns, or a column holds other things than in the fit.
+            If X is no data frame or has other columns, or a column does not hold dates of the same
+            time zone, or time spans, as in the fit.
         """
         check_is_fitted(self)
         frame, names = _expect_frame(X), self.feature_names_in_.tolist()
         if frame.columns != names:
             raise ValueError(f"X must have the columns of the fit, {names}, got {frame.columns}")
-        made: list[nw.Series[Any]] = []
+        converted: list[nw.Series[Any]] = []
         for name in names:
             if name in self.columns_:
-                made += self._turned(frame[name])
+                converted += self._turned(frame[name])
             elif has_times(frame[name]):
-                raise ValueError(f"column {name!r} held no dates or times in the fit, and does now")
+                raise ValueError(
+                    f"column {name!r} must hold no dates or times, as in the fit, but holds some"
+                )
             else:
-                made.append(frame[name])
-        return frame.select(*made).to_native()
+                converted.append(frame[name])
+        return frame.select(*converted).to_native()
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the columns that `transform` makes.
+        """Return the names of the columns that `transform` makes.
 
         Parameters
         ----------
         input_features : array-like of str, or None
-            Those of the fit, or None.
+            Names of the columns of the fit, or None.
 
         Returns
         -------
         ndarray of str objects
+            Names in the order of the columns; with "parts" a date gives "<name>_year" and so on.
 
         Raises
         ------
         ValueError
-            If `input_features` are others than those of the fit.
+            If `input_features` differs from the names of the fit.
         """
         check_is_fitted(self)
         names = self.feature_names_in_.tolist()
         if input_features is not None and list(np.asarray(input_features)) != names:
             raise ValueError("input_features is not equal to feature_names_in_")
-        return np.array([made for name in names for made in self._names(name)], dtype=object)
+        return np.array([output for name in names for output in self._names(name)], dtype=object)
 
     def _names(self, name: str) -> list[str]:
-        """What becomes of a column."""
+        """Return the names of the columns that one column of the fit is converted to."""
         if name not in self.columns_ or not self._in_parts(name):
             return [name]
         return [f"{name}_{part}" for part in self._parts(name)]
@@ -166,11 +171,14 @@ class DateFeatures(TransformerMixin, BaseEstimator):
     def _turned(self, column: nw.Series[Any]) -> list[nw.Series[Any]]:
         name, zone = column.name, self.columns_[column.name]
         if len(column) > column.null_count() and not has_times(column):
-            raise ValueError(f"column {name!r} held dates or times in the fit, and does not now")
+            raise ValueError(
+                f"column {name!r} must hold dates or times, as in the fit, but holds none"
+            )
         now = zone if not len(column) - column.null_count() else _find_zone(column)
         if now != zone:
             raise ValueError(
-                f"column {name!r} held {_describe_zone(zone)} in the fit, and holds {_describe_zone(now)} now"
+                f"column {name!r} held {_describe_zone(zone)} in the fit, and holds "
+                f"{_describe_zone(now)} now"
             )
         if not self._in_parts(name):
             return [_make_column(column, name, _count_microseconds(column) / _PER_DAY)]
@@ -179,9 +187,9 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         return [_make_column(column, f"{name}_{part}", values) for part, values in parts.items()]
 
 
-# What single objects may be.
+# Accepted types of single objects.
 _DATES = (date, timedelta, np.datetime64, np.timedelta64)
-# Stands in place of a time zone.
+# Entry of `columns_` for a column of time spans, in place of a time zone.
 _SPAN = "time span"
 
 
@@ -195,14 +203,14 @@ def _expect_frame(X: Any) -> nw.DataFrame[Any]:
     frame = as_data_frame(X)
     if frame is None:
         raise ValueError(
-            "X must be a data frame, whose columns say which of them hold dates, got "
+            "X must be a data frame, as the types of its columns decide which hold dates, got "
             f"{type(X).__name__}"
         )
     return frame
 
 
 def _find_zone(column: nw.Series[Any]) -> str | None:
-    """The time zone of a column of dates; None: it has none, or `_SPAN`."""
+    """Return the time zone of a column of dates; None if it has none, "time span" for time spans."""
     dtype = column.dtype
     if isinstance(dtype, nw.Datetime):
         return None if dtype.time_zone is None else str(dtype.time_zone)
@@ -215,7 +223,11 @@ def _find_zone(column: nw.Series[Any]) -> str | None:
 
 
 def _to_datetime64(column: nw.Series[Any]) -> NDArray[Any]:
-    """Objects that are dates or time spans, as NumPy has them; missing values are NaT."""
+    """Convert a column of date or time span objects to datetime64 or timedelta64, (n,).
+
+    Missing values become NaT. Raise a ValueError if it holds anything else, or values with time
+    zones.
+    """
     values = [None if is_missing(value) else value for value in column.to_list()]
     try:
         present = [value for value in values if value is not None]
@@ -228,14 +240,18 @@ def _to_datetime64(column: nw.Series[Any]) -> NDArray[Any]:
         found = np.zeros(0)
     if found.dtype.kind not in "mM":
         raise ValueError(
-            f"column {column.name!r} holds times without a date, periods, time zones of single "
-            "values, or dates beside other things: give it one type of dates"
+            f"column {column.name!r} must hold dates or time spans of one type, got times without a "
+            "date, periods, values with time zones of their own, or other objects: convert it first"
         )
     return found
 
 
 def _count_microseconds(column: nw.Series[Any], zone: str | None = None) -> Float64:
-    """Microseconds of a span, or since 1970 by the clock of a time zone, NaN where one is missing."""
+    """Return time spans in microseconds, or dates in microseconds since 1970, (n,) float64.
+
+    Missing values are NaN. zone: if it is not None, dates are counted by the local clock; else in
+    UTC.
+    """
     dtype = column.dtype
     if isinstance(dtype, nw.Duration):
         found = column.dt.total_microseconds()
@@ -261,22 +277,26 @@ def _has_hours(column: nw.Series[Any], zone: str | None) -> bool:
 
 
 def _extract_part(local: Float64, part: str) -> Float64:
-    """A part of dates by their microseconds since 1970, NaN where one is missing."""
-    known = ~np.isnan(local)
-    moments = np.where(known, local, 0).astype(np.int64).astype("datetime64[us]")
+    """Extract the year, month, day, weekday or hour of dates, (n,) float64.
+
+    local: microseconds since 1970 by the local clock, (n,), NaN where a date is missing, which
+    stays NaN. part: one of the five names; Monday is weekday 0.
+    """
+    is_present = ~np.isnan(local)
+    moments = np.where(is_present, local, 0).astype(np.int64).astype("datetime64[us]")
     days, months = moments.astype("datetime64[D]"), moments.astype("datetime64[M]")
-    made: dict[str, Callable[[], Any]] = {
+    compute: dict[str, Callable[[], Any]] = {
         "year": lambda: months.astype("datetime64[Y]").astype(np.int64) + 1970,
         "month": lambda: months.astype(np.int64) % 12 + 1,
         "day": lambda: (days - months.astype("datetime64[D]")).astype(np.int64) + 1,
         "weekday": lambda: (days.astype(np.int64) + 3) % 7,
         "hour": lambda: (moments - days).astype("timedelta64[h]").astype(np.int64),
     }
-    return np.where(known, made[part](), np.nan)
+    return np.where(is_present, compute[part](), np.nan)
 
 
 def _make_column(column: nw.Series[Any], name: str, values: Float64) -> nw.Series[Any]:
-    """A column of numbers for the same rows of the same library."""
-    made = nw.new_series(name, values, nw.Float64(), backend=nw.get_native_namespace(column))
+    """Make a column of numbers with this name, in the library and with the index of another column."""
+    series = nw.new_series(name, values, nw.Float64(), backend=nw.get_native_namespace(column))
     index = nw.maybe_get_index(column)
-    return made if index is None else nw.maybe_set_index(made, index=index)
+    return series if index is None else nw.maybe_set_index(series, index=index)

@@ -1,4 +1,4 @@
-"""In which order fits look at columns, and how they number categories: as rows tell, not names."""
+"""Order columns and number categories by what rows hold, not by the place of columns or by names."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from certree.rows.features import DenseFeatures
 from certree.rows.hashes import mix
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
 
-# The sign and the digits of a number of float64, and an exponent in place of its own.
+# Bits of sign and mantissa of a float64, and the exponent that replaces its own.
 _DIGITS, _EXPONENT = np.uint64(0x800FFFFFFFFFFFFF), np.uint64(0x3FF0000000000000)
 
 
 def hash_targets(y: NDArray[Any] | None, n: int) -> UInt64:
-    """Compute a word of each of n rows for its target: of classes, or of numbers in whatever unit.
+    """Hash the target of each of n rows, (n,) uint64; zeros if y is None.
 
-    Numbers are told apart by sign and digits, as a power of two is but a unit. Of several targets the
-    largest word counts, in whatever order and however often they stand.
+    Numeric targets are hashed by sign and mantissa: a factor of a power of two, a mere unit,
+    changes no hash. With several targets a row's hash is the largest of its hashes, which no order
+    of the targets changes.
     """
     if y is None:
         return np.zeros(n, dtype=np.uint64)
@@ -37,16 +38,21 @@ def hash_targets(y: NDArray[Any] | None, n: int) -> UInt64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnSums:
-    """What some rows add up to by column and category; those of more rows add up.
+    """Sums of row hashes by column and by category. The sums of two blocks of rows can be added.
+
+    The hash of a row mixes the hash of its target with the sum of the hashes of its numeric
+    values. So neither the order of rows nor of columns changes a sum, nor do names of categories.
 
     Parameters
     ----------
-    n_levels : ndarray of int32, shape (p,)
-        0 for a column of numbers, else how many categories it has, and one more for missing values.
+    n_codes : ndarray of int32, shape (p,)
+        0 for a numeric column; else the number of its categories plus 1, for missing values.
     numbers : ndarray of uint64, shape (p,)
-        Sums of columns of numbers, modulo 2^64.
-    n_rows, words : ndarray of uint64, shape (any,)
-        How many rows have each category, and their sums, column by column.
+        Sum of hash(value) * hash(row) of each numeric column, modulo 2^64; 0 for categorical ones.
+    n_rows : ndarray of uint64, shape (sum of n_codes,)
+        Number of rows of each category, column after column, missing values last in each.
+    words : ndarray of uint64, shape (sum of n_codes,)
+        Sum of the hashes of these rows, modulo 2^64.
     """
 
     n_codes: Int32
@@ -62,35 +68,59 @@ class ColumnSums:
         n_categories: tuple[int | None, ...] | None = None,
         n_threads: int = 1,
     ) -> Self:
-        """Add up rows and their targets; n_categories: of each column, None for one of numbers."""
-        n_levels = np.zeros(features.n_features, dtype=np.int32)
+        """Sum up rows and their targets.
+
+        Parameters
+        ----------
+        features : DenseFeatures or SparseFeatures
+            Numbers and category codes of n rows.
+        y : ndarray of shape (n,) or (n, n_outputs), or None
+            Class codes or numeric targets; None: rows without a target.
+        n_categories : tuple of (int or None), length p, or None
+            Number of categories of each column, None for a numeric one; None: all are numeric.
+        n_threads : int
+            Number of threads of the core.
+
+        Returns
+        -------
+        ColumnSums
+        """
+        n_codes = np.zeros(features.n_features, dtype=np.int32)
         if n_categories is not None:
-            n_levels[:] = [0 if n is None else n + 1 for n in n_categories]
+            n_codes[:] = [0 if n is None else n + 1 for n in n_categories]
         words = hash_targets(y, len(features))
         if isinstance(features, SparseFeatures):
             none = np.zeros(0, dtype=np.uint64)
-            return cls(n_levels, _sum_sparse_columns(features, words), none, none)
-        made: Any = sum_columns(features.columns, n_levels, words, n_threads)
-        return cls(n_levels, *made)
+            return cls(n_codes, _sum_sparse_columns(features, words), none, none)
+        sums: Any = sum_columns(features.columns, n_codes, words, n_threads)
+        return cls(n_codes, *sums)
 
     def __add__(self, other: Self) -> Self:
-        """Those of both."""
+        """Return the sums of the rows of both blocks."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return replace(self, **sums)
 
     def order_columns(self) -> Int32:
-        """Put columns in the order in which they are looked at, (p,), equal ones as they stand."""
+        """Return the columns, (p,) int32 indices, sorted by their sums.
+
+        Fits consider and draw columns in this order, whatever their order in the table. Columns
+        with equal sums keep their relative order.
+        """
         return order_columns(self.numbers, self.n_codes, self.n_rows, self.words)
 
     def number_categories(self, column: int) -> Int32:
-        """Number each category of a column, (n_categories,): common ones first, then by their rows."""
+        """Return the new code of each category of a column, (n_categories,) int32.
+
+        column: its index. Categories with more rows get smaller codes, ties by the sums of the row
+        hashes.
+        """
         begin = int(self.n_codes[:column].sum())
-        own = slice(begin, begin + int(self.n_codes[column]) - 1)
-        return number_categories(self.n_rows[own], self.words[own])
+        categories = slice(begin, begin + int(self.n_codes[column]) - 1)
+        return number_categories(self.n_rows[categories], self.words[categories])
 
 
 _SUMS = ("numbers", "n_rows", "words")
-# Codes of categories from here on are refused where cells are cut.
+# Growth refuses category codes from here on.
 _MOST_CATEGORIES = 2**24
 
 
@@ -100,18 +130,25 @@ def sum_encoded_table(
     categorical: NDArray[np.bool_] | None,
     n_threads: int = 1,
 ) -> ColumnSums:
-    """Add up the rows (n, p) of a table some of whose features hold categories 0, 1, ...."""
+    """Sum up the rows of an encoded table by `ColumnSums.sum_rows`.
+
+    X: numbers and category codes, (n, p). categorical: which columns hold categories, (p,), or
+    None: none. The number of categories of a column is its largest code plus 1, at most 2^24.
+    """
     features = DenseFeatures((X,))
     if categorical is None or not categorical.any():
         return ColumnSums.sum_rows(features, y, n_threads=n_threads)
     largest = np.nan_to_num(np.fmax.reduce(X), nan=-1.0).clip(-1, _MOST_CATEGORIES - 1)
-    told = zip(categorical.tolist(), largest.tolist(), strict=True)
-    sizes = tuple(int(most) + 1 if is_set else None for is_set, most in told)
+    pairs = zip(categorical.tolist(), largest.tolist(), strict=True)
+    sizes = tuple(int(largest_code) + 1 if is_set else None for is_set, largest_code in pairs)
     return ColumnSums.sum_rows(features, y, sizes, n_threads)
 
 
 def _sum_sparse_columns(features: SparseFeatures, targets: UInt64) -> UInt64:
-    """The sums of the columns of sparse rows, of which zeros have no part."""
+    """Compute the field numbers of `ColumnSums` for sparse rows, (p,).
+
+    Only stored values count, no zeros. targets: hash of each row's target, (n,).
+    """
     rows, p = features.matrix, features.n_features
     values = rows.data.astype(np.float64)
     values[np.isnan(values)] = np.nan

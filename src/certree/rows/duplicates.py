@@ -1,4 +1,4 @@
-"""Rows that a table holds more than once: draws that happen to be alike, or copies of one."""
+"""Find rows that a table holds more than once: equal draws, or copies of one draw."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from certree.rows.folds import Indices
 from certree.rows.hashes import RowHashes, count_rows_with_copies, extend_hashes
 from certree.rows.sparse_rows import SparseFeatures
 
-# What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
+# What the caller says about equal rows; "auto" and "refuse": nothing, see `get_allowed_repeats`.
 Duplicates = Literal["auto", "genuine", "copies", "refuse"]
 DUPLICATES: tuple[str, ...] = get_args(Duplicates)
 ColumnKind = Literal["number", "text", "other"]
 
-# Without a word so many rows may be repeated as move the observed error by at most this part of its
-# standard deviation, and one may be in any case.
+# Rows may repeat others without a warning if they move the observed error by at most this
+# multiple of its standard deviation. One row always may.
 _MOST_MOVED = 0.25
-# So large a share of the rows may repeat others where each of them counts as the worst case.
+# The largest fraction of rows that may repeat others and count as the worst case.
 _MAX_WORST_FRACTION = 0.02
-# What an analyst can answer, and no rule can.
+# Only the user can answer this question.
 QUESTION = "Do equal rows mean the same customer (patient, order, measurement) twice?"
-# Of fewer rows hardly anything is promised, and toy tables hold few different ones: they are only
-# warned about.
+# Certificates of fewer rows say hardly anything, and toy tables hold few different rows: there is
+# a warning instead of an error.
 FEW_ROWS = 40
-# A fit warns if more than this share of its rows repeat others. `benchmarks/repeated_rows.py` measures
-# from which share on copies cost 3 % of the loss.
+# A fit warns if more than this fraction of its rows repeat others. `benchmarks/repeated_rows.py`
+# measures the fraction from which copies raise the loss by 3 %.
 MOST_REPEATED = 0.25
-# Numbers of values that are none: those beside them in a column are hardly ever alike.
+# Number of the first value of a column that is no number; hardly any column also holds 0.5.
 _FIRST_PLACE = 0.5
 
 
 class RepeatedRowsWarning(UserWarning):
     """Category of the warning that many rows of a fit repeat other rows, target included.
 
-    Nothing is wrong if equal rows are separate draws, as in a frequency table. If they are copies of
-    one draw, made by oversampling or a join, the model overfits: folds and held-out rows then contain
-    copies of the rows that grow the trees.
+    Nothing is wrong if equal rows are separate draws, as in a frequency table. If they are copies
+    of one draw, made by oversampling or a join, the model overfits: folds and validation sets then
+    contain copies of the rows that grow the trees.
 
     Examples
     --------
@@ -58,12 +58,15 @@ class RepeatedRowsWarning(UserWarning):
 
 
 def warn_of_repeated_rows(n_repeated: int, n: int) -> None:
-    """Warn, once in a fit, if more than a quarter of its n rows repeat others."""
+    """Warn, once in a fit, if more than a quarter of its n rows repeat others.
+
+    n_repeated: number of rows that equal another row, target included.
+    """
     if n_repeated > MOST_REPEATED * n and is_first_in_fit(RepeatedRowsWarning):
         warnings.warn(
             f"X and y hold {n_repeated:,} of {n:,} rows that repeat another row, target included. If "
             "such rows are copies of one draw, made by oversampling or a join, the model overfits: "
-            "give groups= (the draw of each row), where fit takes it, or one row of each with a "
+            "pass groups= (the draw of each row) if fit accepts it, or one row of each draw with a "
             "sample_weight. If they are separate draws, as in a frequency table, nothing is wrong: "
             "ignore the category certree.RepeatedRowsWarning",
             RepeatedRowsWarning,
@@ -74,17 +77,17 @@ def warn_of_repeated_rows(n_repeated: int, n: int) -> None:
 def warn_of_many_copies(
     targets: NDArray[Any], hashes: Callable[[], UInt64], n_distinct: int
 ) -> None:
-    """Warn, once in a fit, if more than a quarter of its rows repeat others, target included.
+    """Warn, once in a fit, if more than a quarter of its rows equal another row, target included.
 
     Parameters
     ----------
     targets : ndarray of shape (n,), or (n, n_targets)
-        Codes of classes, or numbers.
+        Class codes, or numeric targets.
     hashes : callable
-        Returns the hashes of the features, (n,). It is called only if the next parameter and the
-        targets leave room for so many repeated rows.
+        Takes no argument and returns the hashes of the features, (n,). It is called only if
+        n_distinct and the targets do not rule so many repeated rows out.
     n_distinct : int
-        A number of distinct rows that X has at least.
+        A lower bound on the number of distinct feature rows; 0 if it is not known.
     """
     n = len(targets)
     if 2 * (n - n_distinct) <= MOST_REPEATED * n:  # each row that repeats another has a partner
@@ -96,12 +99,13 @@ def warn_of_many_copies(
 
 
 def find_first_equal_rows(X: Any, y: ArrayLike) -> Indices:
-    """The first row of a table that is as each row is, target included, (n,).
+    """Return for each row the index of the first row that equals it, target included, (n,).
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of n rows
-        Rows, as they were given. Part of a table may have passed through float32; see `RowHashes`.
+        Rows, before encoding. Rows that went through float32 equal their originals; see
+        `RowHashes`.
     y : array-like of shape (n,)
         Target of each row.
     """
@@ -109,7 +113,7 @@ def find_first_equal_rows(X: Any, y: ArrayLike) -> Indices:
 
 
 def find_first_equal_keys(keys: UInt64) -> Indices:
-    """The first of all rows that have the key of each, (n,)."""
+    """Return for each entry of keys the index of the first entry that equals it, (n,)."""
     order = np.argsort(keys, kind="stable")
     starts = np.ones(len(keys), dtype=bool)
     starts[1:] = keys[order[1:]] != keys[order[:-1]]
@@ -119,19 +123,33 @@ def find_first_equal_keys(keys: UInt64) -> Indices:
 
 
 class RowHasher:
-    """Hashes of rows of one table, or of several with the same columns, by which copies are found."""
+    """Hashes rows before encoding, by which equal rows are found in one or several tables.
+
+    All tables must have the same columns. An instance numbers the values of each column that are
+    no numbers, in the order in which it meets them, so that tables hashed by one instance are
+    comparable.
+    """
 
     def __init__(self) -> None:
-        # Of each column which values it has that are no numbers.
+        # For each column, target first: the number of each of its values that are no numbers.
         self._places: list[dict[Any, float]] = []
 
     def hash_rows(self, X: Any, y: ArrayLike, *, are_all: bool = False) -> RowHashes:
-        """Those of some rows and their targets; are_all: there are no others. See `find_first_equal_rows`."""
+        """Hash rows with their targets.
+
+        X: array-like, sparse matrix or data frame of n rows; y: targets, (n,). are_all: whether
+        they are compared with no rows of other tables, which saves time.
+        """
         target, numbers = self.encode(X, y)
         return RowHashes.hash_rows(numbers, target, are_all=are_all)
 
     def encode(self, X: Any, y: ArrayLike) -> tuple[NDArray[Any], list[Any]]:
-        """Return the target and the features of some rows as numbers; a sparse X is one matrix."""
+        """Return the target, (n,), and the features of rows as columns of numbers.
+
+        The columns are a list of arrays (n,), or of one CSR matrix if X is sparse. Values that are
+        no numbers get numbers 0.5, 1.5, ... in the order in which this object meets them; missing
+        ones are NaN.
+        """
         columns = [np.asarray(y), *_read_columns(X)]
         self._places += [{} for _ in range(len(columns) - len(self._places))]
         target, *numbers = map(_to_numbers, columns, self._places)
@@ -139,7 +157,10 @@ class RowHasher:
 
     @property
     def kinds(self) -> list[ColumnKind]:
-        """What each feature holds; "other" are values that are neither numbers nor text."""
+        """Return for each feature what the rows encoded so far hold: "number", "text" or "other".
+
+        It is decided by the first value that is no number; "other" is neither number nor text.
+        """
         first = (next(iter(places), 0.0) for places in self._places[1:])
         return [
             "text" if isinstance(one, str) else "number" if one == 0.0 else "other" for one in first
@@ -147,7 +168,7 @@ class RowHasher:
 
 
 def _read_columns(X: Any) -> list[Any]:
-    """The columns of rows; the matrix of sparse ones."""
+    """Return the columns of X as a list of arrays or Series (n,); of a sparse X one CSR matrix."""
     if issparse(X):
         rows: Any = X
         return [SparseFeatures.from_csr(rows.tocsr().astype(np.float64)).matrix]
@@ -158,7 +179,10 @@ def _read_columns(X: Any) -> list[Any]:
 
 
 def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
-    """The numbers of a column; of other values, which of those that it has."""
+    """Convert a column to numbers, (n,); sparse and numeric columns are returned unchanged.
+
+    places: number of each value that is no number; values that come up first are added to it.
+    """
     if issparse(column):
         return column
     given = get_raw_column(column)
@@ -169,7 +193,10 @@ def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
 
 
 def _number_value(value: Any, places: dict[Any, float]) -> float:
-    """Numbers are themselves; so 1 and 1.0 are alike, whichever library has them."""
+    """Return a number as a float, NaN for a missing value, and else the value's number in places.
+
+    So 1 and 1.0 are equal, whichever library holds them. A new value is added to places.
+    """
     if isinstance(value, Real):
         with suppress(OverflowError):
             return float(value)
@@ -181,23 +208,23 @@ def _number_value(value: Any, places: dict[Any, float]) -> float:
 def merge_copies(
     first: Indices, weight: Float64 | None, groups: NDArray[Any] | None = None
 ) -> tuple[Indices, Float64 | None]:
-    """The first of all rows that are alike, with the sum of their weights.
+    """Return the first row of each set of equal rows, with the sum of their weights.
 
     Parameters
     ----------
-    first : ndarray of shape (n,)
-        See `find_first_equal_rows`.
+    first : ndarray of intp, shape (n,)
+        Index of the first row that equals each row; see `find_first_equal_rows`.
     weight : ndarray of shape (n,), or None
-        Weight of each row; None: 1.
+        Weight of each row; None: 1 each.
     groups : ndarray of shape (n,), or None
         Group of each row.
 
     Returns
     -------
     rows : ndarray of intp, shape (m,)
-        Which rows are left, ascending.
+        Indices of the rows that are left, ascending.
     weight : ndarray of shape (m,), or None
-        Sum of the weights of the rows that each stands for; None: 1.
+        Sum of the weights of each row and its copies; None: 1 each.
 
     Raises
     ------
@@ -209,73 +236,100 @@ def merge_copies(
         return kept, weight
     if groups is not None and (groups[first] != groups).any():
         raise ValueError(
-            'copies of a row must be in the same group where duplicates="copies", got some in several'
+            'groups must be the same for copies of a row if duplicates="copies", got copies '
+            "in several groups"
         )
     return kept, np.bincount(first, weight, minlength=len(first))[kept].astype(np.float64)
 
 
 def count_repeats(
-    first: Indices, grow: Indices, weigh: Indices, groups: NDArray[Any] | None = None
+    first: Indices, train: Indices, calibration: Indices, groups: NDArray[Any] | None = None
 ) -> int:
-    """How many of the rows that judge are like one that grows, or like another one that judges.
+    """Count the calibration rows that equal a training row, or an earlier calibration row.
 
     Parameters
     ----------
-    first : ndarray of shape (n,)
-        See `find_first_equal_rows`.
-    grow, weigh : ndarray of intp
-        Rows that grow, and rows that judge; if there are none, all rows are both, though never for the
-        same tree.
+    first : ndarray of intp, shape (n,)
+        Index of the first row that equals each row; see `find_first_equal_rows`.
+    train, calibration : ndarray of intp
+        Indices of the training and the calibration rows. If there are no calibration rows, the
+        training rows that equal an earlier training row are counted.
     groups : ndarray of shape (n,), or None
-        Group of each row; rows that are alike within one are no repeats.
-    """
-    judging = weigh if len(weigh) else grow
-    known = np.zeros(len(first), dtype=bool)
-    if len(weigh):
-        known[first[grow]] = True
-    judged = first[judging]
-    if groups is not None:
-        group = np.unique(groups, return_inverse=True)[1][judging]
-        judged = np.unique(np.stack([judged, group]), axis=1)[0]
-    return len(judged) - int(np.sum(~known[np.unique(judged)]))
-
-
-def mark_repeats(
-    first: Indices, grow: Indices, weigh: Indices, groups: NDArray[Any] | None = None
-) -> NDArray[np.bool_]:
-    """Which rows that judge are like one that grows, or like another one that judges.
-
-    Parameters
-    ----------
-    first, grow, weigh, groups
-        As in `n_repeats`.
+        Group of each row; equal rows of one group count as one row.
 
     Returns
     -------
-    ndarray of bool, shape (n_judging,)
-        Of rows that are alike the first one is none, or those of the first group; all of them are if
-        one grows, or if rows grow and judge.
+    int
     """
-    if not len(weigh):
-        return np.asarray(np.bincount(first, minlength=len(first))[first[grow]] > 1)
-    known = np.zeros(len(first), dtype=bool)
-    known[first[grow]] = True
-    judged = first[weigh]
-    unit = np.arange(len(judged))
+    counted = calibration if len(calibration) else train
+    is_trained = np.zeros(len(first), dtype=bool)
+    if len(calibration):
+        is_trained[first[train]] = True
+    keys = first[counted]
     if groups is not None:
-        unit = np.unique(groups, return_inverse=True)[1][weigh]
+        group = np.unique(groups, return_inverse=True)[1][counted]
+        keys = np.unique(np.stack([keys, group]), axis=1)[0]
+    return len(keys) - int(np.sum(~is_trained[np.unique(keys)]))
+
+
+def mark_repeats(
+    first: Indices, train: Indices, calibration: Indices, groups: NDArray[Any] | None = None
+) -> NDArray[np.bool_]:
+    """Mark the calibration rows that equal a training row, or an earlier calibration row.
+
+    Parameters
+    ----------
+    first, train, calibration, groups
+        See `count_repeats`. With groups, rows of the first of several groups with equal rows count
+        as earlier.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_calibration,)
+        True for repeated rows. If there are no calibration rows, the shape is (n_train,), and all
+        training rows that equal another one are marked, the first included.
+    """
+    if not len(calibration):
+        return np.asarray(np.bincount(first, minlength=len(first))[first[train]] > 1)
+    is_trained = np.zeros(len(first), dtype=bool)
+    is_trained[first[train]] = True
+    keys = first[calibration]
+    unit = np.arange(len(keys))
+    if groups is not None:
+        unit = np.unique(groups, return_inverse=True)[1][calibration]
     lowest = np.full(len(first), len(first))
-    np.minimum.at(lowest, judged, unit)
-    return np.asarray(known[judged] | (lowest[judged] != unit))
+    np.minimum.at(lowest, keys, unit)
+    return np.asarray(is_trained[keys] | (lowest[keys] != unit))
 
 
 def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
-    """Return the number of rows that count as the worst case, 0 if there is no mask of them."""
+    """Return the number of rows that count as the worst case, that is, as errors.
+
+    is_worst: mask of these rows, (n_calibration,); None stands for no row.
+    """
     return 0 if is_worst is None else int(is_worst.sum())
 
 
 def get_allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
-    """How many of n rows that judge may repeat others as draws, and as the worst case."""
+    """Return how many of n calibration rows may equal other rows.
+
+    Parameters
+    ----------
+    n : int
+        Number of calibration rows.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        What the caller says about equal rows; see `CertifiedTreeClassifier`.
+
+    Returns
+    -------
+    few : float
+        Up to so many repeated rows count as draws of their own. Infinity for "genuine", 0 for
+        "copies" and "refuse"; for "auto" max(1, sqrt(n) / 4), which moves the observed error by at
+        most a quarter of its standard deviation.
+    most : float
+        Up to so many, all repeated rows count as the worst case (as errors); more are refused.
+        Infinity for "genuine", 0 for "refuse", else max(1, sqrt(n) / 4, n / 50).
+    """
     if duplicates == "genuine":
         return math.inf, math.inf
     if duplicates == "refuse":
@@ -285,29 +339,37 @@ def get_allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
 
 
 def decide_worst_case(repeats: int, n: int, duplicates: Duplicates) -> bool:
-    """Whether rows that judge and are repeated count as the worst case, not as draws of their own.
+    """Return whether repeated calibration rows count as the worst case, as errors, or as draws.
 
     Parameters
     ----------
-    repeats, n : int
-        How many of n rows that judge repeat others.
+    repeats : int
+        Number of calibration rows that equal other rows.
+    n : int
+        Number of calibration rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        What is known of them.
+        What the caller says about equal rows; see `get_allowed_repeats`.
+
+    Returns
+    -------
+    bool
+        True: as the worst case. False: as draws of their own.
 
     Raises
     ------
     ValueError
-        If there are any with ``duplicates="refuse"``, or too many with "auto".
+        If there are more repeated rows than duplicates allows; below 40 rows "auto" and "copies"
+        warn instead, and they count as draws.
     """
     few, most = get_allowed_repeats(n, duplicates)
     if repeats <= most:
         return repeats > few
-    said = (
+    message = (
         f"{repeats:,} of {n:,} rows that certify repeat other rows, target included. {QUESTION} If "
-        'so, say duplicates="copies", which counts each of them once. If not, because each row was '
-        'drawn by itself and some happen to be equal, say duplicates="genuine"'
+        'so, pass duplicates="copies", which counts each of them once. If not, because each row was '
+        'drawn by itself and some happen to be equal, pass duplicates="genuine"'
     )
     if duplicates == "refuse" or n >= FEW_ROWS:
-        raise ValueError(said)
-    warnings.warn(said, RepeatedRowsWarning, stacklevel=2)
+        raise ValueError(message)
+    warnings.warn(message, RepeatedRowsWarning, stacklevel=2)
     return False

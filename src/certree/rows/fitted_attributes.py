@@ -1,4 +1,4 @@
-"""What a fit has learned of features and classes, as a file holds it."""
+"""Write the fitted attributes about features and classes to model files, and restore them."""
 
 from typing import Any
 
@@ -10,15 +10,18 @@ from certree.interface.stored_state import StoredState
 from certree.rows.categories import Categories
 from certree.rows.repeat_counts import RepeatCounts
 
-# Kinds of dtypes that classes may have, and those of dates and time spans, which files hold as whole
-# numbers of their unit.
+# Dtype kinds of classes that are numbers, and of dates and time spans, which files hold as integers.
 _NUMBERS, _TIMES = "biuf", "mM"
-# More features than any table has; what is said of each of them takes memory.
+# Limits the memory that a damaged file can request; no table has so many features.
 _MOST_FEATURES = 2**24
 
 
 def store_features(model: Any) -> dict[str, Any]:
-    """What a file holds of the features."""
+    """Return the entries of a model file about the features of a fitted model, by name.
+
+    They are the number and names of features, their categories, the effective sample size and, of
+    models of several targets, their number.
+    """
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
     size = getattr(model, "effective_sample_size_", None)
@@ -34,7 +37,11 @@ def store_features(model: Any) -> dict[str, Any]:
 
 
 def restore_features(stored: StoredState) -> dict[str, Any]:
-    """The fitted attributes that speak of features, by their names."""
+    """Check the entries that `store_features` wrote, and return the fitted attributes by name.
+
+    They are `n_features_in_`, `categories_` and, if the file has them, `feature_names_in_`,
+    `effective_sample_size_` and `n_outputs_`. Raise a ValueError if an entry is damaged.
+    """
     p = stored.get_integer("n_features", 1, _MOST_FEATURES)
     categories, names = _restore_categories(stored, p), stored["feature_names"]
     learned: dict[str, Any] = {"n_features_in_": p, "categories_": categories}
@@ -52,7 +59,7 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
     if names is None:
         return None
     if not isinstance(names, list) or len(names) != n_features:
-        raise ValueError(f"expected categories of {n_features} features, got {names!r}")
+        raise ValueError(f"categories must have {n_features} entries, got {names!r}")
     for known in names:
         if known is not None and not isinstance(known, list):
             raise ValueError(f"categories must be a list, got {known!r}")
@@ -62,7 +69,9 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
         if known is not None and len(set(known)) != len(known):
             raise ValueError(f"categories must be distinct, got {known!r}")
     if not isinstance(digested, list) or not all(_is_text_feature(names, j) for j in digested):
-        raise ValueError(f"digested_categories must be features of texts, got {digested!r}")
+        raise ValueError(
+            f"digested_categories must be indices of features with texts, got {digested!r}"
+        )
     if sorted(set(digested)) != digested:
         raise ValueError(f"digested_categories must be ascending and distinct, got {digested!r}")
     kept = tuple(None if known is None else tuple(known) for known in names)
@@ -70,7 +79,10 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
 
 
 def _is_text_feature(names: list[Any], j: Any) -> bool:
-    """Whether there is a j-th feature, and it has categories that are texts."""
+    """Return whether j is the index of a feature whose categories are texts.
+
+    names: categories of each feature, a list or None each. j may be any object of a damaged file.
+    """
     is_feature = type(j) is int and 0 <= j < len(names)
     return is_feature and bool(names[j]) and isinstance(names[j][0], str)
 
@@ -78,12 +90,17 @@ def _is_text_feature(names: list[Any], j: Any) -> bool:
 def _restore_names(names: Any, n_features: int) -> NDArray[Any]:
     known = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not known or len(names) != n_features or len(set(names)) != len(names):
-        raise ValueError(f"expected {n_features} different feature names, got {names!r}")
+        raise ValueError(f"feature_names must be {n_features} different strings, got {names!r}")
     return np.array(names, dtype=object)
 
 
 def store_classes(model: Any) -> dict[str, Any]:
-    """What a file holds of the classes, of several targets of each, and of the rows of the fit."""
+    """Return the entries of a model file about classes and row hashes of a classifier, by name.
+
+    model: the fitted classifier. The entries are "classes", or "classes.0" and so on with several
+    targets, their dtypes, "sample_hashes" (its `sample_hashes_`) and the entries of
+    `RepeatCounts`, "sample_counts.n" and so on.
+    """
     hashes, several = model.sample_hashes_, isinstance(model.classes_, list)
     names = [f"classes.{k}" for k in range(len(model.classes_))] if several else ["classes"]
     stored: dict[str, Any] = {}
@@ -100,7 +117,11 @@ def store_classes(model: Any) -> dict[str, Any]:
 
 
 def _store_class_array(name: str, classes: NDArray[Any]) -> dict[str, Any]:
-    """An array of numbers or strings, and the type that they have."""
+    """Return two entries of a model file: the array of classes, and its dtype as a string.
+
+    name: name of the first entry; the second is "<name>.dtype". Dates are stored as integers.
+    Raise an error if classes are objects other than strings.
+    """
     dtype = classes.dtype
     if dtype.kind == "O":
         if not all(isinstance(label, str) for label in classes):
@@ -113,7 +134,11 @@ def _store_class_array(name: str, classes: NDArray[Any]) -> dict[str, Any]:
 
 
 def restore_classes(stored: StoredState) -> dict[str, Any]:
-    """The fitted attributes that speak of classes, by their names."""
+    """Check the entries that `store_classes` wrote, and return the fitted attributes by name.
+
+    They are `classes_`, `n_classes_`, `sample_hashes_` and `_sample_counts`. Raise a ValueError if
+    an entry is damaged.
+    """
     hashes, counts = None, None
     if stored["n_sample_hashes"] is not None:
         n = stored.get_integer("n_sample_hashes", 1)
@@ -143,7 +168,9 @@ def _restore_class_array(given: Any, name: Any) -> NDArray[Any]:
         raise ValueError(f"classes that are objects must be strings, got {given.dtype}")
     classes: NDArray[Any] = given.astype(dtype, copy=False)
     if classes.ndim != 1 or not len(classes):
-        raise ValueError(f"classes must be some, got shape {classes.shape}")
+        raise ValueError(
+            f"classes must be a one-dimensional array that is not empty, got shape {classes.shape}"
+        )
     if not np.array_equal(np.unique(classes), classes):
         raise ValueError("classes must be sorted and distinct")
     return classes

@@ -1,4 +1,4 @@
-"""Which rows grow a tree and which judge it."""
+"""Assign rows to folds, or to a training and a validation set."""
 
 from __future__ import annotations
 
@@ -16,32 +16,43 @@ from certree.rows.hashes import mix, number_copies
 Indices = NDArray[np.intp]
 
 
-# Numbers that are hashed at a time, so that what is made of them stays in the processor's cache.
+# Numbers hashed at a time, so that intermediate arrays stay in the processor's cache.
 _CACHED = 1 << 16
 
-# Tables of a few rows may be dealt into more folds than they have rows, and the empty ones are left
-# out; no more than these, as each is looked at.
+# Small tables may be split into more folds than they have rows, and the empty ones are left out.
+# This limits the number of folds to go through.
 _MOST_FOLDS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Indices of the rows that grow a tree, and of those that validate it; no row is in both."""
+    """Training and validation set of one fold of a cross-validation; no row is in both.
+
+    Parameters
+    ----------
+    train : ndarray of intp
+        Indices of the rows that grow a tree.
+    validation : ndarray of intp
+        Indices of the rows that validate it.
+    """
 
     train: Indices
     validation: Indices
 
     def swap(self) -> Fold:
-        """Return the fold with sides exchanged."""
+        """Return a fold whose training set is this fold's validation set, and the other way round."""
         return Fold(self.validation, self.train)
 
     def without_validation(self) -> Fold:
-        """Return the fold without validation rows."""
+        """Return a fold with the same training set and an empty validation set."""
         return Fold(self.train, self.validation[:0])
 
 
 def expect_folds(n_folds: int, n: int | None = None) -> None:
-    """Refuse fewer folds than two, or many more than n rows."""
+    """Raise a ValueError if n_folds is less than 2, or more than n rows and more than 1000.
+
+    n: number of rows; None: no upper limit.
+    """
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
     if n is not None and n_folds > (most := max(n, _MOST_FOLDS)):
@@ -51,32 +62,38 @@ def expect_folds(n_folds: int, n: int | None = None) -> None:
 def iterate_group_folds(
     groups: NDArray[Any], n_folds: int, rng: np.random.RandomState
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Deal whole groups into folds at random: of rows that depend on each other none judge the rest.
+    """Yield the folds of a cross-validation by whole groups, assigned at random.
+
+    Rows that depend on each other, those of a group, are then never in training and validation
+    set.
 
     Parameters
     ----------
     groups : ndarray of shape (n,)
         Group of each row.
     n_folds : int
-        Number of folds, at least 2; no more than there are groups are made.
+        Number of folds, at least 2; at most as many as there are groups are made.
     rng : numpy RandomState
         Source of the order.
 
     Yields
     ------
-    grow, judge : ndarray of intp
-        Rows of each side, ascending; one pair per fold that leaves rows on both sides.
+    train, validation : ndarray of intp
+        Row indices, ascending. A fold whose training set would be empty is left out.
     """
     names, group = number_groups(groups)
-    dealt = assign_groups_to_folds(len(names), n_folds, rng)[group]
+    fold_of_row = assign_groups_to_folds(len(names), n_folds, rng)[group]
     for k in range(min(n_folds, len(names))):
-        judges = dealt == k
-        if not judges.all():
-            yield np.flatnonzero(~judges), np.flatnonzero(judges)
+        is_validation = fold_of_row == k
+        if not is_validation.all():
+            yield np.flatnonzero(~is_validation), np.flatnonzero(is_validation)
 
 
 def number_groups(groups: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
-    """The groups that rows have, ascending, and the place of each row's among them, (n,)."""
+    """Return the distinct groups, sorted, and the index of each row's group among them, (n,).
+
+    Raise a TypeError if groups cannot be sorted.
+    """
     try:
         return np.unique(groups, return_inverse=True)
     except (TypeError, ValueError):
@@ -84,7 +101,7 @@ def number_groups(groups: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
 
 
 def make_unordered_error(groups: NDArray[Any]) -> TypeError:
-    """Say that groups have no order."""
+    """Return a TypeError that says which types of groups cannot be sorted."""
     kinds = ", ".join(sorted({type(one).__name__ for one in groups.tolist()}))
     return TypeError(
         f"groups must hold values that can be ordered, such as text or numbers, got {kinds}"
@@ -92,7 +109,10 @@ def make_unordered_error(groups: NDArray[Any]) -> TypeError:
 
 
 def assign_groups_to_folds(n_groups: int, n_folds: int, rng: np.random.RandomState) -> Indices:
-    """The fold that each group is dealt to, (n_groups,), in ascending order of them."""
+    """Return the fold of each of n_groups groups, (n_groups,), drawn at random with equal sizes.
+
+    n_folds: number of folds, at least 2. rng: source of the order.
+    """
     expect_folds(n_folds)
     return rng.permutation(n_groups) % n_folds
 
@@ -105,37 +125,37 @@ def content_folds(
     sample_weight: Float64 | None = None,
     order: Int32 | None = None,
 ) -> Iterator[Fold]:
-    """Deal the rows into folds, by class if there are classes, and otherwise at random.
+    """Split rows into folds at random: stratified by class if the target holds classes.
 
-    Rows of several columns of classes are dealt by their rarest classes first, so that each fold has
-    its part of these, too (after Sechidis, Tsoumakas and Vlahavas, "On the stratification of
-    multi-label data", 2011).
+    With several columns of classes, rows are assigned by their rarest class first, so that each
+    fold gets its fraction of rare classes, too (after Sechidis, Tsoumakas and Vlahavas, "On the
+    stratification of multi-label data", 2011).
 
-    The random order depends on what rows hold and how often they occur, not on where they stand: it
-    stays the same when the rows are shuffled. Each row is assigned as a whole, whatever it weighs;
-    equal rows are assigned independently of each other.
+    The random order depends on the contents of rows and how often they occur, not on their place:
+    the folds are the same when rows are shuffled. Weights do not change a row's fold; equal rows
+    are assigned independently of each other.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
         Rows.
     y : ndarray of shape (n,), or (n, q)
-        Class of each row (whole numbers), or a numeric target (floating-point numbers); rows of several
-        targets are dealt by the classes that they have of all, in whatever order these stand.
+        Class codes (int32), or a numeric target (float64). The order of several columns does not
+        matter.
     n_folds : int
         Number of folds, at least 2, and at most the number of rows or 1000, whichever is more.
     rng : numpy RandomState
         Source of the order.
     sample_weight : ndarray of shape (n,), or None
-        Positive weight of each row, by which equal rows are numbered from the lightest on.
+        Positive weight of each row. Equal rows are numbered by it, the lightest first.
     order : ndarray of int32, shape (p,), or None
-        In which the columns are taken, where folds are not to depend on where these stand; None: as
-        they stand.
+        Order of columns in which rows are hashed, so that the folds need not depend on the place
+        of columns; None: 0, 1, ....
 
     Yields
     ------
     Fold
-        One per fold that leaves rows on both sides.
+        Folds with rows in both sets.
     """
     expect_folds(n_folds, len(y))
     place = _shuffle_within_classes(X, y, rng, sample_weight, order)
@@ -148,19 +168,19 @@ def content_folds(
 def split_by_content(
     X: NDArray[Any],
     y: Int32 | Float64,
-    n_judging: int,
+    n_validation: int,
     rng: np.random.RandomState,
     sample_weight: Float64 | None = None,
     order: Int32 | None = None,
 ) -> Fold:
-    """Let some rows judge, dealt as `content_folds` deals, so that each class has its share of them.
+    """Split rows into a training and a validation set, stratified as by `content_folds`.
 
     Parameters
     ----------
     X, y, rng, sample_weight, order
-        As there.
-    n_judging : int
-        How many rows judge.
+        See `content_folds`.
+    n_validation : int
+        Number of validation rows.
 
     Returns
     -------
@@ -168,29 +188,37 @@ def split_by_content(
     """
     return _make_fold(
         mark_validation_places(
-            _shuffle_within_classes(X, y, rng, sample_weight, order), n_judging, len(y)
+            _shuffle_within_classes(X, y, rng, sample_weight, order), n_validation, len(y)
         )
     )
 
 
-def mark_validation_places(place: Indices, n_judging: int, n: int) -> NDArray[np.bool_]:
-    """Whether rows at some places among n judge, which are spread evenly."""
-    before = (place * n_judging + n // 2) // n
-    return ((place + 1) * n_judging + n // 2) // n > before
+def mark_validation_places(place: Indices, n_validation: int, n: int) -> NDArray[np.bool_]:
+    """Mark n_validation of the places 0, ..., n - 1, evenly spread.
+
+    place: places of m rows in an order of all n rows by class, in which marks so fall on each
+    class in its proportion. Return for each entry of place whether it is marked, (m,) bool.
+    """
+    before = (place * n_validation + n // 2) // n
+    return ((place + 1) * n_validation + n // 2) // n > before
 
 
 def split_by_groups(
-    groups: NDArray[Any], n_judging: int, rng: np.random.RandomState
+    groups: NDArray[Any], n_validation: int, rng: np.random.RandomState
 ) -> tuple[Indices, Indices]:
-    """Rows that grow and rows that judge: those of so many groups, drawn at random."""
+    """Draw n_validation groups at random, and return training and validation rows.
+
+    groups: group of each row, (n,). Both results are row indices, ascending; the rows of the drawn
+    groups are the second.
+    """
     names, group = number_groups(groups)
-    judges = (rng.permutation(len(names)) < n_judging)[group]
-    return np.flatnonzero(~judges), np.flatnonzero(judges)
+    is_validation = (rng.permutation(len(names)) < n_validation)[group]
+    return np.flatnonzero(~is_validation), np.flatnonzero(is_validation)
 
 
-def _make_fold(judges: NDArray[np.bool_]) -> Fold:
-    """Make a fold of a mask of the rows that validate."""
-    return Fold(np.flatnonzero(~judges), np.flatnonzero(judges))
+def _make_fold(is_validation: NDArray[np.bool_]) -> Fold:
+    """Make a fold of a mask of the validation rows, (n,)."""
+    return Fold(np.flatnonzero(~is_validation), np.flatnonzero(is_validation))
 
 
 def _shuffle_within_classes(
@@ -200,7 +228,11 @@ def _shuffle_within_classes(
     sample_weight: Float64 | None,
     order: Int32 | None,
 ) -> Indices:
-    """Compute the place of every row in a random order of the rows, class by class, (n,)."""
+    """Return the place of each row in an order that is random within classes, (n,).
+
+    Classes ascend in the order. It depends on what rows hold, not on where they are. See
+    `content_folds` for the arguments.
+    """
     hashes, y = hash_contents(X, y, rng, order)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     if y.ndim == 2:
@@ -215,17 +247,28 @@ def _shuffle_within_classes(
 def hash_contents(
     X: NDArray[Any], y: Int32 | Float64, rng: np.random.RandomState, order: Int32 | None = None
 ) -> tuple[NDArray[np.uint64], Int32]:
-    """Hashes of what rows hold, and their classes: numbers are hashed, and of one class."""
+    """Hash what rows hold, and return the hashes, (n,) uint64, and the classes of the rows.
+
+    Classes are int32, (n,) or (n, q). A numeric target is part of the hash instead, and all
+    classes are then 0.
+
+    X: rows, (n, p). y: class codes or numeric targets, (n,) or (n, q). rng: source of the random
+    factors of the hashes. order: order of the columns, (p,), as in `content_folds`.
+    """
     hashes = _hash_linearly(X, rng, order)
     if not np.issubdtype(y.dtype, np.floating):
         return hashes, y.astype(np.int32, copy=False)
-    # In whatever order several targets stand.
+    # Sorting makes the hash independent of the order of the targets.
     targets = y[:, None] if y.ndim == 1 else np.sort(y, axis=1)
     return mix(hashes + _hash_linearly(targets, rng)), np.zeros(len(y), dtype=np.int32)
 
 
 def mix_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
-    """Numbers in whose order copies are dealt, of rows by ascending classes, and of these by hashes."""
+    """Hash each row's content with its number among equal rows, (n,) uint64.
+
+    content: hashes of rows, (n,), sorted by class and then by hash; y: their classes, (n,). So
+    copies of a row get independent random numbers.
+    """
     starts = np.ones(len(content), dtype=bool)
     starts[1:] = (content[1:] != content[:-1]) | (y[1:] != y[:-1])
     return mix(content + number_copies(starts) * np.uint64(0x9E3779B97F4A7C15))
@@ -234,12 +277,18 @@ def mix_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
 def shuffle_by_content(
     content: NDArray[np.uint64], weight: Float64 | None, rng: np.random.RandomState
 ) -> Indices:
-    """Put rows in a random order by their hashes, (n,), which is the same wherever they stand.
+    """Return row indices, (n,), in a random order that depends on contents, not on places.
 
-    Each row has a number that depends on all rows together: whatever they hold, every order is as
-    likely as any other.
+    A row's random number depends on the contents of all rows, so every order is equally likely.
 
-    weight: positive weight of each row; of equal rows the lighter ones are the first copies.
+    Parameters
+    ----------
+    content : ndarray of uint64, shape (n,)
+        Hashes of the rows.
+    weight : ndarray of float64, shape (n,), or None
+        Positive weight of each row. Equal rows are numbered by it, the lightest first.
+    rng : numpy RandomState
+        Source of the order.
     """
     weight = np.zeros(len(content)) if weight is None else weight
     order, keys = np.lexsort((weight, content)), np.empty(len(content), dtype=np.uint64)
@@ -250,13 +299,20 @@ def shuffle_by_content(
 
 
 def compute_random_word(total: int, rng: np.random.RandomState) -> np.uint64:
-    """What a random state and the sum of the hashes of all rows make of the numbers of each."""
+    """Compute a random word that depends on all rows and on a number drawn from rng.
+
+    total: sum of the hashes of all rows. Callers XOR the word with the hash of each row, and mix
+    the result to the row's random number.
+    """
     word = (total + int(rng.randint(2**31 - 1))) % 2**64
     return mix(np.array([word], dtype=np.uint64))[0]
 
 
 def _number_class_sets(y: Int32, hashes: NDArray[np.uint64]) -> Int32:
-    """Number the sets of classes that rows (n, q) have."""
+    """Number the distinct combinations of classes that rows (n, q) have; return (n,) int32.
+
+    Combinations are sorted by their rarest class. hashes: hash of each row, (n,), for ties.
+    """
     n_classes = [*y.max(axis=0) + 1]
     sums = sum_classes(y, n_classes, hashes)
     sets = find_class_sets(y, n_classes, rank_classes(sums))
@@ -264,9 +320,24 @@ def _number_class_sets(y: Int32, hashes: NDArray[np.uint64]) -> Int32:
 
 
 def sum_classes(y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """What tells the classes of all columns apart, one column behind the other, (2, n_labels).
+    """Count the rows of each class, and sum up their hashes modulo 2^64.
 
-    How many rows (n, q) have each, and which ones; those of more rows add up.
+    The sums of two blocks of rows can be added. They order classes by `rank_classes`.
+
+    Parameters
+    ----------
+    y : ndarray of int32, shape (n, q)
+        Class codes of q targets.
+    n_classes : list of int, length q
+        Number of classes of each target.
+    hashes : ndarray of uint64, shape (n,)
+        Hashes of the rows.
+
+    Returns
+    -------
+    ndarray of uint64, shape (2, sum of n_classes)
+        Counts, and sums of hashes: classes of the first target, then those of the next one, and so
+        on.
     """
     labels = _number_labels(y, n_classes)
     sums = np.zeros((2, sum(n_classes)), dtype=np.uint64)
@@ -276,28 +347,43 @@ def sum_classes(y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]) -> N
 
 
 def rank_classes(sums: NDArray[np.uint64]) -> Int32:
-    """The places of the classes of all columns, rare ones first, wherever their columns stand."""
+    """Return the rank of each class of all targets, (sum of n_classes,): rare classes first.
+
+    sums: result of `sum_classes`. Ties are broken by the sums of hashes, not by the order of
+    targets.
+    """
     rank = np.empty(sums.shape[1], dtype=np.int32)
     rank[np.lexsort(sums[::-1])] = np.arange(sums.shape[1])
     return rank
 
 
 def find_class_sets(y: Int32, n_classes: list[int], rank: Int32) -> Int32:
-    """The classes of rows by their places, (n, q): sets stand by the rarest one, then by the next."""
+    """Return the ranks of the q classes of each row, ascending, (n, q): the rarest class first.
+
+    y: class codes, (n, q). n_classes: number of classes of each column. rank: result of
+    `rank_classes`.
+    """
     return np.sort(rank[_number_labels(y, n_classes)], axis=1)
 
 
 def _number_labels(y: Int32, n_classes: list[int]) -> NDArray[np.intp]:
-    """Classes by their numbers among those of all columns."""
+    """Number classes across columns, (n, q), so that no two columns share a number.
+
+    The number of classes of all earlier columns is added to each code of y, (n, q).
+    """
     return np.asarray(y + np.cumsum([0, *n_classes[:-1]]))
 
 
 def _hash_linearly(
     X: NDArray[Any], rng: np.random.RandomState, order: Int32 | None = None
 ) -> NDArray[np.uint64]:
-    """A random linear hash of every row's bits: equal rows collide, others hardly ever do."""
+    """Hash each row by a random linear function of its bits, (n,) uint64.
+
+    Equal rows have equal hashes; different rows hardly ever do. rng: source of the factors. order:
+    columns, (p,), in the order in which they get their factors; None: 0, 1, ....
+    """
     odd = rng.randint(1, 2**63, size=(2, X.shape[1]), dtype=np.int64).astype(np.uint64) | 1
-    if order is not None:  # each column has the factors of its place in it
+    if order is not None:  # column order[k] gets the k-th factors
         odd[:, order] = odd.copy()
     if issparse(X):
         rows: Any = X
@@ -315,6 +401,6 @@ def _hash_linearly(
 
 
 def _split_words(numbers: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The bits of numbers as float64; those of 0 are 0."""
+    """Return the upper and the lower 32 bits of numbers as float64; -0.0 counts as 0.0."""
     words = np.ascontiguousarray(numbers + 0.0, dtype=np.float64).view(np.uint64)
     return words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)

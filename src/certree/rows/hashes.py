@@ -1,4 +1,4 @@
-"""Which rows a model was fitted on, told by 64-bit hashes of their features."""
+"""Hash rows to 64 bits, to recognise the rows of a fit and to draw rows by content."""
 
 from __future__ import annotations
 
@@ -21,27 +21,34 @@ from certree.interface.arrays import (
     get_csr_arrays,
 )
 
-# The constants of splitmix64, whose steps mix every bit of a number into all of them.
+# The constants of splitmix64.
 _STEP, _FIRST, _SECOND = (
     np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
-# Rows at a time, and numbers of wide ones, so that what is computed stays in the cache.
+# Rows, and numbers of wide rows, hashed at a time, so that intermediate arrays stay in the cache.
 _BLOCK, _CACHED = 8192, 2**16
-# From so many zeros in a row on they count as one word: see core/rows/hashes.hpp.
+# Shortest run of zeros that is hashed as one word: see core/rows/hashes.hpp.
 _LONG_RUN = 256
 
 
 def hash_samples(
     *tables: NDArray[Any], rounded: bool = False, order: Int32 | None = None
 ) -> UInt64:
-    """Hash each row of numbers, as float64, that one or more tables have side by side, (n,).
+    """Hash each row of numbers, (n,) uint64; the same in every process.
 
-    Equal numbers have equal hashes: -0.0 is 0.0, and all NaN are alike. The same in every process.
-    Numbers that are `rounded` to float32 have others than those that are not. Rows of a sparse table
-    have those of the dense one.
+    Equal numbers have equal hashes: -0.0 equals 0.0, and NaN equals NaN. Sparse rows have the
+    hashes of the same dense rows.
 
-    order: in which the first columns are taken, where hashes are not to depend on where these stand;
-    None: as they stand. Others come behind them.
+    Parameters
+    ----------
+    *tables : ndarrays or CSR arrays of shape (n, p) or (n,)
+        Columns of the rows, side by side; they are hashed as float64.
+    rounded : bool
+        Whether values are rounded to float32 first. The hash of a rounded row differs from the
+        hash that the same values have without rounding.
+    order : ndarray of int32, shape (q,), or None
+        Order in which the first q columns are hashed, so that hashes need not depend on the place
+        of columns; later columns follow. None: 0, 1, ....
     """
     if any(map(issparse, tables)):
         rows = hstack([csr_array(_to_two_dimensions(one)) for one in tables], format="csr")
@@ -56,7 +63,7 @@ def hash_samples(
 
 
 def _complete_order(order: Int32, width: int) -> NDArray[np.intp]:
-    """All columns in an order that is told of the first of them."""
+    """Extend an order of the first columns by the later ones: indices of all width columns."""
     return np.append(order, np.arange(len(order), width)).astype(np.intp)
 
 
@@ -80,22 +87,26 @@ def _to_two_dimensions(table: Any) -> Any:
 def _hash_narrow_rows(
     tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: NDArray[np.intp] | None
 ) -> UInt64:
-    """The same of rows that have no long runs of zeros, column by column."""
-    n, taken = len(tables[0]), range(width) if order is None else order.tolist()
+    """Hash rows as `hash_samples` does, column by column, if they have less than 256 columns.
+
+    width: number of columns of all tables. order: indices of all columns in their order; None: 0,
+    1, ....
+    """
+    n, places = len(tables[0]), range(width) if order is None else order.tolist()
     hashes = np.empty(n, dtype=np.uint64)
     for start in range(0, n, _BLOCK):
         blocks = [np.atleast_2d(table[start : start + _BLOCK].T) for table in tables]
         columns = np.empty((width, blocks[0].shape[1]))
         np.concatenate(blocks, out=columns, casting="unsafe")
         if rounded:
-            with np.errstate(over="ignore"):  # what float32 does not hold is infinite
+            with np.errstate(over="ignore"):  # too large numbers become infinite in float32
                 columns = columns.astype(np.float32).astype(np.float64)
         columns += 0.0
         columns[np.isnan(columns)] = np.nan
         mixed = np.full(columns.shape[1], _STEP if rounded else 0, dtype=np.uint64)
         shifted = np.empty_like(mixed)
         words = columns.view(np.uint64)
-        for j in taken:
+        for j in places:
             mixed ^= words[j]
             mixed += _STEP
             mixed ^= np.right_shift(mixed, 30, out=shifted)
@@ -108,21 +119,31 @@ def _hash_narrow_rows(
 
 
 def mix(words: UInt64) -> UInt64:
-    """Spread every bit of a word over all of it (Stafford's variant 13 of MurmurHash3's finisher)."""
+    """Hash 64-bit words one by one, so that each bit of the input changes every bit of the output.
+
+    The finaliser of MurmurHash3 with the constants of Stafford's variant 13. words: array of any
+    shape.
+    """
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     return words ^ (words >> np.uint64(31))
 
 
 def extend_hashes(hashes: UInt64, *columns: Float64) -> UInt64:
-    """Hashes of rows to which columns of float64 numbers are added, neither NaN nor -0.0."""
+    """Hash rows again with more columns: hashes of the rows, (n,), and float64 columns, (n,) each.
+
+    The columns must hold neither NaN nor -0.0. Return the new hashes, (n,).
+    """
     for column in columns:
         hashes = mix((hashes ^ column.view(np.uint64)) + _STEP)
     return hashes
 
 
 def number_copies(starts: NDArray[np.bool_]) -> UInt64:
-    """Which copy each of some ordered rows is, 0, 1, ..., where new rows start is marked."""
+    """Number the rows of each run of equal rows 0, 1, ..., and return the numbers, (n,) uint64.
+
+    starts: for each of n sorted rows whether it differs from the row before; the first is True.
+    """
     place = np.arange(len(starts))
     first = place * starts
     np.maximum.accumulate(first, out=first)
@@ -131,9 +152,22 @@ def number_copies(starts: NDArray[np.bool_]) -> UInt64:
 
 
 def hash_target(target: Float64, rows: UInt64, largest: float | None = None) -> int:
-    """A number for a target of rows (n,), told by their hashes, in whatever order and unit.
+    """Hash a numeric target with its rows to one integer, whatever the order of the rows.
 
-    largest: the largest size of more rows, to whose numbers these add up; None: that of these.
+    Parameters
+    ----------
+    target : ndarray of float64, shape (n,)
+        Targets; they are divided by the largest, so that their unit does not matter.
+    rows : ndarray of uint64, shape (n,)
+        Hash of the features of each row.
+    largest : float or None
+        Largest absolute target of all blocks of rows, whose integers then add up modulo 2^64;
+        None: that of these rows.
+
+    Returns
+    -------
+    int
+        Below 2^64.
     """
     scaled = divide_by_largest(target, largest) if target.any() else target
     return int(mix(rows ^ hash_samples(scaled)).sum(dtype=np.uint64))
@@ -142,33 +176,59 @@ def hash_target(target: Float64, rows: UInt64, largest: float | None = None) -> 
 def order_targets(
     y: NDArray[Any], *tables: NDArray[Any], order: Int32 | None = None
 ) -> NDArray[np.intp]:
-    """The order that several targets of rows, (n, q), tell themselves, whatever that of the rows."""
+    """Return an order of q targets, (q,) indices, that depends on values alone.
+
+    Neither the order of the rows nor that of the targets changes it. y: targets, (n, q). tables,
+    order: features of the rows; see `hash_samples`.
+    """
     hashes = hash_samples(*tables, order=order)
-    told = [hash_target(one, hashes) for one in y.T.astype(np.float64)]
-    return np.argsort(np.array(told, dtype=np.uint64), kind="stable")
+    target_hashes = [hash_target(one, hashes) for one in y.T.astype(np.float64)]
+    return np.argsort(np.array(target_hashes, dtype=np.uint64), kind="stable")
 
 
 def compute_content_keys(
     *tables: NDArray[Any], weight: Float64 | None = None, order: Int32 | None = None
 ) -> UInt64:
-    """Compute a number for each row from what tables hold of it, (n,), by which rows are drawn.
+    """Compute a random number for each row, (n,) uint64, from its contents.
 
-    Equal rows are told apart by their rank among each other, by ascending `weight` if there is one.
-    The weight has no other part in it, so that no unit of weights changes what is drawn.
+    Callers draw rows by comparing or sorting these keys. Equal rows get different keys: the hash
+    is mixed with the rank of a row among its copies.
+
+    Parameters
+    ----------
+    *tables : ndarrays or CSR arrays of shape (n, p) or (n,)
+        Columns of the rows; see `hash_samples`.
+    weight : ndarray of float64, shape (n,), or None
+        Weight of each row. It ranks copies, the lightest first, and has no other influence, so
+        that no unit of weights changes a key. None: copies are ranked as they come.
+    order : ndarray of int32, shape (q,), or None
+        Order of the first columns; see `hash_samples`.
     """
     return compute_keys(hash_samples(*tables, order=order), weight)
 
 
 class ChangedRowsError(ValueError):
-    """Rows have changed since they told which of them are equal to rows elsewhere."""
+    """Rows of a distributed fit differ from those that were compared with other blocks before."""
 
 
 def compute_keys(
     hashes: UInt64, weight: Float64 | None = None, before: EarlierCopies | None = None
 ) -> UInt64:
-    """Turn the hashes of rows into their keys, in place; see `compute_content_keys`.
+    """Replace hashes of rows by the keys of `compute_content_keys`, in place, and return them.
 
-    before: rows elsewhere that are equal to some of these, and are numbered before them.
+    Parameters
+    ----------
+    hashes : ndarray of uint64, shape (n,)
+        Hashes of the rows; overwritten.
+    weight : ndarray of float64, shape (n,), or None
+        Weight of each row, which ranks equal rows, the lightest first.
+    before : EarlierCopies or None
+        Rows of other blocks that equal some of these rows, and are ranked before them.
+
+    Raises
+    ------
+    ChangedRowsError
+        If before does not fit the hashes.
     """
     order = order_by_hash(hashes, weight)
     ordered = hashes[order]
@@ -178,7 +238,9 @@ def compute_keys(
         starts = starts | mark_run_starts(None if weight is None else weight[order])
         shared = find_positions(merge_hashes(before.hashes), ordered[starts])[1]
         if shared.sum() != len(before.numbers):
-            raise ChangedRowsError("rows differ from those that were told")
+            raise ChangedRowsError(
+                "rows differ from those that other workers have compared them with"
+            )
         runs = np.cumsum(starts) - 1
         within = number_copies(starts)
         number = np.zeros(len(shared), dtype=np.uint64)
@@ -193,15 +255,16 @@ def compute_keys(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EarlierCopies:
-    """Where rows stand among equal rows of several tables.
+    """Numbers of rows of other blocks that equal rows of this block and are ranked before them.
 
     Parameters
     ----------
     hashes : ndarray of uint64, shape (k,)
-        Hashes that rows of another table have, too: one entry for each weight that own rows of this
-        hash have, by ascending hashes and weights.
+        Hashes that occur in this and in another block, ascending. A hash has one entry for each
+        distinct weight of this block's rows with this hash, by ascending weight.
     numbers : ndarray of uint64, shape (k,)
-        How many rows of this hash come before the own ones of this weight.
+        Number of rows of all blocks with this hash that are ranked before this block's rows of
+        this weight.
     """
 
     hashes: UInt64
@@ -209,21 +272,25 @@ class EarlierCopies:
 
 
 def order_by_hash(hashes: UInt64, weight: Float64 | None) -> NDArray[np.intp]:
-    """Find the order of rows by hash, and of equal ones by weight."""
+    """Return row indices, (n,), sorted by hash and, among equal hashes, by weight."""
     if weight is None:
         return np.argsort(hashes, kind="stable")
     return np.lexsort((weight, hashes))
 
 
 def mark_run_starts(ordered: NDArray[Any] | None) -> NDArray[np.bool_]:
-    """Mark where another value begins among sorted ones, the first included; of None nothing."""
+    """Mark the entries of a sorted array that differ from the entry before, (n,) bool.
+
+    The first entry is marked. If the argument is None, return one False, which broadcasts: nothing
+    is marked.
+    """
     if ordered is None:
         return np.zeros(1, dtype=np.bool_)
     return np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
 
 
 def merge_hashes(*hashes: UInt64) -> UInt64:
-    """All of some hashes once each, ascending."""
+    """Return the distinct values of some arrays of hashes, ascending and read-only."""
     # np.unique takes forty times as long.
     ordered = np.concatenate(hashes)
     ordered.sort()
@@ -233,16 +300,16 @@ def merge_hashes(*hashes: UInt64) -> UInt64:
 
 
 class Float32Rounding(NamedTuple):
-    """What rounding to float32 does to rows.
+    """What rounding to float32 does to rows; made by `inspect`.
 
     Parameters
     ----------
     is_exact : ndarray of bool, shape (n,)
-        Rows that float32 holds as they are.
+        Rows all of whose values are exact in float32.
     is_fractional : ndarray of bool, shape (n,)
-        Rows with a value that is neither an integer nor exact in float32. Only these are known again
-        once they have passed through float32: integers that it merges, such as seconds since 1970
-        or ids above 2^24, are different values.
+        Rows with a value that is neither an integer nor exact in float32. Only these rows are
+        recognised after rounding to float32. Rounded integers, such as seconds since 1970 or ids
+        above 2^24, are taken for different values.
     """
 
     is_exact: NDArray[np.bool_]
@@ -250,7 +317,11 @@ class Float32Rounding(NamedTuple):
 
     @classmethod
     def inspect(cls, *tables: NDArray[Any], n: int | None = None) -> Float32Rounding:
-        """Those of n rows of numbers that tables have side by side; None: as many as these have."""
+        """Inspect n rows of numbers.
+
+        tables: columns of the rows side by side, dense or CSR, (n, p) or (n,). n: number of rows;
+        None: that of the first table.
+        """
         n = tables[0].shape[0] if n is None else n
         is_exact, is_fractional = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
         dense = []
@@ -272,7 +343,12 @@ def _mark_dense(
     is_exact: NDArray[np.bool_],
     is_fractional: NDArray[np.bool_],
 ) -> None:
-    """Mark some rows of dense tables; columns after the first fraction of a row are not read."""
+    """Set is_exact and is_fractional of some rows of dense tables.
+
+    Columns are read in blocks; rows known to be fractional are left out of the next block. rows:
+    slice of the rows. is_exact, is_fractional: arrays of all rows, (n,), which are changed; see
+    `Float32Rounding`.
+    """
     exact, fractional = is_exact[rows], is_fractional[rows]
     left: Any = slice(None)
     for table in tables:
@@ -288,8 +364,8 @@ def _mark_dense(
 
 
 def _find_inexact(values: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which numbers float32 does not hold, and which of these are no integers."""
-    with np.errstate(over="ignore"):  # what float32 does not hold is infinite
+    """Return which numbers float32 does not hold, and which of those are no integers: two masks."""
+    with np.errstate(over="ignore"):  # too large numbers become infinite in float32
         inexact = np.asarray(values.astype(np.float32) != values)
     if not inexact.any() or values.dtype.kind != "f":
         return inexact, np.zeros_like(inexact)
@@ -306,22 +382,24 @@ def _mark_sparse(table: Any, is_exact: NDArray[np.bool_], is_fractional: NDArray
 
 
 def hash_as_float32(*tables: NDArray[Any]) -> UInt64:
-    """Hashes of what rows are once they have passed through float32, as those of rows that have."""
+    """Round rows to float32, and hash them as `hash_samples` does float32 rows, (n,) uint64."""
     with np.errstate(over="ignore"):
         return hash_samples(*(one.astype(np.float32) for one in tables))
 
 
 def compute_fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
-    """What a model keeps to know the rows of its fit again, also once they have passed through float32.
+    """Return the hashes by which a model recognises rows of its fit, distinct and ascending.
 
-    exact: hashes of numbers that are not rounded, if they are known.
+    They are the hashes of all rows, and of fractional rows after rounding to float32; see
+    `Float32Rounding`. tables: see `hash_samples`. exact: result of ``hash_samples(*tables)``,
+    (n,), if it is known.
     """
     exact = hash_samples(*tables) if exact is None else exact
     return merge_hashes(exact, hash_fractional_rows(*tables))
 
 
 def hash_fractional_rows(*tables: NDArray[Any]) -> UInt64:
-    """Hashes by which fractional rows are known once they have passed through float32, (any,)."""
+    """Hash those rows that `Float32Rounding` calls fractional after rounding them, (n_fractional,)."""
     fractional = np.flatnonzero(Float32Rounding.inspect(*tables).is_fractional)
     if not len(fractional):
         return np.zeros(0, dtype=np.uint64)
@@ -331,27 +409,27 @@ def hash_fractional_rows(*tables: NDArray[Any]) -> UInt64:
 def _take_table_rows(
     tables: tuple[NDArray[Any], ...], rows: NDArray[np.intp]
 ) -> list[NDArray[Any]]:
-    """Some rows of tables; all of them without a copy."""
+    """Return the rows at these indices, ascending, of each table; all rows are not copied."""
     return [*tables] if len(rows) == tables[0].shape[0] else [one[rows] for one in tables]
 
 
 class RowHashes(NamedTuple):
     """Hashes of rows with their targets, by which copies are found.
 
-    Two rows are copies if they are equal as float64. They are also copies if float32 holds one of them
-    as it is, the other one is fractional, and both are equal as float32; see `Float32Rounding`. Targets
-    are compared as float32 if they are no integers.
+    Two rows are copies if they are equal as float64. They are also copies if one is exact in
+    float32, the other one is fractional, and both are equal as float32; see `Float32Rounding`.
+    Targets that are no integers are compared as float32.
 
     Parameters
     ----------
     exact : ndarray of uint64, shape (n,)
         Hashes of the rows.
     fractional : ndarray of intp, shape (m,)
-        Which rows are fractional.
+        Indices of the fractional rows.
     rounded : ndarray of uint64, shape (m,)
-        Hashes of these once they have passed through float32.
+        Hashes of the fractional rows after rounding to float32.
     is_float32 : ndarray of bool, shape (n,)
-        Which rows float32 holds as they are.
+        Which rows are exact in float32.
     """
 
     exact: UInt64
@@ -363,9 +441,11 @@ class RowHashes(NamedTuple):
     def hash_rows(
         cls, features: Sequence[NDArray[Any]], target: NDArray[Any], *, are_all: bool = False
     ) -> RowHashes:
-        """Those of rows of numbers that tables have side by side, and of their targets.
+        """Hash rows of numbers with their targets.
 
-        are_all: whether they are compared with no other rows.
+        features: columns of the rows side by side, dense or CSR. target: (n,). are_all: whether
+        the rows are compared with no rows of other tables; rounded hashes are then left out if no
+        row is exact in float32.
         """
         kinds = Float32Rounding.inspect(*features, n=len(target))
         target = _round_fractions(target)
@@ -383,7 +463,7 @@ class RowHashes(NamedTuple):
 
     @classmethod
     def concatenate(cls, hashes: Sequence[RowHashes]) -> RowHashes:
-        """Those of several tables, one below the other."""
+        """Return the hashes of the rows of several tables, one below the other."""
         ends = np.cumsum([0, *(len(one.exact) for one in hashes)])
         moved = [one.fractional + end for one, end in zip(hashes, ends, strict=False)]
         exact, rounded, is_float32 = (
@@ -394,13 +474,16 @@ class RowHashes(NamedTuple):
 
     @property
     def keys(self) -> UInt64:
-        """A number for each row, (n,), which copies share."""
+        """Return a number for each row, (n,) uint64, that copies share and other rows do not."""
         if not (len(self.fractional) and self.is_float32.any()):
             return self.exact
         return self.compute_keys_among(merge_hashes(self.exact[self.is_float32]))
 
     def compute_keys_among(self, known: UInt64) -> UInt64:
-        """The same where hashes of rows that float32 holds as they are, ascending, are known."""
+        """Return the same keys where rows that are exact in float32 may be in other tables, too.
+
+        known: hashes of all rows that are exact in float32, distinct and ascending.
+        """
         keys = self.exact.copy()
         if len(known):
             is_copy = find_positions(known, self.rounded)[1]
@@ -409,7 +492,7 @@ class RowHashes(NamedTuple):
 
 
 def _round_fractions(target: NDArray[Any]) -> NDArray[Any]:
-    """Targets as float32 holds them, but for integers."""
+    """Round targets to float32, except integers."""
     if target.dtype.kind != "f":
         return target
     with np.errstate(over="ignore"):
@@ -417,14 +500,14 @@ def _round_fractions(target: NDArray[Any]) -> NDArray[Any]:
 
 
 def count_rows_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
-    """Count the rows that another row equals, by the hashes of all rows.
+    """Count the rows that equal another row.
 
     Parameters
     ----------
     hashes : ndarray of shape (n,)
-        Hash of each row, or another number that is the same where rows are equal.
+        Hash of each row, or another number that is the same for equal rows.
     counts : ndarray of shape (n,), or None
-        How many rows each entry stands for; None: 1.
+        Number of rows that each entry stands for; None: 1 each.
     """
     if counts is not None:
         totals = np.bincount(np.unique(hashes, return_inverse=True)[1], counts)
@@ -436,9 +519,11 @@ def count_rows_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = N
 
 
 def find_known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows are among those of a fit as they are, and which are once float32 holds them.
+    """Return which rows of X occur in a fit: exactly, and after rounding; two masks (n,).
 
-    See `Float32Rounding` for what is known again; hashes of earlier versions also hold rounded integers.
+    X: rows of numbers, (n, p). hashes: result of `compute_fit_hashes` of the fit, ascending. The
+    second mask has fractional rows that the fit had in float32, and float32 rows that the fit had
+    unrounded. Hashes of models that early versions saved also contain rounded integers.
     """
     kinds = Float32Rounding.inspect(X)
     rounded = np.zeros(len(X), dtype=bool)

@@ -1,8 +1,9 @@
-"""Near copies: rows of a certified fit that repeat others in nearly all values.
+"""Near copies: calibration rows that repeat training rows in nearly all values.
 
-Rows that are equal are counted in `duplicates`. Copies that differ a little pass that count: they have
-a row number or a key, went through another number format, or carry noise. Two comparisons of the
-calibration rows with the training rows look for them, and neither changes the model.
+Rows that are equal are counted in `duplicates`. This count misses copies that differ a little, by
+a row number, a key, another number format or noise. Two comparisons of calibration and training
+rows search for them: one leaves out identifiers, the other one compares quantile bins. Neither
+changes the model.
 """
 
 from __future__ import annotations
@@ -31,28 +32,29 @@ from certree.rows.duplicates import (
 from certree.rows.folds import Indices
 from certree.rows.hashes import hash_samples, mix
 
-# The comparison starts with so many bins, with fewer if rows are few, with more if they are sampled. It
-# ends with the last bins that hold so many rows, or rows of the sample: the sizes of smaller bins vary.
+# Number of bins with which the comparison starts (fewer if there are few rows), and that for a
+# sample of rows. Smallest mean number of rows in a bin, and that for a sample: the sizes of smaller
+# bins vary too much.
 _FIRST_BINS, _FIRST_OF_SAMPLE = 16, 64
 _FEWEST_IN_BIN, _FEWEST_OF_SAMPLE = 3, 12
-# A fit warns if more than this share of the calibration rows have neighbours of which more than
-# _LEAST_KEPT stay neighbours when the bins are halved. Half of the neighbours of independent rows stay,
-# or fewer.
+# A fit warns if more than this fraction of the calibration rows have neighbours, and more than
+# _LEAST_KEPT of these remain neighbours when the bins are halved. At most half of the neighbours of
+# independent rows remain.
 _LEAST_FRACTION, _LEAST_KEPT = 0.05, 0.65
-# Standard deviations that are added to _LEAST_KEPT; that of a share of one row is at most a half.
+# Standard deviations that are added to _LEAST_KEPT; that of one row's fraction is at most a half.
 _DEVIATIONS = 3.0
-# The features with the most values are compared: very many would separate copies that carry noise.
+# Number of compared features, those with the most values: more would separate noisy copies.
 _MOST_FEATURES = 8
-# Of more rows than _ALL_ROWS a sample of so many has the quantiles, and about _SOME_ROWS are compared:
-# those of some bins of one feature, of _FEWEST_PICKED at least.
+# With more than _ALL_ROWS rows, a sample of that size determines the quantiles, and about _SOME_ROWS
+# rows are compared: those in some bins of one feature, at least _FEWEST_PICKED bins.
 _ALL_ROWS, _SOME_ROWS, _FEWEST_PICKED = 2**13, 2**12, 3
-# A bin is halved within this part of it, and so many ranks at most, from its middle on.
+# A bin is halved at most 1 / _REACH of its size, and at most _MOST_REACH ranks, from its middle.
 _REACH, _MOST_REACH = 4, 16
-# Numbers of a block of columns, which fits into the processor's cache.
+# Numbers in a block of columns that fits into the processor's cache.
 _CACHED = 2**17
-# So many values of a column are looked at before all of them.
+# Values of a column that are checked before all of them are.
 _FIRST_VALUES = 1024
-# Names of features that a message lists.
+# Largest number of feature names in a message.
 _MOST_NAMES = 5
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
@@ -60,8 +62,8 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 class NearCopiesWarning(UserWarning):
     """Category of the warning that calibration rows nearly repeat training rows.
 
-    A certificate then counts rows that depend on each other as independent ones. Nothing is wrong if
-    all rows were drawn independently, from a source in which values cluster this closely.
+    A certificate then counts rows that depend on each other as independent ones. Nothing is wrong
+    if all rows were drawn independently, from a source in which values cluster this closely.
 
     Examples
     --------
@@ -75,32 +77,35 @@ class NearCopiesWarning(UserWarning):
 class NearCopies:
     """Result of the search for near copies in a certified fit.
 
-    A neighbour of a calibration row is a training row with the same quantile codes of the compared
-    features (and the same class) that differs in at least one of these features.
+    A neighbour of a calibration row is a training row with the same quantile codes (bin numbers)
+    of the compared features, and the same class, that differs in at least one of these features.
 
     Parameters
     ----------
     n : int
-        Calibration rows whose quantile codes were compared; 0: none were, as rows are out of core or
-        sparse, or no feature is numeric.
+        Number of calibration rows whose quantile codes were compared; 0 if none were, as rows are
+        out of core or sparse, or no feature is numeric.
     bins : int
-        Quantile bins of each feature in the comparison that looks most like copies.
+        Number of quantile bins of each feature in the comparison that most resembles copies.
     share : float
-        Share of these rows that have a neighbour.
+        Fraction of these n rows that have a neighbour.
     kept : float
-        Share of the neighbours that are left with twice as many bins, averaged over these rows.
+        Fraction of the neighbours that remain with twice as many bins, averaged over the rows with
+        a neighbour.
     left_out : tuple of str
-        Features that both comparisons leave out: text or integers whose values all differ.
+        Names of the features that both comparisons leave out: text or integers whose values all
+        differ.
     n_alike : int
-        Calibration rows that repeat another row in all other features, but not in `left_out`.
+        Number of calibration rows that equal another row in all features except `left_out`.
     is_key : bool
-        Whether one of `left_out` is text, or numbers the rows.
+        Whether a feature of `left_out` is text, or consists of integers in a range below 2 n_rows,
+        as row numbers do.
     is_balanced : bool
         Whether there are several classes, all with the same number of rows.
     with_target : bool
-        Whether rows count as repeated only if their target is the same.
+        Whether rows count as repeated only if their targets are equal.
     grouped : bool
-        Whether groups of calibration rows were counted in place of rows.
+        Whether groups of calibration rows were counted instead of rows.
     """
 
     n: int
@@ -117,20 +122,32 @@ class NearCopies:
     def __post_init__(self) -> None:
         validate_settings(self)
         if self.n < 0 or self.bins < 0 or self.n_alike < 0:
-            raise ValueError("numbers of rows and bins must not be negative")
+            raise ValueError(
+                "n, bins and n_alike must not be negative, got "
+                f"{self.n}, {self.bins} and {self.n_alike}"
+            )
         if not (0 <= self.share <= 1 and 0 <= self.kept <= 1):
-            raise ValueError(f"shares must lie in 0 .. 1, got {self.share!r} and {self.kept!r}")
+            raise ValueError(
+                f"share and kept must lie in 0 .. 1, got {self.share!r} and {self.kept!r}"
+            )
 
     @property
     def are_likely(self) -> bool:
-        """Whether more neighbours stay with finer bins than those of independent rows do."""
+        """Return whether more neighbours remain with finer bins than those of independent rows.
+
+        The criterion: more than 5 % of the rows have neighbours (`share`), and `kept` is at least
+        0.65 plus three standard deviations; see `_compute_least_kept`.
+        """
         return self.share > _LEAST_FRACTION and self.kept >= _compute_least_kept(
             round(self.share * self.n)
         )
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the certificate assumes, with what the comparison found."""
+        """Return the phrases by which a certificate states what it assumes about copies.
+
+        They include what the search found.
+        """
         found = [f"rows are no near copies of others ({self._comparison})"]
         if self.left_out:
             found.append(
@@ -146,7 +163,7 @@ class NearCopies:
 
     @property
     def names(self) -> str:
-        """The features that were left out, in words."""
+        """Return the names of the features that were left out, at most five, as one text."""
         more = len(self.left_out) - _MOST_NAMES
         return ", ".join(self.left_out[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
@@ -155,28 +172,30 @@ class NearCopies:
         if not self.n:
             return "which was not checked: rows are out of core or sparse, or no feature is numeric"
         units = "groups of calibration rows" if self.grouped else "calibration rows"
-        said = (
+        text = (
             f"of {self.n:,} {units} that were compared, {format_percent(self.share)} share the codes "
             f"of {self.bins} quantile bins with training rows"
         )
         if self.share > _LEAST_FRACTION:
-            said += f", of which {format_percent(self.kept)} are left with {2 * self.bins} bins"
-        return said
+            text += f", of which {format_percent(self.kept)} are left with {2 * self.bins} bins"
+        return text
 
 
 def restore_near_copies(entries: Any) -> NearCopies | None:
-    """Return what a file holds of a search for near copies; None: there was none.
+    """Return the result that a model file holds, or None if entries is None.
+
+    entries: dict of the fields of `NearCopies`, by name.
 
     Raises
     ------
     ValueError
-        If entries are missing or out of range.
+        If an entry is missing or out of range.
     """
     if entries is None:
         return None
     names = {one.name for one in fields(NearCopies)}
     if not isinstance(entries, dict) or set(entries) != names:
-        raise ValueError(f"expected near copies with {sorted(names)}, got {entries!r}")
+        raise ValueError(f"near copies must have the entries {sorted(names)}, got {entries!r}")
     left_out = entries["left_out"]
     if not isinstance(left_out, (list, tuple)) or not all(isinstance(one, str) for one in left_out):
         raise ValueError(f"left_out must hold names of features, got {left_out!r}")
@@ -184,7 +203,10 @@ def restore_near_copies(entries: Any) -> NearCopies | None:
 
 
 def _compute_least_kept(n: int) -> float:
-    """The share of neighbours kept from which on n rows with neighbours look like copies."""
+    """Return the smallest value of `NearCopies.kept` that indicates copies: .65 + 3 * .5 / sqrt(n).
+
+    n: number of rows with neighbours.
+    """
     return _LEAST_KEPT + _DEVIATIONS * 0.5 / sqrt(max(n, 1))
 
 
@@ -194,13 +216,14 @@ class ComparedRows(NamedTuple):
     Parameters
     ----------
     columns : sequence of ndarray of shape (n,)
-        Numbers of each feature; values of other kinds by places among them.
+        Numbers of each feature; other values as numbers of `RowHasher`.
     kinds : sequence of {"number", "text", "other"}
         What each feature holds.
     target : ndarray of shape (n,)
         Class of each row as a number, or a numeric target.
     train, calibration : ndarray of intp
-        Rows of both sides; one side empty: all rows are on both, though never for one tree.
+        Indices of the training and the calibration rows. If one of them is empty, all rows are in
+        both sets, though never for the same tree.
     groups : ndarray of shape (n,), or None
         Group of each row.
     """
@@ -221,20 +244,20 @@ def find_near_copies(
     *,
     with_target: bool,
 ) -> NearCopies:
-    """Compare the calibration rows of a fit with its training rows, beyond equality.
+    """Search the calibration rows of a fit for near copies of training rows.
 
     Parameters
     ----------
     rows : ComparedRows
         The rows of the fit.
     names : sequence of str, or None
-        Names of the features; None: they have numbers.
+        Names of the features; None: they are called "feature 0" and so on.
     keys : ndarray of uint64, shape (n,)
-        Hashes of the rows, which decide what a sample of many rows holds.
+        Hashes of the rows; they choose a sample if there are many rows.
     repeats : int
-        Calibration rows that repeat another row in all features and the target.
+        Number of calibration rows that equal another row in all features and the target.
     with_target : bool
-        Whether a row repeats another one only if their targets are equal: true for classes.
+        Whether rows with different targets are no copies: True for classes.
 
     Returns
     -------
@@ -263,26 +286,37 @@ def find_near_copies(
 
 
 def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) -> None:
-    """Warn of near copies among n calibration rows, or refuse copies that a key tells apart.
+    """Warn if near copies are likely; raise if too many rows equal others except for a key.
+
+    Parameters
+    ----------
+    found : NearCopies
+        Result of the search.
+    n : int
+        Number of calibration rows.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        What the caller says about equal rows; see `get_allowed_repeats`.
 
     Raises
     ------
     ValueError
-        If too many rows repeat others in all features but a text or a row number, and nothing says
-        that such rows are genuine draws.
+        If more of at least 40 rows than duplicates allows equal others in all features except a
+        text or a row number.
     """
     few, most = get_allowed_repeats(n, "auto" if duplicates == "copies" else duplicates)
     if found.n_alike > (few if found.with_target else _LEAST_FRACTION * n):
         target = ", target included," if found.with_target else ""
-        said = (
+        message = (
             f"{found.n_alike:,} of {n:,} rows that certify repeat other rows{target} in all features "
             f"but {found.names}, whose values all differ. If rows were copied, by oversampling or a "
-            f'join, leave {found.names} out of X and give duplicates="copies", as no certificate '
+            f'join, leave {found.names} out of X and pass duplicates="copies", as no certificate '
             "holds for copies that are taken for draws"
         )
         if found.is_key and found.with_target and n >= FEW_ROWS and found.n_alike > most:
-            raise ValueError(f'{said}. If each row was drawn by itself, give duplicates="genuine"')
-        _warn(said)
+            raise ValueError(
+                f'{message}. If each row was drawn by itself, pass duplicates="genuine"'
+            )
+        _warn(message)
     if found.are_likely:
         units = "groups" if found.grouped else "rows"
         _warn(
@@ -291,27 +325,30 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
             f"quantile bins of the features, and {format_percent(found.kept)} of such neighbours are "
             f"left with {2 * found.bins} bins, where about half are left of independent rows. If these "
             "are copies that were rounded or carry noise, or measurements that depend on each other, "
-            "no certificate holds: keep one row of each, or give groups= (the draw of each row), where "
-            "fit takes it"
+            "no certificate holds: keep one row of each, or pass groups= (the draw of each row), if "
+            "fit accepts it"
         )
 
 
-def _warn(said: str) -> None:
+def _warn(message: str) -> None:
     warnings.warn(
-        f"{said}. If all rows were drawn independently, nothing is wrong: ignore the category "
+        f"{message}. If all rows were drawn independently, nothing is wrong: ignore the category "
         "certree.NearCopiesWarning",
         NearCopiesWarning,
         stacklevel=3,
     )
 
 
-# -- rows that are equal but for identifiers -------------------------------------------------------
+# -- rows that are equal except for identifiers -----------------------------------------------------
 
 
 def _count_repeats_without_identifiers(
     rows: ComparedRows, features: list[int], with_target: bool
 ) -> int:
-    """Count the calibration rows that repeat other rows in some features; see `n_repeats`."""
+    """Count the calibration rows that equal other rows in some features; see `count_repeats`.
+
+    features: indices of the compared columns. with_target: whether the target is compared, too.
+    """
     tables = [rows.columns[j] for j in features] + ([rows.target] if with_target else [])
     return count_repeats(
         find_first_equal_keys(hash_samples(*tables)), rows.train, rows.calibration, rows.groups
@@ -321,8 +358,11 @@ def _count_repeats_without_identifiers(
 def _find_identifiers(rows: ComparedRows) -> dict[int, bool]:
     """Find the columns of text or integers whose values all differ, and whether each is a key.
 
-    A key is text, or integers in a range below twice the number of rows: those of other columns may be
-    measurements. Fractions are never identifiers: five measurements tell all rows apart.
+    A key is text, or integers in a range below twice the number of rows; integers in a wider range
+    may be measurements. Columns with fractions are never identifiers, as five measurements
+    distinguish all rows.
+
+    Return whether each identifier is a key, by the index of its column.
     """
     n, found = len(rows.target), {}
     for j, (column, kind) in enumerate(zip(rows.columns, rows.kinds, strict=True)):
@@ -335,10 +375,13 @@ def _find_identifiers(rows: ComparedRows) -> dict[int, bool]:
 
 
 def _has_distinct_integers(column: NDArray[Any], kind: ColumnKind) -> bool:
-    """Whether no value is missing, a fraction, or there twice."""
+    """Return whether no value of a column is missing, fractional, or there twice.
+
+    kind: "number", "text" or "other"; fractions are checked for numbers only.
+    """
     if kind == "number" and column.dtype.kind == "f" and not (column == np.rint(column)).all():
         return False
-    ordered = np.sort(column)  # missing values are the last ones
+    ordered = np.sort(column)  # missing values are sorted to the end
     return bool((ordered[1:] != ordered[:-1]).all() and ordered[-1] == ordered[-1])
 
 
@@ -348,11 +391,13 @@ def _has_distinct_integers(column: NDArray[Any], kind: ColumnKind) -> bool:
 def _compare_codes(
     rows: ComparedRows, features: list[int], keys: UInt64, with_target: bool
 ) -> tuple[int, int, float, float]:
-    """Find how many calibration rows have neighbours, and how many of these finer bins keep.
+    """Count the calibration rows with neighbours, and the neighbours that finer bins keep.
 
-    Returns `NearCopies.n`, `bins`, `share` and `kept` of that number of bins at which neighbours look
-    most like copies. Bins are halved until few rows have neighbours. The mean is one of shares row by
-    row, so that rows in dense regions, with many neighbours, do not hide others.
+    features: indices of the compared columns. keys: hashes of all rows. with_target: whether
+    neighbours must have the same target. Return `n`, `bins`, `share` and `kept` of `NearCopies`
+    for that number of bins at which rows resemble copies most. Bins are halved until at most 5 %
+    of the rows have neighbours, or bins are too small. `kept` is averaged row by row, so that rows
+    in dense regions, with many neighbours, do not hide others.
     """
     numeric = [rows.columns[j] for j in features if rows.kinds[j] == "number"]
     if not numeric:
@@ -360,30 +405,37 @@ def _compare_codes(
     codes = QuantileCodes.rank_rows(numeric, keys)
     words = [rows.columns[j] for j in features if rows.kinds[j] != "number"]
     same = codes.hash_fixed_columns([*words, rows.target] if with_target else words)
-    is_judge = _calibration_mask(rows, keys)[codes.rows]
-    judges, others = np.flatnonzero(is_judge), np.flatnonzero(~is_judge)
+    is_calibration = _calibration_mask(rows, keys)[codes.rows]
+    calibration, training = np.flatnonzero(is_calibration), np.flatnonzero(~is_calibration)
     group = None
     if rows.groups is not None:
         group = np.unique(rows.groups[codes.rows], return_inverse=True)[1]
-    n, bins = _count_units(judges, group), codes.fewest_bins
-    own, other = codes.keys(bins, same, judges, others)
-    n_found = _count_equal_keys(own, other)
-    has_any = n_found > 0
-    others = others[np.isin(other, own[has_any])]
-    exact = np.isin(codes.exact_keys(judges[has_any], same), codes.exact_keys(others, same))
-    has_any[has_any] = ~exact
-    judges, n_found = judges[has_any], n_found[has_any]
-    most = (-np.inf, bins, _count_units(judges, group) / max(n, 1), 0.0)
-    while (m := _count_units(judges, group)) > _LEAST_FRACTION * n and 2 * bins <= codes.most_bins:
-        finer = _count_equal_keys(*codes.keys(2 * bins, same, judges, others))
-        kept = _average_units(finer / n_found, None if group is None else group[judges])
+    n, bins = _count_units(calibration, group), codes.fewest_bins
+    calibration_keys, training_keys = codes.keys(bins, same, calibration, training)
+    n_found = _count_equal_keys(calibration_keys, training_keys)
+    has_neighbour = n_found > 0
+    training = training[np.isin(training_keys, calibration_keys[has_neighbour])]
+    exact = np.isin(
+        codes.exact_keys(calibration[has_neighbour], same), codes.exact_keys(training, same)
+    )
+    has_neighbour[has_neighbour] = ~exact
+    calibration, n_found = calibration[has_neighbour], n_found[has_neighbour]
+    most = (-np.inf, bins, _count_units(calibration, group) / max(n, 1), 0.0)
+    while (
+        m := _count_units(calibration, group)
+    ) > _LEAST_FRACTION * n and 2 * bins <= codes.most_bins:
+        finer = _count_equal_keys(*codes.keys(2 * bins, same, calibration, training))
+        kept = _average_units(finer / n_found, None if group is None else group[calibration])
         most = max(most, (kept - _compute_least_kept(m), bins, m / n, kept), key=lambda one: one[0])
-        judges, n_found, bins = judges[finer > 0], finer[finer > 0], 2 * bins
+        calibration, n_found, bins = calibration[finer > 0], finer[finer > 0], 2 * bins
     return n, *most[1:]
 
 
 def _calibration_mask(rows: ComparedRows, keys: UInt64) -> NDArray[np.bool_]:
-    """Mark the calibration rows; where all rows train and calibrate, a half by their hashes."""
+    """Mark the calibration rows, (n,); if one of both sets is empty, half of all rows.
+
+    keys: hashes of all rows, (n,), whose lowest bit then decides.
+    """
     if not len(rows.calibration) or not len(rows.train):
         return np.asarray(keys % np.uint64(2) == 1)
     mask = np.zeros(len(rows.target), dtype=np.bool_)
@@ -396,7 +448,10 @@ def _count_units(rows: Indices, group: Indices | None) -> int:
 
 
 def _average_units(values: Float64, group: Indices | None) -> float:
-    """Average values of rows, or the means of their groups."""
+    """Average values of rows, (m,); if rows have groups, average the means of the groups.
+
+    group: number of each row's group, (m,), or None.
+    """
     if group is None:
         return float(values.mean())
     n_rows = np.bincount(group)
@@ -405,7 +460,7 @@ def _average_units(values: Float64, group: Indices | None) -> float:
 
 
 def _count_equal_keys(keys: UInt64, others: UInt64) -> NDArray[np.intp]:
-    """Count for each key how many others equal it."""
+    """Count for each entry of keys, (m,), how many entries of others equal it; return (m,)."""
     ordered = np.sort(others)
     counts: NDArray[np.intp] = np.searchsorted(ordered, keys, "right") - np.searchsorted(
         ordered, keys
@@ -418,14 +473,14 @@ class QuantileCodes(NamedTuple):
 
     Parameters
     ----------
-    columns : list of ndarray of shape (n,)
-        The compared features: those with the most values, if there are many.
+    columns : list of q ndarrays of shape (n,)
+        The compared features: at most eight, those with the most values.
     rows : ndarray of intp, shape (m,)
-        The compared rows.
+        Indices of the compared rows.
     ordered : ndarray of float64, shape (q, n_ranked)
-        The values of the ranked rows in each feature, ascending: of all rows, or of a sample of many.
+        Values of each feature, ascending: of all rows, or of a sample if there are more than 2^13.
     ranks : ndarray of int64, shape (q, m)
-        How many of these values are smaller than that of each compared row.
+        Number of these values that are smaller than the value of each compared row.
     """
 
     columns: list[NDArray[Any]]
@@ -435,12 +490,16 @@ class QuantileCodes(NamedTuple):
 
     @classmethod
     def rank_rows(cls, columns: list[NDArray[Any]], keys: UInt64) -> QuantileCodes:
-        """Rank rows by each column; of many rows those in some bins of one column are compared."""
+        """Rank rows in each column, and choose the rows to compare.
+
+        columns: numeric features, (n,) each. keys: hash of each row, (n,). Up to 2^13 rows are all
+        compared; of more rows those in some bins of one column, about 2^12.
+        """
         n = len(keys)
         sample = np.arange(n)
         if n > _ALL_ROWS:
             chosen_rows = np.flatnonzero(keys < np.uint64((_ALL_ROWS << 64) // n))
-            # Of rows that are nearly all equal none or all may be chosen.
+            # If nearly all rows are equal, none may be chosen.
             sample = chosen_rows if len(chosen_rows) else sample
         table, chosen = _choose_features(columns, sample)
         columns = [columns[j] for j in chosen]
@@ -455,24 +514,29 @@ class QuantileCodes(NamedTuple):
 
     @property
     def is_sampled(self) -> bool:
-        """Whether some of the rows are ranked and compared."""
+        """Return whether only some of the rows are ranked and compared."""
         return len(self.columns[0]) > _ALL_ROWS
 
     @property
     def most_bins(self) -> int:
-        """The largest number of bins to compare by."""
+        """Return the largest number of bins to compare by, with 3 rows in a bin, or 12 of a sample."""
         fewest = _FEWEST_OF_SAMPLE if self.is_sampled else _FEWEST_IN_BIN
         return self.ordered.shape[1] // fewest
 
     @property
     def fewest_bins(self) -> int:
-        """The smallest number of bins to compare by, a power of two."""
+        """Return the smallest number of bins to compare by, a power of two."""
         if self.is_sampled:
             return _FIRST_OF_SAMPLE
         return min(_FIRST_BINS, 1 << max(0, self.most_bins.bit_length() - 2))
 
     def keys(self, bins: int, same: UInt64, *some: Indices) -> list[UInt64]:
-        """Hash the codes of some of the compared rows, and what must be the same beside them."""
+        """Hash the bin numbers and the fixed values of compared rows, for several sets of rows.
+
+        bins: number of bins of each feature. same: result of `hash_fixed_columns`. *some:
+        positions of rows among the compared rows. Return one array of hashes, uint64, for each
+        entry of some.
+        """
         q, n = self.ordered.shape
         place = (n + 1) * np.arange(q)[:, None]
         starts = halve_at_gaps(self.ordered, bins) + place
@@ -484,22 +548,29 @@ class QuantileCodes(NamedTuple):
         return hashes
 
     def exact_keys(self, some: Indices, same: UInt64) -> UInt64:
-        """Hash the values themselves likewise."""
+        """Hash the values, in place of bin numbers, and the fixed values of compared rows.
+
+        some: positions of k rows among the compared rows. same: result of `hash_fixed_columns`.
+        Return (k,) uint64.
+        """
         rows = self.rows[some]
         return hash_samples(*(one[rows] for one in self.columns), same[some].astype(np.float64))
 
     def hash_fixed_columns(self, columns: list[NDArray[Any]]) -> UInt64:
-        """Hash values that must be the same in copies, (m,)."""
+        """Hash the values of columns that must be equal in copies, for the compared rows, (m,).
+
+        columns: arrays of all rows, (n,) each; without columns all hashes are 0.
+        """
         if not columns:
             return np.zeros(len(self.rows), dtype=np.uint64)
         return hash_samples(*(one[self.rows] for one in columns))
 
 
 def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
-    """Find the ranks at which bins start, (q, bins + 1), the first and the end included.
+    """Divide the values of each feature into bins, and return where the bins start, (q, bins + 1).
 
-    Bins are halved again and again, each at the widest gap between values near its middle, which hardly
-    ever separates copies. Those of fewer bins are unions of them.
+    Bins are halved repeatedly, each at the widest gap between values near its middle, which hardly
+    ever separates copies. So bins of a smaller number are unions of bins of a larger one.
 
     Parameters
     ----------
@@ -507,6 +578,11 @@ def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
         Ascending values of each feature.
     bins : int
         Number of bins, a power of two.
+
+    Returns
+    -------
+    ndarray of int64, shape (q, bins + 1)
+        Bin k of a feature has the values at positions result[k], ..., result[k + 1] - 1.
     """
     q, n = ordered.shape
     gaps = np.zeros((q, n + 1))
@@ -526,7 +602,10 @@ def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
 
 
 def _copy_columns(columns: list[NDArray[Any]], rows: Indices) -> Float64:
-    """Copy some rows of columns, (q, m); missing values are infinite, and so equal each other."""
+    """Copy some rows of q columns, (q, m); missing values become infinite, so that they are equal.
+
+    rows: indices, (m,), ascending.
+    """
     table = np.empty((len(columns), len(rows)))
     for values, column in zip(table, columns, strict=True):
         values[:] = column if len(rows) == len(column) else column[rows]
@@ -535,12 +614,15 @@ def _copy_columns(columns: list[NDArray[Any]], rows: Indices) -> Float64:
 
 
 def _make_factors(n: int) -> UInt64:
-    """Odd numbers by which codes are multiplied and added up to hashes, (n,)."""
+    """Return n odd random numbers, (n,) uint64, for a linear hash of bin numbers."""
     return mix(np.arange(1, n + 1, dtype=np.uint64) * _STEP) | np.uint64(1)
 
 
 def _rank_values(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
-    """Sort each row of a table, and count for each value how many of its row are smaller."""
+    """Sort each row of a table (q, n), and count for each value the smaller ones in its row.
+
+    Return the sorted table, (q, n), and the counts at the places of the unsorted values, (q, n).
+    """
     q, n = table.shape
     flat = np.argsort(table, axis=1) + n * np.arange(q)[:, None]
     ordered = table.take(flat)
@@ -553,7 +635,11 @@ def _rank_values(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
 
 
 def _choose_features(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float64, list[int]]:
-    """Choose the features with the most values in some rows; return these values, (q, m), and which."""
+    """Choose at most eight of the columns, those with the most values in some rows.
+
+    rows: indices, (m,). Return the values of the chosen columns in these rows, (q, m), and their
+    indices.
+    """
     values, chosen = np.empty((0, len(rows))), list[int]()
     counts, step = np.empty(0, dtype=np.intp), max(1, _CACHED // max(len(rows), 1))
     for start in range(0, len(columns), step):
@@ -572,9 +658,9 @@ def _choose_features(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float6
 
 
 def _mark_rows_in_bins(column: Float64, ordered: Float64) -> NDArray[np.bool_]:
-    """Mark the rows in some of the first bins of a column, about as many as are to be compared.
+    """Mark the rows in some of 64 bins of a column, (n,); about 2^12 rows, in bins evenly spread.
 
-    ordered: the values of a sample of the rows, ascending.
+    column: values of all rows, (n,). ordered: values of a sample of the rows, ascending.
     """
     n, m = len(column), len(ordered)
     n_picked = max(_FEWEST_PICKED, round(_SOME_ROWS * _FIRST_OF_SAMPLE / n))

@@ -1,11 +1,11 @@
-"""Rows that are not in this process's memory: named by files, or on a cluster of Dask."""
+"""Recognise rows that are not in this process's memory: files and Dask collections."""
 
 import os
 from typing import Any
 
 
 def is_file_source(X: Any) -> bool:
-    """Whether rows are named by a path, a list of paths or a data set of Arrow."""
+    """Return whether X is a path, a non-empty list of paths, or a data set of Arrow."""
     if isinstance(X, str | os.PathLike):
         return True
     if isinstance(X, list | tuple):
@@ -14,7 +14,7 @@ def is_file_source(X: Any) -> bool:
 
 
 def is_dask_collection(X: Any) -> bool:
-    """Whether it is an array or a data frame of Dask."""
+    """Return whether X is an array or a data frame of Dask."""
     return callable(getattr(X, "__dask_graph__", None)) and _is_instance_by_name(
         X, "dask", "Array", "DataFrame"
     )
@@ -29,12 +29,12 @@ def _is_instance_by_name(X: Any, package: str, *names: str) -> bool:
 
 
 def is_out_of_core(X: Any) -> bool:
-    """Whether rows are in files or on a cluster."""
+    """Return whether X is a path, a list of paths, a data set of Arrow, or a Dask collection."""
     return is_file_source(X) or is_dask_collection(X)
 
 
 def expect_collected(name: str, values: Any) -> None:
-    """Refuse a lazy frame of polars, which has no rows yet."""
+    """Raise a TypeError if values are a lazy frame of polars. name: the argument, for the message."""
     if _is_instance_by_name(values, "polars", "LazyFrame"):
         raise TypeError(
             f"{name} must be rows in memory, got a lazy frame of polars: call .collect() first"
@@ -42,11 +42,14 @@ def expect_collected(name: str, values: Any) -> None:
 
 
 def expect_in_memory(model: Any, X: Any) -> None:
-    """Refuse rows that lie elsewhere, where an estimator takes none of these, and lazy frames."""
+    """Raise a TypeError if X is out of core or a lazy frame; for estimators that need it in memory.
+
+    model: the estimator, whose class the message names.
+    """
     expect_collected("X", X)
     if is_out_of_core(X):
         raise TypeError(
             f"{type(model).__name__} takes rows in memory, got {type(X).__name__}: boosted trees "
-            "and forests take files and collections of Dask, and so do single trees whose prunings "
-            "vote, or are certified, and that a Cart grows between bins"
+            "and forests take files and Dask collections, and so do single trees whose prunings "
+            "vote or are certified, if the grower is a Cart on binned features"
         )

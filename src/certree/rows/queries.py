@@ -1,4 +1,4 @@
-"""Rows that are documents of queries: which belong together, and an order that contents decide."""
+"""Queries of a ranking: number them, and put their rows in an order that contents decide."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ from certree.rows.training import Training
 
 
 def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
-    """Number the queries of n rows, 0, 1, ...
+    """Number the queries of n rows, 0, 1, ....
 
     Parameters
     ----------
     n : int
         Number of rows.
     group : array-like of int, shape (n_queries,), or None
-        How many rows each query has; those of a query stand together.
+        Number of rows of each query; rows of a query are adjacent.
     qid : array-like of shape (n,), or None
         Number or name of each row's query.
     suffix : str
-        What follows the names of the two in errors.
+        Ends the names of both arguments in messages, for instance "_val".
 
     Returns
     -------
     ndarray of int32, shape (n,)
+        Number of each row's query.
 
     Raises
     ------
     ValueError
-        If not exactly one of the two is given, or if it does not fit to the rows.
+        If not exactly one of group and qid is given, or if it does not fit n rows.
     """
     if (group is None) == (qid is None):
         found = "neither" if group is None else "both"
         raise ValueError(
-            f"a ranker takes either group{suffix}, the sizes of queries, or qid{suffix}, the query of "
-            f"each row, but {found} of them was given"
+            f"either group{suffix}, the sizes of queries, or qid{suffix}, the query of each row, "
+            f"must be passed, got {found}"
         )
     if group is None:
         return _number_by_names(n, to_array(f"qid{suffix}", qid), f"qid{suffix}")
@@ -51,17 +52,20 @@ def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
 
 
 def expect_no_queries(group: Any, qid: Any) -> None:
-    """Refuse queries of an evaluation set that is not given."""
+    """Raise a ValueError if group_val or qid_val was passed without X_val and y_val.
+
+    group, qid: these two arguments.
+    """
     if group is not None or qid is not None:
         name = "qid_val" if group is None else "group_val"
-        raise ValueError(f"{name} takes X_val and y_val, which were not provided")
+        raise ValueError(
+            f"{name} takes X_val and y_val, which were not provided: pass both, or leave {name} out"
+        )
 
 
 def _number_by_sizes(n: int, sizes: NDArray[Any], name: str) -> Int32:
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        raise ValueError(
-            f"{name} must hold the sizes of queries, whole numbers >= 1, got {sizes!r}"
-        )
+        raise ValueError(f"{name} must hold the sizes of queries, integers >= 1, got {sizes!r}")
     if sum(sizes.tolist()) != n:
         raise ValueError(f"{name} must sum to the number of rows, {n}, got {sum(sizes.tolist())}")
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -76,12 +80,15 @@ def _number_by_names(n: int, names: NDArray[Any], name: str) -> Int32:
         raise ValueError(f"{name} must name a query of every row, got none for {missing} of {n}")
     if names.dtype.kind != "O":
         return np.unique(names, return_inverse=True)[1].astype(np.int32)
-    number: dict[Any, int] = {}  # names of several kinds have no order
+    number: dict[Any, int] = {}  # names of mixed types cannot be sorted
     return np.array([number.setdefault(one, len(number)) for one in values], dtype=np.int32)
 
 
 def expect_equal_weights_in_queries(weight: Float64, query: Int32) -> None:
-    """Refuse weights (n,) that differ within a query."""
+    """Raise a ValueError if rows of one query have different weights.
+
+    weight: weight of each row, (n,); query: number of its query, (n,).
+    """
     of_query = np.zeros(int(query.max()) + 1)
     of_query[query] = weight
     if (of_query[query] != weight).any():
@@ -89,25 +96,27 @@ def expect_equal_weights_in_queries(weight: Float64, query: Int32) -> None:
 
 
 def sort_by_query(rows: Training, query: Int32) -> Training:
-    """Sort rows so that those of a query stand together, in an order that contents decide.
+    """Sort rows so that the rows of a query are adjacent, in an order that contents decide.
+
+    Neither the order in which rows came nor the names of queries changes the result.
 
     Parameters
     ----------
     rows : Training
-        Rows that were taken in.
+        Encoded rows of a fit; rows of weight zero were dropped.
     query : ndarray of int32, shape (n_given,)
-        Query of each row that was given.
+        Number of the query of each row that the caller of `fit` passed.
 
     Returns
     -------
     Training
-        Its groups are int32 numbers 0, 1, ..., in runs. Neither where rows stood nor what queries
-        were called changes it.
+        The rows in their new order. `split.groups` are the numbers of their queries, ascending
+        from 0.
 
     Raises
     ------
     ValueError
-        If rows of a query differ in weight.
+        If rows of one query have different weights.
     """
     indices, given = rows.split.indices, rows.weight
     if given is not None:
@@ -121,20 +130,27 @@ def sort_by_query(rows: Training, query: Int32) -> Training:
     number = np.cumsum(np.diff(kept[order], prepend=-1) != 0) - 1
     by_content = _order_by_content(rows.take(order), number)
     same = np.diff(number[by_content], prepend=-1) != 0
-    made, numbers = rows.take(order[by_content]), (np.cumsum(same) - 1).astype(np.int32)
-    return replace(made, split=replace(made.split, groups=numbers))
+    sorted_rows, numbers = rows.take(order[by_content]), (np.cumsum(same) - 1).astype(np.int32)
+    return replace(sorted_rows, split=replace(sorted_rows.split, groups=numbers))
 
 
 def _order_by_content(rows: Training, number: Indices) -> Indices:
-    """An order of rows in which queries stay together; alike are only rows or queries that are."""
+    """Return an order of rows, (n,) indices, in which queries stay together and contents decide.
+
+    number: number of each row's query, (n,). Ties are only between queries, or rows of a query,
+    with equal contents.
+    """
     hashes = hash_samples(*rows.features.tables, rows.y, order=rows.draw_order)
-    # The unit of weights means nothing, so they are in no hash.
+    # Weights are not hashed, as their unit must not matter.
     weight = np.zeros(len(number)) if rows.weight is None else rows.weight
     return np.lexsort((hashes, number, weight, _sum_by_group(mix(hashes), number)[number]))
 
 
 def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | None) -> UInt64:
-    """Compute keys by which whole groups of rows are drawn, wherever their rows stand.
+    """Compute a random number for each group of rows from the contents of its rows.
+
+    Callers draw whole groups by comparing or sorting these keys, which do not depend on where rows
+    stand.
 
     Parameters
     ----------
@@ -143,21 +159,23 @@ def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | No
     group : ndarray of int, shape (n,)
         Number of each row's group, 0, 1, ....
     weight : ndarray of float64, shape (n,), or None
-        Weights, by which groups of equal rows are told apart; if the rows of each group have one
-        weight, from the lightest on.
+        Weight of each row. Groups with equal rows are numbered by ascending weight before their
+        keys are computed; None: in any order.
 
     Returns
     -------
     ndarray of uint64, shape (n_groups,)
+        Keys, which differ for groups with equal rows, too.
     """
     total = None if weight is None else _sum_weights_by_group(hashes, group, weight)
     return compute_keys(_sum_by_group(mix(hashes), group), total)
 
 
 def _sum_weights_by_group(hashes: UInt64, group: NDArray[Any], weight: Float64) -> Float64:
-    """Compute a sum of weights for each group, which also tells which of its rows weighs how much.
+    """Sum up the weights of each group, times factors from the hashes of its rows, (n_groups,).
 
-    Rows add up in an order that they tell themselves, so that equal groups have the same bits.
+    Groups with equal rows but differently distributed weights have different sums. Rows are added
+    in an order of hashes and weights, so that equal groups have sums of the same bits.
     """
     order = np.lexsort((weight, hashes, group))
     factor = 1 + (mix(hashes[order]) >> np.uint64(11)) * 2.0**-53
@@ -165,7 +183,10 @@ def _sum_weights_by_group(hashes: UInt64, group: NDArray[Any], weight: Float64) 
 
 
 def _sum_by_group(hashes: UInt64, number: NDArray[Any]) -> UInt64:
-    """The sum of each query, (n_queries,); it does not matter where its rows stand."""
+    """Sum up the hashes of each group, modulo 2^64, (n_groups,).
+
+    hashes: hash of each row, (n,); number: number of its group, 0, 1, ..., (n,).
+    """
     total = np.zeros(int(number.max()) + 1, dtype=np.uint64)
     np.add.at(total, number, hashes)
     return total

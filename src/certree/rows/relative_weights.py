@@ -1,4 +1,4 @@
-"""Weights that do not depend on the unit in which they were given."""
+"""Row weights in units that do not depend on the unit in which the caller passed them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from certree._core import find_weight_unit, scale_weights_to_integers
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 
-# Of a weight relative to the largest; the others hold what rounding makes of another unit.
+# Significant bits that are kept of a relative weight; a change of the unit alters lower bits.
 _BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class WeightUnit:
-    """The unit in which weights are integers; units of more rows add up.
+    """Unit in which row weights become integers. The units of two blocks of rows can be added.
 
     Parameters
     ----------
     largest : float
-        The largest weight; 0: there are no rows yet.
+        The largest weight; 0 if there are no rows.
     common : float
-        The largest number of which all weights are integral multiples, but for rounding, if none is
-        more than 2^16 times it; 0: there is none.
+        The largest number of which all weights are integer multiples, up to rounding errors; 0 if
+        there is none, or if some weight is more than 2^16 times as large.
     """
 
     largest: float
@@ -32,11 +32,11 @@ class WeightUnit:
 
     @classmethod
     def find(cls, weight: Float64) -> WeightUnit:
-        """Find the unit of positive weights."""
+        """Find the unit of positive weights, (n,)."""
         return cls(*find_weight_unit(weight)) if len(weight) else NO_WEIGHTS
 
     def __add__(self, other: WeightUnit) -> WeightUnit:
-        """Find the unit of the weights of both."""
+        """Return the unit of the weights of both blocks of rows."""
         known = [one for one in (self, other) if one.largest > 0]
         if len(known) < 2:
             return known[0] if known else NO_WEIGHTS
@@ -47,10 +47,10 @@ class WeightUnit:
         return WeightUnit(*find_weight_unit(units))
 
     def to_integers(self, weight: Float64) -> Float64:
-        """Turn weights into integers, at most 2^16.
+        """Convert weights (n,) to integers in 1, ..., 2^16, as float64.
 
-        They are multiples of the common unit. If there is none, they are rounded, to 1 at least, so
-        that the largest is 2^16.
+        They are divided by the common unit. If there is none, they are scaled so that the largest
+        is 2^16, and rounded, to 1 at least.
         """
         return scale_weights_to_integers(weight, self.largest or 1.0, self.common)
 
@@ -60,16 +60,16 @@ NO_WEIGHTS = WeightUnit(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class WeightSpread:
-    """How much the weights of rows differ; those of more rows add up.
+    """Sums that measure how unequal row weights are. Those of two blocks of rows can be added.
 
     Parameters
     ----------
     total : float
         Sum of the weights.
     norm : float
-        Root of the sum of their squares.
+        Square root of the sum of squared weights.
     n : int
-        How many there are.
+        Number of rows.
     """
 
     total: float = 0.0
@@ -78,7 +78,7 @@ class WeightSpread:
 
     @classmethod
     def measure(cls, weight: Float64) -> WeightSpread:
-        """Measure positive weights."""
+        """Measure the spread of positive weights, (n,)."""
         if not len(weight):
             return cls()
         largest = float(weight.max())  # squares of large weights overflow
@@ -87,59 +87,62 @@ class WeightSpread:
         return cls(float(weight.sum()), norm, len(weight))
 
     def __add__(self, other: WeightSpread) -> WeightSpread:
-        """Measure the weights of both."""
+        """Return the spread of the weights of both blocks of rows."""
         norm = float(np.hypot(self.norm, other.norm))
         return WeightSpread(self.total + other.total, norm, self.n + other.n)
 
     @property
     def effective_size(self) -> float:
-        """Kish's effective number of rows: (sum of weights)^2 / sum of squared weights.
+        """Return Kish's effective number of rows: (sum of weights)^2 / sum of squared weights.
 
-        It is rounded to six digits, a figure for people that no order of the rows changes.
+        It is rounded to six digits, which no order of the rows changes, and 0 without rows.
         """
         return float(f"{min((self.total / self.norm) ** 2, self.n):.6g}") if self.n else 0.0
 
 
-# Below this share of the rows their effective number is worth a warning.
+# Smallest fraction of effective rows without a warning.
 _UNEVEN = 0.1
 
 
 def warn_of_uneven_weights(spread: WeightSpread) -> None:
-    """Warn if weights leave an effective sample of less than a tenth of the rows."""
+    """Warn if the effective sample size is less than a tenth of the number of rows."""
     if spread.effective_size < _UNEVEN * spread.n:
         warn(
-            f"sample_weight differs so much that {spread.n:,} rows tell as much as "
+            f"sample_weight differs so much that {spread.n:,} rows carry as much evidence as "
             f"{spread.effective_size:,.4g} of equal weight (Kish's effective sample size). Weights are "
-            "relative: leave out identifiers, and take roots or logarithms of amounts",
+            "relative: do not pass identifiers, and pass roots or logarithms of amounts",
             UserWarning,
             stacklevel=2,
         )
 
 
 def compute_integer_weights(weight: Float64) -> Float64:
-    """Turn positive weights into integers; weights times a constant become the same ones.
+    """Convert positive weights (n,) to integers in 1, ..., 2^16, as float64.
 
-    See `WeightUnit.integers`.
+    Weights times a constant give the same integers. See `WeightUnit.to_integers`.
     """
     return WeightUnit.find(weight).to_integers(weight)
 
 
 def balance_bag_weights(count: Int32, weight: Float64, y: Float64) -> Float64:
-    """Weigh drawn rows so that all classes of each column weigh the same, as the core does.
+    """Weight the rows of a bootstrap bag so that the classes of a target have equal weight.
+
+    The core computes the same weights when it draws a bag.
 
     Parameters
     ----------
     count : ndarray of int32, shape (n,)
         How often each row was drawn.
     weight : ndarray of shape (n,)
-        Integer weights.
+        Integer weight of each row.
     y : ndarray of shape (n, q)
-        Codes of classes.
+        Class codes of q targets. With several, the factors of their classes are multiplied.
 
     Returns
     -------
     ndarray of shape (n,)
-        Integer weights; 0 for rows that were not drawn.
+        Integer weight of each row, which counts once for each time it was drawn; 0 for rows that
+        were not drawn.
     """
     drawn = np.flatnonzero(count > 0)
     relative = weight[drawn]
@@ -152,10 +155,11 @@ def balance_bag_weights(count: Int32, weight: Float64, y: Float64) -> Float64:
 
 
 def compute_relative_weights(weight: Float64) -> Float64:
-    """Express weights in a unit of their own, so that weights times a constant become the same numbers.
+    """Express positive weights (n,) in a unit of their own.
 
-    They are integers if they have a common unit; else fractions of the largest, each rounded to 32
-    significant bits.
+    Weights times a constant give the same numbers. They are integers if the weights have a common
+    unit, see `WeightUnit`; else fractions of the largest weight, each rounded to 32 significant
+    bits.
     """
     unit = WeightUnit.find(weight)
     if unit.common > 0:

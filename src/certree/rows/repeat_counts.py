@@ -1,4 +1,4 @@
-"""How often the feature rows of a fit repeat, which tells how many of its rows new ones match."""
+"""Count how often the feature rows of a fit repeat, to count how many of its rows new rows match."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from certree.interface.arrays import UInt64, check_column, find_positions, freez
 from certree.interface.stored_state import StoredState
 from certree.rows.hashes import extend_hashes, mark_run_starts, merge_hashes
 
-# What a file holds of the counts: arrays by their names, which are those of the fields.
+# Array fields that a model file holds under their names.
 _ARRAYS = ("twice", "often")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatCounts:
-    """Counts of the rows of a fit by how many of them have the same features.
+    """Number of rows of a fit by how many of them have the same features.
 
     Parameters
     ----------
     n : int
         Number of rows.
     n_distinct : int
-        Number of different feature rows.
-    twice, often : ndarray of uint64
-        Hashes of the feature rows that exactly two rows have, and that three or more have, ascending.
+        Number of distinct feature rows.
+    twice : ndarray of uint64
+        Hashes of feature rows that exactly two rows have, ascending.
+    often : ndarray of uint64
+        Hashes of feature rows that three or more rows have, ascending.
     tables : tuple of int
-        One hash for each table that the model was fitted to, whatever the order of its rows; see
+        Hash of each table that the model was fitted to, one for the fit and each update; see
         `hash_table`.
     """
 
@@ -42,7 +44,11 @@ class RepeatCounts:
 
     @classmethod
     def count(cls, ordered: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Count rows by the ascending hashes of their features, one for each row."""
+        """Count rows by the hashes of their features.
+
+        ordered: hash of each row, (n,), ascending. tables: hash of each table that the rows make
+        up.
+        """
         starts = mark_run_starts(ordered)
         again = ordered[1:][~starts[1:]]
         thrice = ordered[2:][~starts[1:-1] & ~starts[2:]]
@@ -54,20 +60,24 @@ class RepeatCounts:
         return cls(len(ordered), n_distinct, freeze(twice), often, tuple(tables))
 
     def add(self, known: UInt64, others: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Count the rows together with others.
+        """Return the counts of these rows together with other rows.
 
         Parameters
         ----------
         known : ndarray of uint64
-            Hashes of the rows counted so far, ascending, perhaps among others.
-        others : ndarray of uint64
+            Distinct hashes of the rows counted so far, ascending; it may contain more.
+        others : ndarray of uint64, shape (m,)
             Hash of each row to add, ascending.
         tables : sequence of int
-            Hashes of the tables that they make up.
+            Hashes of the tables of these rows.
+
+        Returns
+        -------
+        RepeatCounts
         """
         new = merge_hashes(others)
         shared = new[find_positions(known, new)[1]] if len(known) else new[:0]
-        # Each shared or repeated row as often as it was counted, up to three times.
+        # Each shared or repeated row occurs as often as it was counted, up to three times.
         once = merge_hashes(shared, self.twice, self.often)
         counted = [once, self.twice, self.often, self.often]
         both = RepeatCounts.count(np.sort(np.concatenate([others, *counted])))
@@ -81,28 +91,35 @@ class RepeatCounts:
 
     @property
     def n_once(self) -> int:
-        """Number of rows whose features no other row has."""
+        """Return the number of rows whose features no other row has."""
         return self.n_distinct - len(self.twice) - len(self.often)
 
     def is_fit_table(self, hashed: int) -> bool:
-        """Whether a table with this hash is one of the fit, or all of them together."""
+        """Return whether a table is one of those of the fit, or all of them together.
+
+        hashed: result of `hash_table` for the table.
+        """
         return hashed in (sum(self.tables) % 2**64, *self.tables)
 
     def to_stored(self) -> dict[str, Any]:
-        """What a file holds."""
+        """Return the entries of a model file by name: all fields, and lengths of twice and often."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         return {
             "n": self.n,
             "n_distinct": self.n_distinct,
             "tables": [*self.tables],
             **{f"n_{name}": len(of) for name, of in arrays.items()},
-            # Arrays of a file are not empty.
+            # Model files hold no empty arrays.
             **{name: of for name, of in arrays.items() if len(of)},
         }
 
     @classmethod
     def from_stored(cls, stored: StoredState, hashes: UInt64) -> RepeatCounts:
-        """Check what a file holds beside the hashes of the rows of the fit."""
+        """Make an object of the entries of a model file, and check them.
+
+        hashes: distinct hashes of the rows of the fit, ascending, from the same file. Raise a
+        ValueError if entries contradict each other or the hashes.
+        """
         n_distinct = stored.get_integer("n_distinct", 1, len(hashes))
         n = stored.get_integer("n", n_distinct)
         arrays: dict[str, UInt64] = {}
@@ -129,19 +146,22 @@ class RepeatCounts:
 
 
 def hash_table(hashes: UInt64, target: NDArray[Any]) -> int:
-    """Hash a table of rows, by the hashes of their features and their targets, in whatever order.
+    """Hash a table of rows to one integer below 2^64, whatever the order of the rows.
 
     Parameters
     ----------
     hashes : ndarray of uint64, shape (n,)
-        Hashes of the features.
+        Hashes of the features of each row.
     target : ndarray of shape (n,) or (n, n_targets)
-        Codes of classes.
+        Class codes.
     """
     return int(hash_table_rows(hashes, target).sum(dtype=np.uint64))
 
 
 def hash_table_rows(hashes: UInt64, target: NDArray[Any]) -> UInt64:
-    """Hash each row of a table, target included; the hash of the table is their sum."""
+    """Hash each row of a table with its target, (n,) uint64; `hash_table` returns the sum.
+
+    hashes, target: see `hash_table`.
+    """
     columns = target.reshape(len(hashes), -1).T.astype(np.float64)
     return extend_hashes(hashes, *np.ascontiguousarray(columns))

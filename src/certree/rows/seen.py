@@ -1,4 +1,4 @@
-"""The rows of a fit that others may join and leave: what is kept of each, in an order of its own."""
+"""Records of the rows of an updatable model, which can be added and removed."""
 
 from __future__ import annotations
 
@@ -28,38 +28,39 @@ from certree.rows.hashes import (
 )
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 
-# Bits of a mask of features; a box has no deeper tree, which compares fewer.
+# Features in the bit mask `lacks`; a tree on a fixed box is not deep enough to compare more.
 _MOST_MASKED = 31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenRows(ArrayRecord):
-    """What is kept of the rows that a fit has seen, so that their sums can be taken again.
+    """Records of the rows of a fit, from which counts in the leaves of a tree are summed up.
 
-    The rows stand in the order of `keys`, equal ones from the lightest on. So sums over them have the
-    same bits in whatever order they came, and after whatever came and went between.
+    Updatable models keep them as `seen_rows_`. They are sorted by `keys`, equal ones by weight, so
+    that sums over them have the same bits whatever the order in which rows were added and removed.
 
     Parameters
     ----------
     hashes : ndarray of uint64, shape (n,)
         Hashes of the features.
     rounded : ndarray of uint64, shape (n,), or None
-        Hashes by which fractional rows are known once they have passed through float32, and `hashes`
-        of the others; None where nobody asks for them. Earlier versions rounded all rows.
+        Hashes of fractional rows after rounding to float32, and `hashes` of the other rows; None
+        for models that do not recognise their rows (regressors). Early versions rounded all rows.
     leaf : ndarray of int32, shape (n,)
-        Leaf of a tree that no row has a part in.
+        Leaf of each row, in a tree that does not depend on the rows.
     y : ndarray of int32 or float64, shape (n,)
-        Class, or a numeric target.
+        Class code or numeric target of each row.
     weight : ndarray of float64, shape (n,), or None
         Weight of each row; None: 1 each.
     lacks : ndarray of int32, shape (n,), or None
-        Bit j says that feature j is missing, of the first 31; None: none of them is.
+        Bit j of an entry says that feature j of the row is missing, for the first 31 features;
+        None: no value is missing.
 
     Raises
     ------
     TypeError, ValueError
-        If columns are not of one length, rows are in another order, a target is not finite, or weights
-        are not positive.
+        If arrays differ in length, rows are not sorted, a target is not finite, or a weight is not
+        positive.
     """
 
     hashes: UInt64
@@ -80,7 +81,7 @@ class SeenRows(ArrayRecord):
         of_numbers = np.asarray(self.y).dtype.kind == "f"
         self._check("float64" if of_numbers else "int32", n, "y")
         if not np.isfinite(self.y).all() or np.signbit(self.y[self.y == 0]).any():
-            raise ValueError("y must be finite, and 0 without a sign")
+            raise ValueError("y must be finite, and 0.0 instead of -0.0")
         if self.weight is not None and not (
             (self.weight > 0).all() and has_finite_total(self.weight) and (self.weight != 1).any()
         ):
@@ -89,18 +90,43 @@ class SeenRows(ArrayRecord):
                 "and be None if all are 1"
             )
         if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
-            raise ValueError("lacks must hold bits of features, and be None if there are none")
+            raise ValueError(
+                "lacks must hold non-negative bit masks of missing features, and be None if all are 0"
+            )
         order = order_by_hash(self.keys, self.weights)
         if (order != np.arange(*n)).any():
-            raise ValueError("rows must stand in the order of their keys, and of their weights")
+            raise ValueError("rows must be sorted by their keys, and equal keys by weight")
 
     @classmethod
     def from_rows(
-        cls, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None, leaf: Int32, knows: bool
+        cls,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weight: Float64 | None,
+        leaf: Int32,
+        with_rounded: bool,
     ) -> SeenRows:
-        """Keep what is asked for of some rows; `knows`: also hashes by which rounded ones are known."""
+        """Make the records of some rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, p)
+            Encoded rows.
+        y : ndarray of shape (n,)
+            Class codes or numeric targets.
+        weight : ndarray of shape (n,), or None
+            Weight of each row; None: 1 each.
+        leaf : ndarray of int32, shape (n,)
+            Leaf of each row.
+        with_rounded : bool
+            Whether to compute the field `rounded`.
+
+        Returns
+        -------
+        SeenRows
+        """
         rounded, hashes = None, hash_samples(X)
-        if knows:
+        if with_rounded:
             is_fractional = Float32Rounding.inspect(X).is_fractional
             rounded = np.where(is_fractional, hash_samples(X, rounded=True), hashes)
         lacks = np.zeros(len(X), dtype=np.int32)
@@ -108,14 +134,18 @@ class SeenRows(ArrayRecord):
             lacks |= np.isnan(X[:, j]).astype(np.int32) << j
         weight = np.ones(len(X)) if weight is None else weight
         y = y + y.dtype.type(0)
-        # Rows of equal keys and weights are alike, in whatever order they stand.
+        # Rows with equal keys and weights are equal, so their order does not matter.
         order = order_by_hash(_compute_keys(hashes, y), weight)
         columns = hashes, rounded, leaf, y, weight, lacks
         return _make_seen_rows([None if one is None else one[order] for one in columns])
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> SeenRows:
-        """Read what a file holds; those of earlier versions have another order."""
+        """Make an object of the entries of a model file, and sort it.
+
+        stored: entries by name, which are the fields; **known: fields that the file does not hold.
+        Files of early versions have another order.
+        """
         names = [one.name for one in fields(cls)]
         columns: dict[str, Any] = {
             name: known[name] if name in known else stored[name] for name in names
@@ -133,37 +163,40 @@ class SeenRows(ArrayRecord):
 
     @property
     def keys(self) -> UInt64:
-        """Hashes of features and target, (n,)."""
+        """Return the hashes of features and target, (n,), by which records are sorted."""
         return _compute_keys(self.hashes, self.y)
 
     @property
     def weights(self) -> Float64:
-        """Weight of each row, (n,)."""
+        """Return the weight of each row, (n,), also if all are 1."""
         return np.ones(len(self.y)) if self.weight is None else self.weight
 
     @property
     def known(self) -> UInt64:
-        """The hashes by which a model knows its rows again, ascending."""
+        """Return the hashes that recognise rows of the fit, distinct and ascending.
+
+        They are the values of `hashes` and `rounded`; see `find_known_rows`.
+        """
         return merge_hashes(*(one for one in (self.hashes, self.rounded) if one is not None))
 
     @property
     def repeat_counts(self) -> RepeatCounts:
-        """How often the features of the rows repeat."""
+        """Return how often the features of the rows repeat."""
         return RepeatCounts.count(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 
     @property
     def _columns(self) -> tuple[Any, ...]:
-        """All columns, also where they say the same of all rows."""
+        """Return all fields as arrays (n,), except that rounded may be None."""
         lacks = np.zeros(len(self.y), dtype=np.int32) if self.lacks is None else self.lacks
         return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks
 
     def add(self, others: SeenRows) -> SeenRows:
-        """These rows and others.
+        """Return the records of these and of other rows.
 
         Raises
         ------
         ValueError
-            If their weights are too large to be added up.
+            If the sum of all weights exceeds 1e280.
         """
         pairs = zip(self._columns, others._columns, strict=True)
         both: list[Any] = [
@@ -175,23 +208,29 @@ class SeenRows(ArrayRecord):
         return _make_seen_rows([None if one is None else one[order] for one in both])
 
     def remove(self, others: SeenRows) -> SeenRows:
-        """These rows without others.
+        """Return the records of these rows without the rows of others.
+
+        A row is removed if its hash, target and weight are those of a row of others, each for one.
 
         Raises
         ------
         ValueError
-            If others are not among these, each as often as it is given, or if no rows are left.
+            If a row of others is not among these rows, or not so often, or if no row would be
+            left.
         """
         places, are_here = _find_rows(self, others)
         if n_unknown := int(np.sum(~are_here)):
             raise ValueError(
                 f"{n_unknown:,} of {len(are_here):,} rows are not among those of the fit, or not so "
-                "often: expected features, target and weight as the fit was given them"
+                "often: pass features, target and weight as they were passed to fit"
             )
         kept = np.ones(len(self.y), dtype=bool)
         kept[places] = False
         if not kept.any():
-            raise ValueError(f"all {len(kept):,} rows of the fit would go, which leaves no model")
+            raise ValueError(
+                f"all {len(kept):,} rows of the fit would go, which leaves no model: keep at "
+                "least one row"
+            )
         return _make_seen_rows([None if one is None else one[kept] for one in self._columns])
 
 
@@ -200,21 +239,30 @@ def _compute_keys(hashes: UInt64, y: NDArray[Any]) -> UInt64:
 
 
 def _make_seen_rows(columns: list[Any]) -> SeenRows:
-    """Rows of all columns, those left out that say the same of all rows."""
+    """Make a `SeenRows` of its six fields; weights that are all 1, and bits all 0, become None.
+
+    columns: arrays (n,) in the order of the fields, sorted; rounded may be None.
+    """
     *others, weight, lacks = (None if one is None else freeze(one) for one in columns)
     weighs, lack = np.any(weight != 1), np.any(lacks)
     return SeenRows.from_checked(*others, weight if weighs else None, lacks if lack else None)
 
 
-def _find_rows(known: SeenRows, given: SeenRows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Find given rows among known ones, each for one copy: their places, and whether they are there."""
-    n = len(known.y)
-    keys = np.concatenate([known.keys, given.keys])
-    weight = np.concatenate([known.weights, given.weights])
+def _find_rows(records: SeenRows, wanted: SeenRows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Match each of m wanted rows with one record of the same key and weight.
+
+    A record is matched once. Return the index of a record for each wanted row, (m,), and whether
+    it has a match, (m,); an index without a match means nothing.
+    """
+    n = len(records.y)
+    keys = np.concatenate([records.keys, wanted.keys])
+    weight = np.concatenate([records.weights, wanted.weights])
     order = order_by_hash(keys, weight)
     kind = np.empty(len(order), dtype=np.intp)
     kind[order] = np.cumsum(mark_run_starts(keys[order]) | mark_run_starts(weight[order]))
-    own, asked = kind[:n], kind[n:]
-    places = np.searchsorted(own, asked) + number_copies(mark_run_starts(asked)).view(np.int64)
+    record_kind, wanted_kind = kind[:n], kind[n:]
+    places = np.searchsorted(record_kind, wanted_kind) + number_copies(
+        mark_run_starts(wanted_kind)
+    ).view(np.int64)
     within = places.clip(max=n - 1)
-    return within, (places == within) & (own[within] == asked)
+    return within, (places == within) & (record_kind[within] == wanted_kind)

@@ -1,4 +1,4 @@
-"""Rows most of whose values are 0: those that are stored, checked, row by row."""
+"""Encoded features of sparse rows, and functions for rows that are dense or sparse."""
 
 from __future__ import annotations
 
@@ -16,66 +16,74 @@ from certree.rows.features import DenseFeatures
 
 @dataclass(frozen=True, eq=False)
 class SparseFeatures:
-    """The features of rows of which most are 0, beside `DenseFeatures`, whose place it takes.
+    """Encoded features of rows most of whose values are 0; it has the methods of `DenseFeatures`.
 
     Parameters
     ----------
     matrix : csr_array of shape (n, p)
-        Float64 or float32; what is not stored is 0, and no 0 is stored. Features ascend in a row, each
-        once.
+        Values in float64 or float32. No zero is stored; features ascend within a row, each once.
     """
 
     matrix: Any
 
     @classmethod
     def from_csr(cls, rows: Any) -> SparseFeatures:
-        """Bring a CSR matrix of numbers into that form, without a change to what was given."""
-        own = csr_array(rows)
-        if not own.has_canonical_format:
-            own = own.copy()
-            own.sum_duplicates()
-        if not own.data.all():
-            own = own.copy()
-            own.eliminate_zeros()
-        return cls(own)
+        """Convert a CSR matrix: sum up duplicate entries and drop stored zeros.
+
+        The matrix itself is not changed.
+        """
+        matrix = csr_array(rows)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        if not matrix.data.all():
+            matrix = matrix.copy()
+            matrix.eliminate_zeros()
+        return cls(matrix)
 
     def __len__(self) -> int:
-        """Number of rows, n."""
+        """Return the number of rows, n."""
         return int(self.matrix.shape[0])
 
     @property
     def tables(self) -> tuple[Any, ...]:
-        """The rows as they are hashed."""
+        """Return the matrix as a tuple of one table, as `hash_samples` takes it."""
         return (self.matrix,)
 
-    def is_float32(self, feature: int) -> bool:  # noqa: ARG002 -- as of `DenseFeatures`
-        """Whether the values of a feature are float32."""
+    def is_float32(self, feature: int) -> bool:  # noqa: ARG002 -- as in `DenseFeatures`
+        """Return whether the matrix, and so every feature, has dtype float32. feature: not read."""
         return bool(self.matrix.dtype == np.float32)
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Return the number of features, p."""
         return int(self.matrix.shape[1])
 
     @property
     def table(self) -> None:
-        """The rows in C order, which is where they do not lie."""
+        """Return None, as sparse rows are not stored as a C-ordered array."""
         return
 
     def take_matrix(self, rows: Any) -> Any:
-        """Some of the rows, by their numbers, as `matrix` has them."""
+        """Return the rows at these indices as a CSR array (m, p)."""
         return self.matrix[np.asarray(rows)]
 
     def take(self, indices: NDArray[Any]) -> SparseFeatures:
-        """Some of the rows, by their numbers."""
+        """Return the rows at these indices."""
         return SparseFeatures(self.matrix[indices])
 
     def score_in_blocks(self, scores: Callable[[Any], Float64]) -> Float64:
-        """Scores (k, n) of all rows."""
+        """Return the scores of all rows, (k, n), in one block.
+
+        scores: function that maps a CSR array (n, p) to them.
+        """
         return scores(self.matrix)
 
     def by_feature(self) -> CSRArrays:
-        """The values of each feature, as the core takes them."""
+        """Return the arrays of the transposed matrix (p, n) in CSR order, as the core reads them.
+
+        They are the start of each feature, the rows and the values of its entries, and n.
+        """
         columns = self.matrix.tocsc()
         return get_csr_arrays(columns.T)
 
@@ -84,14 +92,14 @@ DenseOrSparseFeatures = DenseFeatures | SparseFeatures
 
 
 def to_dense(rows: Any) -> NDArray[Any]:
-    """Rows (n, p) with their zeros."""
+    """Return rows (n, p) as a dense array; a dense array is returned unchanged."""
     is_sparse: bool = issparse(rows)
     dense: NDArray[Any] = rows.toarray() if is_sparse else rows
     return dense
 
 
 def stack_tables(tables: Sequence[Any]) -> Any:
-    """Rows (n, p) of several tables, dense if all are."""
+    """Concatenate the rows of tables with the same columns; a CSR array if one is sparse."""
     if not any(map(issparse, tables)):
         return np.concatenate(tables)
     return vstack([csr_array(one) for one in tables], format="csr")

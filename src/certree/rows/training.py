@@ -1,7 +1,8 @@
-"""The door: what an estimator is given becomes checked, coded and weighed rows.
+"""Check and encode the X, y, weights and groups that `fit` gets, and the X that `predict` gets.
 
-Everything comes in here, in this order: target, weights (rows of weight zero are gone from then on),
-which rows may grow, preprocessing, categories, the matrix of features, codes of the target.
+`training_rows` does the following, in this order: check the target and the weights, drop rows of
+weight zero, split rows into training and calibration set, preprocess, learn categories, check the
+features, encode the classes. `RowInputMixin` is the base class of the estimators that call it.
 """
 
 from __future__ import annotations
@@ -108,25 +109,28 @@ from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter, check_groups
 
-# How scikit-learn is to check a matrix of features.
-# Their numbers are int32.
+# Indices of features are int32.
 _MOST_FEATURES = 2**31 - 1
-# So few numbers are checked by hand where they are predicted.
+# Tables with at most so many numbers may skip scikit-learn's slow checks in predict.
 _MAX_UNCHECKED_NUMBERS = 1024
 _NUMBERS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
-    "ensure_all_finite": False,  # column by column, as it may take a copy
+    "ensure_all_finite": False,  # checked column by column, which needs no copy
     "input_name": "X",
 }
 
 
 class WeightedTarget(NamedTuple):
-    """What is added up of rows in the cells of a tree; see `Training`.
+    """Targets and weights of rows, from which the statistics of tree nodes are summed up.
 
     Parameters
     ----------
-    y, weight, weight_unit
-        Their targets, their weights, and the mean of these.
+    y : ndarray of shape (n,) or (n, n_outputs)
+        Class codes (int32) or numeric targets (float64); see `Training`.
+    weight : ndarray of float64, shape (n,), or None
+        Positive weight of each row; None: 1 each.
+    weight_unit : float
+        Mean weight of these rows. Divided by it, the weights sum to n.
     """
 
     y: NDArray[Any]
@@ -136,32 +140,40 @@ class WeightedTarget(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The rows that an estimator is fitted on; those of weight zero are gone.
+    """Checked and encoded rows on which an estimator is fitted, made by `training_rows`.
+
+    Rows of weight zero are not among them.
 
     Parameters
     ----------
-    features : FeatureColumns or SparseColumns
-        Numbers, and codes of categories; NaN where one is missing.
+    features : DenseFeatures or SparseFeatures
+        Features of the n rows: numbers, and codes of categories; NaN where a value is missing.
     y : ndarray of shape (n,), or (n, n_outputs)
-        Classes 0, 1, ... (int32) or a numeric target (float64), of several outputs in columns. Rows
-        that only weigh may be of a class that no growing row has: the codes of these classes begin with
-        `other_class`, which stands for all of them if the classes were given.
+        Class codes 0, 1, ... (int32) or numeric targets (float64). Classes that only calibration
+        rows have get codes from ``get_first_untrained_code(n_classes)`` on; if the caller gave the
+        classes, all other classes share this one code.
     weight : ndarray of float64, shape (n,), or None
-        Positive weight of each row; None: 1 each. Only ratios of weights matter; see `weight_unit`.
-    sides : Sides
-        Which of the rows given these are; which grow, and which weigh a tree that they have no part in.
-        Where nothing is certified all grow.
-    growing : Training or None
-        The rows that grow, by themselves; None: all of these, or none.
+        Positive weight of each row; None: 1 each. Models depend on ratios of weights only.
+    split : TrainCalibrationSplit
+        Training set, calibration set and groups of these rows. In a fit without a certificate all
+        rows are in the training set.
+    train_subset : Training or None
+        The rows of the training set alone; None if the training or the calibration set is empty.
     offset : ndarray of float64, shape (n_outputs, n), or None
-        What scores start from; None: 0.
+        Score from which boosting starts in each row; None: 0.
     find_near_copies : callable or None
-        Compares calibration rows with training rows beyond equality; None: it has done so, or
-        nothing is certified.
-    n_categories : tuple of (int or None), one per feature, or None
-        How many categories each has, None for one of numbers; None: all are.
-    known_order : ndarray of int32, shape (p,), or None
-        `draw_order`, if it is known already.
+        Takes no argument, compares calibration with training rows and returns `NearCopies`. None
+        if it was called already, or if the fit makes no certificate.
+    n_categories : tuple of (int or None), length p, or None
+        Number of categories of each feature, None for a numeric one; None: all features are
+        numeric.
+    fixed_draw_order : ndarray of int32, shape (p,), or None
+        Value of `draw_order`; None: it is computed from the rows when it is first read.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p), or None
+        The features as one C-ordered table; None if they are stored by columns or sparse.
     """
 
     features: DenseOrSparseFeatures
@@ -173,7 +185,7 @@ class Training:
     find_near_copies: Callable[[], NearCopies] | None = None
     n_categories: tuple[int | None, ...] | None = None
     fixed_draw_order: Int32 | None = None
-    # The features row by row, (n, p); None if they lie otherwise, as of models that take columns.
+    # The features as one C-ordered table, (n, p); None if they are stored by columns or sparse.
     X: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -181,12 +193,16 @@ class Training:
 
     @cached_property
     def weight_unit(self) -> float:
-        """Mean weight of a row: in units of it all rows together weigh as many as they are."""
+        """Return the mean weight of a row, 1 without weights. Divided by it, the weights sum to n."""
         return compute_mean_weight(self.weight)
 
     @cached_property
     def draw_order(self) -> Int32:
-        """In which order columns are looked at and drawn, (p,), as the rows that grow tell."""
+        """Return the order in which trees consider and draw features: feature indices, (p,) int32.
+
+        It is computed from values and targets of the training set, so that permuted columns give
+        the same trees; see `ColumnSums.order_columns`.
+        """
         if self.fixed_draw_order is not None:
             return self.fixed_draw_order
         if self.train_subset is not None:
@@ -195,31 +211,34 @@ class Training:
 
     @property
     def target(self) -> WeightedTarget:
-        """What is added up of these rows."""
+        """Return targets, weights and mean weight of these rows."""
         return WeightedTarget(self.y, self.weight, self.weight_unit)
 
     def expect_few_near_copies(self, duplicates: Duplicates) -> Training:
-        """Look for near copies among these rows, once it is settled which of them certify.
+        """Compare calibration with training rows, and warn or raise if near copies are likely.
+
+        To be called once, when it is decided which rows are in the calibration set.
 
         Parameters
         ----------
         duplicates : {"auto", "genuine", "copies", "refuse"}
-            What rows are that are alike; see `CertifiedTreeClassifier`.
+            What the caller says about equal rows; see `CertifiedTreeClassifier`.
 
         Returns
         -------
         Training
-            The same rows; `sides` say what was found.
+            The same rows; `split.near_copies` holds the result, and `find_near_copies` is None.
 
         Raises
         ------
         ValueError
-            If calibration rows are copies that only a text or a row number tells apart.
+            If too many calibration rows equal other rows in all features but a text or a row
+            number.
 
         Warns
         -----
         NearCopiesWarning
-            If calibration rows nearly repeat training rows.
+            If too many calibration rows nearly repeat training rows.
         """
         assert self.find_near_copies is not None
         found = self.find_near_copies()
@@ -228,7 +247,11 @@ class Training:
         return replace(self, split=split, find_near_copies=None)
 
     def take(self, indices: Indices) -> Training:
-        """Take some of these rows as those of a fit of their own, with a mean weight of their own."""
+        """Return the rows at these indices as a `Training` with all of them in the training set.
+
+        indices: row numbers among these rows, (m,), in any order. The mean weight is that of the m
+        rows. `draw_order` is that of all rows if it is known already.
+        """
         weight = None if self.weight is None else self.weight[indices]
         features, y = self.features.take(indices), self.y[indices]
         groups = None if self.split.groups is None else self.split.groups[indices]
@@ -241,7 +264,28 @@ class Training:
         )
 
     def split_folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
-        """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
+        """Split these rows into cross-validation folds.
+
+        Parameters
+        ----------
+        cv : int, None, splitter of scikit-learn, or iterable of pairs (train, validation)
+            A number of folds, 5 if None, splits whole groups if there are groups; else rows by
+            class and content. Pairs hold indices or masks of the rows as the caller of `fit`
+            passed them, those of weight zero included.
+        random_state : numpy RandomState
+            Source of the order; a splitter has its own.
+
+        Returns
+        -------
+        list of Fold
+            Indices among these rows. Folds without training or without validation rows are left
+            out.
+
+        Raises
+        ------
+        ValueError
+            If cv holds anything else, or no fold is left.
+        """
         if cv is None or isinstance(cv, Integral):
             n_folds = 5 if cv is None else int(cv)
             if self.split.groups is not None:
@@ -249,12 +293,12 @@ class Training:
                 return [Fold(*part) for part in parts]
             about = random_state, self.weight, self.draw_order
             return list(content_folds(self.features.matrix, self.y, n_folds, *about))
-        # Importing it takes longer than importing all of certree; most models never need it.
+        # This import takes longer than that of all of certree, and most models never need it.
         from sklearn.model_selection import check_cv
 
-        # Text has a method of that name, too.
+        # str has a method of that name, too.
         splits_rows = hasattr(cv, "split") and not isinstance(cv, str | bytes)
-        # A splitter splits the rows that are left; given indices are those of all rows.
+        # A splitter splits the rows of positive weight; explicit indices count all rows of the caller.
         place, indices = np.arange(len(self.y)), self.split.indices
         if indices is not None and self.split.n_given is not None and not splits_rows:
             place = np.full(self.split.n_given, -1)
@@ -268,32 +312,38 @@ class Training:
             else cv
         )
         folds = [Fold(*_check_fold(place, split)) for split in splits]
-        # Rows of weight zero are as if absent, and so are folds that have no others on one side.
+        # Folds whose training or validation rows all have weight zero are dropped like those rows.
         folds = [fold for fold in folds if len(fold.train) and len(fold.validation)]
         if not folds:
-            raise ValueError("cv must have at least one fold, got none")
+            raise ValueError(
+                "cv must have at least one fold with training and validation rows of positive weight, "
+                "got none"
+            )
         return folds
 
     def hold_out_rows(
         self, size: float, random_state: np.random.RandomState
     ) -> tuple[Training, Training]:
-        """Rows that train, and rows that are held out: whole groups, else by class and content.
+        """Split these rows at random into a training set and a validation set.
+
+        Whole groups are drawn if there are groups; else rows, by class and content.
 
         Parameters
         ----------
         size : int or float
-            How many rows, or groups, are held out; a float is their share.
+            Number of rows, or groups, of the validation set; a float is their fraction.
         random_state : numpy RandomState
             Source of the order.
 
         Returns
         -------
-        trained, held_out : Training
+        training, validation : Training
 
         Raises
         ------
         ValueError
-            If a side would be empty, or lack room for the classes.
+            If one of the sets would be empty, have fewer rows than there are classes, or hold all
+            rows of a class.
         """
         groups = self.split.groups
         n = len(self.y) if groups is None else len(np.unique(groups))
@@ -309,36 +359,57 @@ class Training:
         n_lost = sum(len(np.setdiff1d(one[fold.validation], one[fold.train])) for one in columns)
         if n_lost:
             raise_for_lost_classes(size, n_lost)
-        # Those that are held out have no say in the order of columns.
+        # Validation rows must not influence the order of columns.
         return replace(self.take(fold.train), fixed_draw_order=None), self.take(fold.validation)
 
     @property
     def _class_columns(self) -> list[Int32]:
-        """Classes of each target, if these are classes."""
+        """Return the class codes of each target, (n,) each; an empty list if targets are numeric."""
         return [*self.y.reshape(len(self.y), -1).T] if self.y.dtype == np.int32 else []
 
 
 def compute_mean_weight(weight: Float64 | None) -> float:
-    """Compute the mean weight of rows, which does not depend on their order; 1 without weights."""
+    """Compute the mean weight of rows by an exact sum, which no order of rows changes.
+
+    weight: weight of each row, (n,); None: 1 each, so that the mean is 1.
+    """
     return 1.0 if weight is None else fsum(weight) / len(weight)
 
 
 def raise_for_lost_classes(size: float, n_lost: int) -> NoReturn:
-    """Say that some classes have no rows that train."""
+    """Raise a ValueError: a validation set would hold all rows of n_lost classes.
+
+    size: the parameter validation_fraction, for the message.
+    """
     raise ValueError(
         f"validation_fraction={size} holds out all rows of {n_lost} of the classes: make it smaller, "
-        "or give X_val and y_val"
+        "or pass X_val and y_val"
     )
 
 
 def count_held_out(size: float, n: int, units: str) -> int:
-    """How many of n rows or groups are held out, which leaves some on both sides."""
+    """Return the number of rows or groups in a validation set.
+
+    Parameters
+    ----------
+    size : int or float
+        The parameter validation_fraction: a number, or a fraction of n, rounded up.
+    n : int
+        Number of rows or groups.
+    units : str
+        "rows" or "groups", for the message.
+
+    Raises
+    ------
+    ValueError
+        If the result is not in 1, ..., n - 1.
+    """
     n_held = ceil(size * n) if isinstance(size, float | np.floating) else int(size)
     if not 0 < n_held < n:
         raise ValueError(
             f"With n_samples={n} {units} and validation_fraction={size}, the resulting "
             f"{'train' if n_held else 'validation'} set will be empty. Adjust validation_fraction, or "
-            "give X_val and y_val."
+            "pass X_val and y_val."
         )
     return n_held
 
@@ -346,37 +417,60 @@ def count_held_out(size: float, n: int, units: str) -> int:
 def expect_enough_rows_of_classes(
     n_of_class: NDArray[Any], size: float, n: int, n_held: int
 ) -> None:
-    """Refuse to hold out rows by class where a class has one, or sides have less than one of each."""
+    """Raise a ValueError if n rows are too few to hold out n_held of them class by class.
+
+    They are if a class has one row, or if n_held or n - n_held is less than the number of classes.
+
+    Parameters
+    ----------
+    n_of_class : ndarray of int, shape (K,)
+        Number of rows of each class; classes without rows are not counted.
+    size : float
+        The parameter validation_fraction, for the message.
+    n, n_held : int
+        Number of rows, and how many of them the validation set gets.
+    """
     n_of_class = n_of_class[n_of_class > 0]
     if n_of_class.min() < 2:
         raise ValueError(
             "The least populated class in y has only 1 member, which is too few to hold out rows of "
-            "each class: give X_val and y_val, or validation_fraction=None"
+            "each class: pass X_val and y_val, or validation_fraction=None"
         )
     if min(n_held, n - n_held) < len(n_of_class):
         raise ValueError(
-            f"The validation_fraction = {size} of {n} rows leaves {n_held} to judge and {n - n_held} "
-            f"to train, which should be greater or equal to the number of classes = {len(n_of_class)}"
+            f"validation_fraction={size} of {n} rows gives {n_held} validation and {n - n_held} "
+            f"training rows, but each set needs at least {len(n_of_class)}, one for each class: "
+            "change validation_fraction, or pass X_val and y_val"
         )
 
 
 def _check_fold(place: Indices, split: Any) -> tuple[Indices, Indices]:
-    """Both sides of a fold that was given, by the places of those rows that are left."""
+    """Check one pair (train, validation) of the parameter cv, and map it to the rows of the fit.
+
+    place: index of each row that the caller passed among the rows of the fit, (n_given,); -1 for a
+    row of weight zero. split: the pair, of indices or masks of the rows that the caller passed.
+
+    Return the training and the validation rows as indices among the rows of the fit.
+    """
     if not isinstance(split, (tuple, list, np.ndarray)) or len(split) != 2:
-        raise ValueError(f"cv must hold pairs of rows that grow and rows that judge, got {split!r}")
-    grow, judge = (_check_row_indices(part, len(place)) for part in split)
-    if not len(grow) or not len(judge):
+        raise ValueError(f"cv must hold pairs of training and validation rows, got {split!r}")
+    train, validation = (_check_row_indices(part, len(place)) for part in split)
+    if not len(train) or not len(validation):
         raise ValueError(
-            f"each fold of cv must have rows on both sides, got {len(grow)} and {len(judge)}"
+            f"each fold of cv must have training and validation rows, got {len(train)} and "
+            f"{len(validation)}"
         )
-    return _find_kept_rows(place, grow), _find_kept_rows(place, judge)
+    return _find_kept_rows(place, train), _find_kept_rows(place, validation)
 
 
-def _check_row_indices(part: Any, n: int) -> Indices:
-    """Check row numbers, or a mask of n rows, and return row numbers."""
-    given = np.asarray(part)
+def _check_row_indices(rows: Any, n: int) -> Indices:
+    """Convert row indices, or a boolean mask of n rows, to row indices (intp).
+
+    Raise a ValueError for anything else, and for indices outside 0, ..., n - 1.
+    """
+    given = np.asarray(rows)
     if given.ndim != 1:
-        raise ValueError(f"cv must hold rows in one dimension, got shape {given.shape}")
+        raise ValueError(f"cv must hold row indices in one dimension, got shape {given.shape}")
     if given.dtype == bool:
         if len(given) != n:
             raise ValueError(f"a mask in cv must have {n} rows, got {len(given)}")
@@ -384,9 +478,11 @@ def _check_row_indices(part: Any, n: int) -> Indices:
     if given.size == 0:
         return np.zeros(0, dtype=np.intp)
     if given.dtype.kind not in "iu":
-        raise ValueError(f"cv must hold whole numbers or a mask of rows, got dtype {given.dtype}")
+        raise ValueError(f"cv must hold row indices or masks of rows, got dtype {given.dtype}")
     if given.min() < 0 or given.max() >= n:
-        raise ValueError(f"cv must hold rows in 0 .. {n - 1}, got {given.min()} .. {given.max()}")
+        raise ValueError(
+            f"cv must hold row indices in 0 .. {n - 1}, got {given.min()} .. {given.max()}"
+        )
     return given.astype(np.intp)
 
 
@@ -396,33 +492,53 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
 
 
 def get_feature_names(model: Any) -> list[str]:
-    """Names of the features of any fitted model, "x[0]" and so on where rows had none."""
+    """Return the names of the p features of a fitted model; "x[0]", "x[1]", ... if X had no names."""
     names = getattr(model, "feature_names_in_", None)
     return [f"x[{j}]" for j in range(model.n_features_in_)] if names is None else [*names]
 
 
 class RowInputMixin:
-    """Estimators that take rows in, keep what a fit learns of them, and read new ones by that."""
+    """Base class of estimators: checks and encodes the rows of `fit` and of `predict`.
+
+    `_prepare_training` encodes rows in `fit` and sets the fitted attributes below; the methods
+    named `_encode_...` encode new rows by them. Class attributes of subclasses, such as
+    `_takes_sparse`, say which kinds of rows they accept.
+
+    Attributes
+    ----------
+    categories_ : Categories or None
+        Categories of each feature; None if all are numeric.
+    effective_sample_size_ : float
+        Kish's effective number of rows of the fit.
+    n_features_in_ : int
+        Number of features, p.
+    classes_ : ndarray of shape (K,), or list of them
+        Sorted classes of a classifier; with several targets those of each.
+    n_classes_ : int or list of int
+        Number of classes.
+    n_outputs_ : int
+        Number of targets, set by estimators that accept several.
+    """
 
     categorical_features: Any
     categories_: Categories | None
-    # Kish's effective number of the rows of the fit, by their weights.
+    # Kish's effective number of rows of the fit.
     effective_sample_size_: float
     n_features_in_: int
     classes_: NDArray[Any]
     n_classes_: int
     n_outputs_: int
-    # Whether categories make cells, which those of an identifier would spoil.
+    # Whether splits divide categories; then there is a warning about features that identify rows.
     _splits_categories: ClassVar[bool] = True
-    # Whether a fit reads features column by column, in whatever memory they came.
+    # Whether a fit reads features column by column, without a C-ordered copy.
     _takes_columns: ClassVar[bool] = False
-    # Whether rows may have several targets; else they are refused.
+    # Whether y may have several columns.
     _takes_outputs: ClassVar[bool] = False
-    # Whether infinite numbers count as the outermost ones; else they are refused.
+    # Whether infinite values are accepted, and replaced by the largest finite ones.
     _takes_infinities: ClassVar[bool] = False
-    # Whether rows may be sparse.
+    # Whether X may be sparse.
     _takes_sparse: ClassVar[bool] = False
-    # Whether each row is one draw, unless groups are given; in ranking a query is.
+    # Whether a row is one draw of the source if there are no groups; in ranking a query is.
     _draws_rows: ClassVar[bool] = True
 
     def __init_subclass__(cls, **how: Any) -> None:
@@ -432,12 +548,12 @@ class RowInputMixin:
             model.__init__ = rejects_aliases(model.__init__)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of parts as ``part__parameter``.
+        """Set parameters of this estimator, or of an estimator in it as ``name__parameter``.
 
         Parameters
         ----------
         **params : dict
-            Values by names; they are those of the next fit.
+            Values by parameter names, for the next fit.
 
         Returns
         -------
@@ -447,26 +563,34 @@ class RowInputMixin:
         Raises
         ------
         TypeError
-            If a parameter has the name of another library; the error says what it is called here.
+            If a parameter has the name of another library; the message gives certree's name of it.
         ValueError
-            If there is no such parameter; if a part is said to have one that the estimator itself has,
-            the error says so.
+            If there is no such parameter. If ``name__parameter`` is a parameter of this estimator
+            itself, the message says so.
         """
         model: Any = super()
         if params:
-            own = model.get_params(deep=False)
-            check_for_aliases(self, params, own)
-            check_nested_parameters(self, params, own)
+            own_parameters = model.get_params(deep=False)
+            check_for_aliases(self, params, own_parameters)
+            check_nested_parameters(self, params, own_parameters)
         return model.set_params(**params)
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
-        """Keep ``locals()`` of a constructor, each parameter under its own name."""
+        """Set each parameter of a constructor as an attribute of its name.
+
+        parameters: ``locals()`` of the constructor; "self" is skipped.
+        """
         for name, value in parameters.items():
             if name != "self":
                 setattr(self, name, value)
 
     def _prepare_training(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Training:
-        """Take in rows as `training_rows` does, and keep what they tell."""
+        """Check and encode the rows of a fit, and set the fitted attributes learned from them.
+
+        See `training_rows` for X, y and sample_weight. **how: its other arguments, groups,
+        row_splitter, classes and reuse_encoding. Return the encoded rows. Raise a TypeError if X
+        is a file, a Dask collection or a lazy frame.
+        """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
         self.__dict__.update(learned)
@@ -475,18 +599,28 @@ class RowInputMixin:
         return training
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit."""
+        """Return the entries that a model file holds about the rows of the fit, by name.
+
+        They are features and categories, see `store_features`, and of a classifier classes and
+        hashes of rows, see `store_classes`.
+        """
         classes = store_classes(self) if is_classifier(self) else {}
         return {**store_features(self), **classes}
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check the parameters and what a file holds, and set the fitted attributes."""
+        """Validate the parameters, and set the fitted attributes from entries of a model file.
+
+        stored: the entries that `__stored__` returned, read from the file.
+
+        Raise a ValueError if an entry is damaged, or the file holds several targets and this
+        estimator predicts one.
+        """
         model: Any = self
         model._validate_params()
         if self._takes_outputs:
             self.n_outputs_ = 1
         elif "n_outputs" in stored:
-            raise ValueError(f"it holds several targets, and {type(self).__name__} predicts one")
+            raise ValueError(f"it holds several targets, but {type(self).__name__} predicts one")
         self.__dict__.update(restore_features(stored))
         if is_classifier(self):
             self.__dict__.update(restore_classes(stored))
@@ -495,7 +629,10 @@ class RowInputMixin:
         return bool(self.__dict__.get("n_outputs_", 1) > 1)
 
     def _expect_one_target(self, what: str) -> None:
-        """Refuse several targets where something is about one."""
+        """Raise a ValueError if this model was fitted to several targets.
+
+        what: the method or parameter that needs one target, for the message.
+        """
         if self._has_several_targets():
             kind = "Classifier" if is_classifier(self) else "Regressor"
             raise ValueError(
@@ -504,23 +641,36 @@ class RowInputMixin:
             )
 
     def _find_categories(self, X: Any, reuse_encoding: bool) -> Categories | None:
-        """The categories of rows; `again`: those that are known, and more where they may be added."""
+        """Return the categories by which to encode X; None if all features are numeric.
+
+        With reuse_encoding those of the fit (`categories_`); else they are learned from X. Some
+        subclasses add categories of X to those of the fit.
+        """
         return (
             self.categories_ if reuse_encoding else learn_categories(X, self.categorical_features)
         )
 
     def _encode_new_rows(self, X: Any) -> NDArray[Any]:
-        """Check rows to predict against what is known; categories become codes, and all is dense."""
+        """Check rows to predict, and encode them as the fit did.
+
+        Return numbers and category codes, (n, p), float64 or float32, NaN where a value is
+        missing. Sparse rows become dense. Raise an error if the number or names of the features
+        differ from the fit.
+        """
         return to_dense(self._encode_new_rows_or_csr(X))
 
     def _encode_new_rows_or_csr(self, X: Any) -> Any:
-        """Do the same, and leave rows sparse that are."""
+        """Check and encode rows to predict, as an array (n, p), or as a CSR array if X is sparse."""
         if self._can_skip_checks(X):
             return X
         return self._encode_new_features(X).matrix
 
     def _encode_new_features(self, X: Any) -> DenseOrSparseFeatures:
-        """Do what `_encode_new_rows` does, and leave the features in the memory in which they came."""
+        """Check and encode rows to predict, without copying numeric columns.
+
+        Warn if X is float32 in a feature with a threshold between two values that are one number
+        of float32.
+        """
         features = _check_features(
             self, self._preprocess_new_rows(X), self.categories_, reuse_encoding=True
         )
@@ -529,7 +679,10 @@ class RowInputMixin:
         return features
 
     def _score_in_blocks(self, X: Any, scores: Callable[[NDArray[Any]], Float64]) -> Float64:
-        """Scores (k, n) of rows to predict by those of a table of some of them."""
+        """Compute scores of rows to predict, block by block to save memory.
+
+        scores: function that maps encoded rows (m, p) to scores (k, m). Return scores (k, n).
+        """
         return (
             scores(X)
             if self._can_skip_checks(X)
@@ -538,14 +691,20 @@ class RowInputMixin:
 
     @property
     def _float64_features(self) -> Int32:
-        """Find the features that must be float64, (any,); see `Trees.float64_features`."""
+        """Return the features, int32 indices, that float32 may send to another leaf than float64.
+
+        See `Trees.float64_features`. It reads the fitted trees of the model; without trees the
+        result is empty.
+        """
         trees = self.__dict__.get("trees_", self.__dict__.get("tree_"))
         return getattr(trees, "float64_features", np.zeros(0, dtype=np.int32))
 
     def _can_skip_checks(self, X: Any) -> bool:
-        """Whether these are a few rows that all checks would hand back unchanged.
+        """Return whether X is a small array that all checks and encodings would return unchanged.
 
-        They take some ten times as long as the prediction of a row.
+        True for at most 1024 float64 (or float32) numbers in C order, p columns, none of them
+        infinite, if the model has no categories, feature names or preprocessor. For one row the
+        checks take about ten times as long as the prediction.
         """
         fitted = self.__dict__
         if type(X) is not np.ndarray or X.ndim != 2 or not 0 < X.size <= _MAX_UNCHECKED_NUMBERS:
@@ -568,14 +727,22 @@ class RowInputMixin:
         )
 
     def _encode_with_raw_values(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Do the same, and give beside the rows their values as they were given, or preprocessed."""
+        """Check rows to predict, and return them encoded and with the caller's values.
+
+        Both are (n, p). If the model has a preprocessor, the second table holds its output.
+        """
         table = to_dense(self._preprocess_new_rows(X))
         return _check_features(
             self, table, self.categories_, reuse_encoding=True
         ).matrix, copy_raw_values(table)
 
     def _preprocess_new_rows(self, X: Any) -> Any:
-        """Rows as the fit learned them: dense and preprocessed."""
+        """Apply the fitted preprocessor, if there is one, to rows to predict.
+
+        Sparse rows are returned as CSR.
+
+        Raise NotFittedError if the model is not fitted.
+        """
         check_is_fitted(self)
         X = _check_row_type(self, X)
         preprocessor = getattr(self, "preprocessor_", None)
@@ -606,7 +773,8 @@ class RowInputMixin:
         Returns
         -------
         ndarray of shape (n, K), or list of them
-            Logarithms (nats) in the order of `classes_`; of several targets those of each.
+            Natural logarithms in the order of `classes_`, -inf for probability 0. With several
+            targets a list, one array for each target.
         """
         classifier: Any = self
         shares = classifier.predict_proba(X)
@@ -616,21 +784,31 @@ class RowInputMixin:
     @property
     @snapshot_method
     def is_categorical_(self) -> NDArray[np.bool_] | None:
-        """Which features hold categories, (p,); None: none does."""
+        """Return which features are categorical, a mask (p,); None if none is."""
         check_is_fitted(self)
         mask = self._category_mask()
         return mask if mask is not None and mask.any() else None
 
     def _orders_categories_by_rows(self) -> bool:
-        """Whether rows that grow number categories; else they are numbered by spelling."""
+        """Return whether category codes are ordered by counts and hashes of the training rows.
+
+        False in subclasses that need no order: the codes then follow the sorted names. See
+        `_renumber_categories`.
+        """
         return True
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
-        """Which features hold categories; None: none does."""
+        """Return which features are categorical, a mask (p,); None if all are numeric."""
         return None if self.categories_ is None else self.categories_.mask
 
     def _find_class_codes(self, name: str, y: Any) -> NDArray[np.intp]:
-        """Places of classes among those of the fit, (n,) or (n_outputs, n); others are an error."""
+        """Return the index of each label in `classes_`, (n,).
+
+        With several targets the result is (n_outputs, n), each target by its own classes.
+
+        name: name of the argument, for messages. y: labels, (n,) or (n, n_outputs). Raise a
+        ValueError if a label is no class of the fit.
+        """
         classes: Any = self.classes_
         if not isinstance(classes, list):
             return _find_class_places(name, classes, column_or_1d(y))
@@ -641,12 +819,16 @@ class RowInputMixin:
         return np.stack([_find_class_places(name, known, one) for known, one in columns])
 
 
-def _find_class_places(name: str, classes: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
-    """Places of classes among those that are known."""
-    places, known = find_positions(classes, given)
+def _find_class_places(name: str, classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the index of each label in the sorted array classes, (n,).
+
+    name: name of the argument that holds the labels. Raise a ValueError that names it if a label
+    is not in classes.
+    """
+    places, known = find_positions(classes, labels)
     if not known.all():
         raise ValueError(
-            f"{name} must hold classes among {classes}, got {np.unique(given[~known])}"
+            f"{name} must hold classes among {classes}, got {np.unique(labels[~known])}"
         )
     return places
 
@@ -662,43 +844,44 @@ def training_rows(
     classes: ArrayLike | None = None,
     reuse_encoding: bool = False,
 ) -> tuple[Training, dict[str, Any]]:
-    """Check and code what an estimator is fitted on, and leave out rows of weight zero.
+    """Check and encode the rows of a fit, and drop rows of weight zero.
 
     Parameters
     ----------
-    model : TakesRows
-        The estimator, which is not changed. Its parameters ``class_weight`` and ``preprocessor`` are
-        read, where it has them, and it says which categories rows have.
+    model : RowInputMixin
+        The estimator; it is not changed. Its parameters `categorical_features`, `class_weight`,
+        `preprocessor` and `duplicates` are read, if it has them.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,), or (n, n_outputs)
-        Target; several of them where the model takes them.
+        Target; several columns only if the model accepts several targets.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row, relative to the others. A row of weight zero is as if absent.
+        Weight of each row, relative to the others. Rows of weight zero are dropped.
     groups : array-like of shape (n,), or None
-        Group of each row.
-    dealt : Deal or None
-        Says which of the rows that are left grow; None: all do everything.
+        Group of each row; a group is not divided between training and calibration set.
+    row_splitter : TrainCalibrationSplitter or None
+        Draws the training and the calibration set of the remaining rows; None: all rows train.
     classes : array-like of shape (K,), or None
-        The classes; None: those of the rows that grow.
-    again : bool
-        Whether features and classes must be those that the model knows.
+        The classes; None: those of the training set.
+    reuse_encoding : bool
+        Whether features and classes must be those that the fitted model has, as in an update.
 
     Returns
     -------
     training : Training
-        The rows.
-    learned : dict
-        What they tell of features and target: fitted attributes by their names. The names of features
-        are None where rows have none, and only a classifier learns classes and hashes of its rows.
+        The encoded rows.
+    learned : dict of str to object
+        Fitted attributes by name: `categories_`, `n_features_in_`, `feature_names_in_` (None if X
+        has no names), `effective_sample_size_`, of classifiers also `classes_`, `n_classes_` and
+        `sample_hashes_`.
 
     Raises
     ------
-    ValueError
-        In scikit-learn's words, if rows, target, weights or groups do not go together.
+    ValueError, TypeError
+        If X, y, weights or groups differ in length, or hold values that the model does not accept.
     """
     X = _check_row_type(model, X)
-    if not hasattr(X, "__getitem__"):  # what is no array yet cannot be divided by rows
+    if not hasattr(X, "__getitem__"):  # other objects have no rows to take
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     is_of_classes = is_classifier(model)
     target, weight = check_target_and_weight(model, X, y, sample_weight, is_of_classes)
@@ -713,7 +896,7 @@ def training_rows(
     repeats, is_worst, find = 0, None, None
     if duplicates is not None:
         repeats, is_worst, find = _find_repeats(X, target, split, groups, duplicates, is_of_classes)
-    if getattr(model, "class_weight", None) == "balanced":  # not in the bags of a forest
+    if getattr(model, "class_weight", None) == "balanced":  # forests balance each bag themselves
         weight = _multiply_weights(compute_balanced_weights(target, weight, split), weight)
     learned = {} if reuse_encoding else _measure_effective_size(weight, len(target), sample_weight)
     if hasattr(model, "preprocessor"):
@@ -746,16 +929,32 @@ def _find_repeats(
     duplicates: Duplicates,
     is_of_classes: bool,
 ) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies]]:
-    """Find calibration rows that repeat others, or refuse them.
+    """Count calibration rows that equal other rows, target included; raise if they are too many.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        Rows before encoding.
+    target : ndarray of shape (n,)
+        Target of each row.
+    split : TrainCalibrationSplit
+        Training and calibration set.
+    groups : ndarray of shape (n,), or None
+        Group of each row; equal rows of one group count as one row.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        What the caller says about equal rows. With "copies" nothing is counted, as copies were
+        merged.
+    is_of_classes : bool
+        Whether the target is a class.
 
     Returns
     -------
     repeats : int
-        How many do.
-    is_worst : ndarray of bool, or None
-        Which of them count as the worst case; None: none.
+        Number of calibration rows that equal another row.
+    is_worst : ndarray of bool, shape (n_calibration,), or None
+        Calibration rows that count as the worst case (as errors); None: none of them.
     find : callable
-        Finds near copies among them as well.
+        Takes no argument, compares the same rows for near copies and returns `NearCopies`.
     """
     rows, frame, repeats, is_worst = RowHasher(), as_data_frame(X), 0, None
     y, columns = rows.encode(X, target)
@@ -779,9 +978,20 @@ def _encode_rows(
     split: TrainCalibrationSplit,
     reuse_encoding: bool,
 ) -> tuple[DenseOrSparseFeatures, NDArray[Any], Callable[[], Any], dict[str, Any], Int32 | None]:
-    """Encode features and targets.
+    """Encode features and targets; see `training_rows` for the arguments.
 
-    Returns both, a function that hashes rows, what is learned, and `draw_order` if it is known.
+    Returns
+    -------
+    features : DenseFeatures or SparseFeatures
+        Encoded features.
+    codes : ndarray
+        Class codes, or numeric targets as float64; see `Training.y`.
+    hashes : callable
+        Returns the hash of the features of each row, (n,) uint64.
+    learned : dict of str to object
+        Fitted attributes by name.
+    draw_order : ndarray of int32, shape (p,), or None
+        Order of the features; None if it was not computed. See `Training.draw_order`.
     """
     features, learned = _encode_features(model, X, split, reuse_encoding)
     if is_classifier(model):
@@ -813,18 +1023,29 @@ def _renumber_categories(
     codes: NDArray[Any],
     split: TrainCalibrationSplit,
 ) -> tuple[DenseFeatures, Categories, Int32]:
-    """Number categories as the rows that grow tell; returns `draw_order`, too."""
+    """Renumber category codes by the training rows: frequent categories get small codes.
+
+    Ties are broken by hashes of the rows of a category. So codes do not depend on how categories
+    are spelled.
+
+    codes: class codes or numeric targets of the rows. Return the renumbered features and
+    categories, and the order of the features, (p,); see `ColumnSums`.
+    """
     assert isinstance(features, DenseFeatures)  # sparse rows hold no categories
-    growing, y = features, codes
+    training, y = features, codes
     if len(split.train) and len(split.calibration):
-        growing, y = features.take(split.train), codes[split.train]
-    sums = ColumnSums.sum_rows(growing, y, categories.sizes)
+        training, y = features.take(split.train), codes[split.train]
+    sums = ColumnSums.sum_rows(training, y, categories.sizes)
     numbers = {j: sums.number_categories(j) for j in np.flatnonzero(categories.mask).tolist()}
     return renumber_codes(features, numbers), categories.renumber(numbers), sums.order_columns()
 
 
 def _measure_effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[str, Any]:
-    """Kish's effective number of n rows; warn if the weights that were given make it small."""
+    """Return the fitted attribute effective_sample_size_ in a dict, and warn if it is below n / 10.
+
+    weight: weight of each of n rows, class weights included, (n,); None: 1 each. sample_weight:
+    the argument of `fit`; there is no warning if it is None.
+    """
     if weight is None:
         return {"effective_sample_size_": float(n)}
     spread = WeightSpread.measure(weight)
@@ -834,7 +1055,12 @@ def _measure_effective_size(weight: Float64 | None, n: int, sample_weight: Any) 
 
 
 def _hash_rows(model: Any, X: Any, target: NDArray[Any]) -> UInt64:
-    """Hashes of rows and their targets, as all rows tell features and classes."""
+    """Hash each row with its target, (n,) uint64, for a random split by content.
+
+    model: the estimator, which determines the categorical features of X. Columns are hashed in
+    their draw order, and classes and categories are numbered by the rows, so that neither the
+    order of columns nor names change a hash.
+    """
     categories = model._find_categories(X, False)
     features = _check_features(model, X, categories, False)
     is_of_classes = is_classifier(model)
@@ -858,13 +1084,22 @@ def _drop_rows(
     groups: NDArray[Any] | None,
     duplicates: str | None,
 ) -> tuple[tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None], Indices | None]:
-    """Rows of positive weight, copies as one row, and which of those given they are; None: all."""
+    """Drop rows of weight zero, and merge copies if duplicates="copies".
+
+    Return (X, target, weight, groups) of the rows that are left, and their indices among the given
+    rows; None instead of indices if all are left. The weight of a merged row is the sum of the
+    weights of its copies.
+
+    Raise a ValueError if all weights are zero, or copies of a row are in several groups.
+    """
     indices: Indices | None = None
     rows = X, target, weight, groups
     if weight is not None and not (weight > 0).all():
         indices = np.flatnonzero(weight > 0)
         if not len(indices):
-            raise ValueError("sample_weight must be positive for at least one row")
+            raise ValueError(
+                "sample_weight must be positive for at least one row, got 0 for all rows"
+            )
         rows = _take_each(rows, indices)
     if duplicates != "copies":
         return rows, indices
@@ -882,7 +1117,33 @@ def _take_each(rows: tuple[Any, ...], indices: Indices) -> Any:
 def check_target_and_weight(
     model: Any, X: Any, y: Any, sample_weight: Any, is_of_classes: bool
 ) -> tuple[Any, Float64 | None]:
-    """Target and weight of each row, checked; those of classes that are given by name are in it."""
+    """Check the target and the weights of a fit, and multiply weights by class weights.
+
+    Parameters
+    ----------
+    model : RowInputMixin
+        The estimator; a `class_weight` of dicts is applied here, "balanced" is not.
+    X : array-like of n rows
+        Rows; only their number is checked.
+    y : array-like of shape (n,) or (n, n_outputs)
+        Target.
+    sample_weight : array-like of shape (n,), or None
+        Weight of each row.
+    is_of_classes : bool
+        Whether the target holds classes; else numbers.
+
+    Returns
+    -------
+    target : ndarray of shape (n,) or (n, n_outputs)
+        The target, not encoded yet.
+    weight : ndarray of float64, shape (n,), or None
+        Non-negative weights, class weights included; None if there are neither.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If values are missing, infinite, negative weights or of another length than X.
+    """
     if y is None:
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y is None."
@@ -895,8 +1156,8 @@ def check_target_and_weight(
         expect_numbers("y", y)
     times = np.asarray(y)
     if times.dtype.kind in "mM" and np.isnat(times).any():
-        raise ValueError("Input y contains NaT, where every row must have a class.")
-    with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
+        raise ValueError("Input y contains NaT. Every row must have a class: drop these rows")
+    with np.errstate(invalid="ignore"):  # it sums up all numbers to find infinite ones
         several = _has_target_columns(model, times)
         target = _check_y(y, several, y_numeric=not is_of_classes, estimator=model)
     check_consistent_length(X, target)
@@ -919,22 +1180,27 @@ def check_target_and_weight(
 
 
 def _expect_no_missing_targets(y: Any) -> None:
-    """Refuse objects among which values are missing; scikit-learn refuses NaN of numbers."""
+    """Raise a ValueError if y holds objects some of which are missing (None, NaN, pandas.NA).
+
+    Arrays of numbers are left to scikit-learn, which refuses NaN.
+    """
     given = np.asarray(y)
-    if given.dtype.kind != "O" or not given.ndim:  # sparse matrices are objects to NumPy
+    if (
+        given.dtype.kind != "O" or not given.ndim
+    ):  # NumPy wraps a sparse matrix in an array of objects
         return
     values = given.ravel().tolist()
-    # Arrays are no targets, and compare with themselves element by element.
+    # Arrays are no targets, and `is_missing` would compare them element by element.
     missing = np.flatnonzero([isinstance(one, Hashable) and is_missing(one) for one in values])
     if len(missing):
         row = missing[0] // (given.size // len(given))
         raise ValueError(
             f"Input y contains NaN or other missing values: {len(missing)} of {given.size}, the first "
-            f"of them in row {row}. Every row must have a target: leave these rows out"
+            f"of them in row {row}. Every row must have a target: drop these rows"
         )
 
 
-# Estimators that take several targets, by their kind.
+# Prefixes of the estimators that accept several targets, for messages.
 _TAKING_SEVERAL = {
     "Classifier": ("PACBayesTree", "PrunedTree", "TreeForest", "BoostedTrees"),
     "Regressor": ("PACBayesTree", "PrunedTree", "TreeForest", "BoostedTrees"),
@@ -942,7 +1208,10 @@ _TAKING_SEVERAL = {
 
 
 def _has_target_columns(model: Any, y: NDArray[Any]) -> bool:
-    """Whether targets are in several columns, which not all models take."""
+    """Return whether y has several columns.
+
+    Raise a ValueError if it has and the model predicts one output (`_takes_outputs` is False).
+    """
     if y.ndim != 2 or y.shape[1] < 2:
         return False
     if not model._takes_outputs:
@@ -958,7 +1227,10 @@ def _has_target_columns(model: Any, y: NDArray[Any]) -> bool:
 
 
 def split_target_columns(target: NDArray[Any]) -> list[NDArray[Any]]:
-    """Each target of rows, (n,); numbers that stand beside words are numbers."""
+    """Return the columns of a target, (n,) or (n, n_outputs), as a list of arrays (n,).
+
+    A column of an object array becomes numeric if it holds no strings.
+    """
     if target.ndim == 1:
         return [target]
     if target.dtype != object:
@@ -971,7 +1243,11 @@ def split_target_columns(target: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _multiply_weights(factor: Float64, weight: Float64 | None) -> Float64:
-    """Weights with those of the classes."""
+    """Multiply row weights by the factors of their classes.
+
+    factor: class weight of each row, (n,); weight: weight of each row, (n,), or None: 1 each.
+    Raise a ValueError if the sum exceeds 1e280.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         product = factor if weight is None else weight * factor
     _expect_finite_total(product)
@@ -981,18 +1257,28 @@ def _multiply_weights(factor: Float64, weight: Float64 | None) -> Float64:
 def _expect_finite_total(weight: Float64 | None) -> None:
     if weight is not None and not has_finite_total(weight):
         raise ValueError(
-            f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}, class_weight included"
+            f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}, class_weight included: "
+            "divide sample_weight by a constant"
         )
 
 
 def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
-    """Refuse words and objects before they are made numbers of; scikit-learn refuses complex ones."""
+    """Raise a ValueError if values are no numbers: dates, strings or other objects.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for messages.
+    values : array-like
+        The argument, of any shape. Objects that convert to float64 without loss are accepted.
+    kinds : str
+        Accepted kinds of dtypes, as in `numpy.dtype.kind`. The default accepts complex numbers,
+        which scikit-learn refuses afterwards.
+    """
     given = to_array(name, values).ravel()
     expect_no_times(given, name)
     numbers = given
-    if (
-        given.dtype.kind in "iuO"
-    ):  # objects: numbers of Python, or what pandas makes of missing ones
+    if given.dtype.kind in "iuO":  # objects may be Python numbers, or pandas.NA beside numbers
         try:
             numbers = given.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -1004,24 +1290,33 @@ def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
 
 
 def _take_training_rows(X: Any, split: TrainCalibrationSplit) -> Any:
-    """The rows that grow; all, if none do."""
+    """Return the rows of X in the training set; all rows if one of both sets is empty."""
     both = len(split.train) and len(split.calibration)
     return take_rows(X, split.train) if both else X
 
 
 def _fit_preprocessor(
-    given: Any, X: Any, target: NDArray[Any], split: TrainCalibrationSplit
+    preprocessor: Any, X: Any, target: NDArray[Any], split: TrainCalibrationSplit
 ) -> Any:
-    """A preprocessor that only the rows that grow have fitted; None: none is asked for."""
-    if given is None:
+    """Fit a clone of the parameter preprocessor to the training set, and return it.
+
+    Return None if the parameter is None; raise a ValueError if the training set is empty.
+    """
+    if preprocessor is None:
         return None
     if not len(split.train):
-        raise ValueError("preprocessor takes rows that grow the tree, and here none do")
-    return clone(given).fit(_take_training_rows(X, split), target[split.train])
+        raise ValueError(
+            "preprocessor needs training rows, but train_size=0 leaves none: make train_size "
+            "larger, or transform X before the fit"
+        )
+    return clone(preprocessor).fit(_take_training_rows(X, split), target[split.train])
 
 
 def _check_row_type(model: Any, X: Any) -> Any:
-    """Rows as they were given, sparse ones as CSR; refuse those where a model takes none."""
+    """Return X unchanged, or as CSR if it is sparse.
+
+    Raise a TypeError for lazy frames, and for sparse X if the model requires dense rows.
+    """
     expect_collected("X", X)
     if not issparse(X):
         return X
@@ -1040,11 +1335,16 @@ def _check_row_type(model: Any, X: Any) -> Any:
 def _encode_features(
     model: Any, X: Any, split: TrainCalibrationSplit, reuse_encoding: bool
 ) -> tuple[DenseOrSparseFeatures, dict[str, Any]]:
-    """Checked features, and what they tell; see `training_rows`."""
+    """Learn categories, and encode the features; see `training_rows` for the arguments.
+
+    Return the features, and the fitted attributes `categories_`, `n_features_in_` and
+    `feature_names_in_` by name; with reuse_encoding only `categories_`. Warn of categorical
+    features that nearly identify rows.
+    """
     given = getattr(model, "categorical_features", None)
     if not reuse_encoding and issparse(X) and given is not None and not isinstance(given, str):
         raise ValueError(
-            f'categorical_features must be None or "from_dtype" where X is sparse, got {given!r}'
+            f'categorical_features must be None or "from_dtype" if X is sparse, got {given!r}'
         )
     categories = model._find_categories(_take_training_rows(X, split), reuse_encoding)
     if reuse_encoding:
@@ -1059,7 +1359,12 @@ def _encode_features(
 def _check_features(
     model: Any, X: Any, categories: Categories | None, reuse_encoding: bool
 ) -> DenseOrSparseFeatures:
-    """Features as numbers; `again`: those that the model knows."""
+    """Check the features of X, and encode its categories.
+
+    categories: categories to encode by; None: all features are numeric. reuse_encoding: whether
+    number and names of features must be those of the fitted model. Raise a ValueError or TypeError
+    if a numeric feature holds anything but finite numbers and missing values.
+    """
     if issparse(X):
         return _check_sparse_features(model, X, categories, reuse_encoding)
     if categories is None and count_numeric_columns(X):
@@ -1069,7 +1374,7 @@ def _check_features(
             _check_feature_names(model, X, reset=False)
             try:
                 _check_n_features(model, X, reset=False)
-            except LookupError:  # of a first row, where there is none
+            except LookupError:  # there is no first row
                 TableColumns.read(X)
                 raise
         features = DenseFeatures(tuple(categories.encode_columns(X)))
@@ -1094,15 +1399,20 @@ def _check_features(
 def _check_sparse_features(
     model: Any, X: Any, categories: Categories | None, reuse_encoding: bool
 ) -> SparseFeatures:
-    """The same of a CSR matrix."""
+    """Check the features of a CSR matrix as `_check_features` does; categories must be None."""
     if categories is not None:
-        raise ValueError("X is sparse, but the model was fitted on features of categories")
+        raise ValueError(
+            "X must be dense, as the model was fitted on categorical features, got a sparse "
+            "matrix: use .toarray()"
+        )
     if reuse_encoding:
         _check_feature_names(model, X, reset=False)
     expect_exact_numbers(X.data[:, None])
     rows = SparseFeatures.from_csr(check_array(X, accept_sparse="csr", estimator=model, **_NUMBERS))
     if rows.n_features > _MOST_FEATURES:
-        raise ValueError(f"sparse X has at most {_MOST_FEATURES} features, got {rows.n_features}")
+        raise ValueError(
+            f"X must have at most {_MOST_FEATURES} features if it is sparse, got {rows.n_features}"
+        )
     if reuse_encoding:
         _check_n_features(model, rows.matrix, reset=False)
     (values,) = _check_finite(model, DenseFeatures((rows.matrix.data,))).tables
@@ -1114,28 +1424,36 @@ def _check_sparse_features(
 
 
 def _check_finite(model: Any, features: DenseFeatures) -> DenseFeatures:
-    """Refuse infinite numbers in scikit-learn's words, or make them the outermost finite ones."""
+    """Return features without infinite values.
+
+    Infinite values raise scikit-learn's ValueError; if the model accepts them
+    (`_takes_infinities`) they are replaced by the largest float64 of their sign.
+    """
     if model._takes_infinities:
         return DenseFeatures(tuple(map(_clip_infinities, features.tables)))
     for part in features.tables:
-        # Of a table that lies by columns it would make a copy.
+        # scikit-learn would copy a table in Fortran order.
         table = part.T if part.flags.f_contiguous else part
-        with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
+        with np.errstate(invalid="ignore"):  # it sums up all numbers to find infinite ones
             assert_all_finite(
                 table, allow_nan=True, estimator_name=type(model).__name__, input_name="X"
             )
     return features
 
 
-def _clip_infinities(part: NDArray[Any]) -> NDArray[Any]:
-    """Numbers, infinite ones made the largest of float64: no cut between others tells them apart."""
-    if not part.size:
-        return part
-    ends = np.fmin.reduce(part, axis=None), np.fmax.reduce(part, axis=None)
+def _clip_infinities(values: NDArray[Any]) -> NDArray[Any]:
+    """Replace infinite values of an array by the largest float64 of their sign.
+
+    No threshold between finite values separates the two. An array without infinite values is
+    returned itself.
+    """
+    if not values.size:
+        return values
+    ends = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
     if not np.isinf(ends).any():
-        return part
+        return values
     largest = np.finfo(np.float64).max
-    bounded: NDArray[Any] = np.clip(part.astype(np.float64), -largest, largest)
+    bounded: NDArray[Any] = np.clip(values.astype(np.float64), -largest, largest)
     return bounded
 
 
@@ -1146,7 +1464,13 @@ def _encode_target(
     split: TrainCalibrationSplit,
     reuse_encoding: bool,
 ) -> tuple[Int32, dict[str, Any]]:
-    """Codes of the target as int32, and the classes; see `training_rows`."""
+    """Encode classes as int32 codes, (n,) or (n, n_outputs).
+
+    classes: the classes, or None: those of the training set. With reuse_encoding they are
+    `model.classes_`. Return the codes, see `Training.y`, and the fitted attributes `classes_`,
+    `n_classes_`, `n_outputs_` by name. With a calibration set `_calibration_classes` are its
+    classes that no training row has.
+    """
     outputs = _count_outputs(model, target, reuse_encoding)
     if target.ndim == 1:
         known = _find_classes(target, classes, split) if not reuse_encoding else model.classes_
@@ -1172,16 +1496,20 @@ def _encode_target(
 def _find_classes(
     target: NDArray[Any], classes: ArrayLike | None, split: TrainCalibrationSplit
 ) -> NDArray[Any]:
-    """Classes of a target: those of the rows that grow, if none are given."""
+    """Return sorted classes (K,): the given ones, or those of the training set if classes is None."""
     return np.unique(_take_training_rows(target, split) if classes is None else classes)
 
 
 def _encode_column_of_classes(
     target: NDArray[Any], known: NDArray[Any], split: TrainCalibrationSplit
 ) -> tuple[Int32, NDArray[Any]]:
-    """The classes of a target by their numbers, and those that are not known."""
+    """Encode one column of classes, and return codes (n,) and the classes that are not known.
+
+    known: sorted classes of the training set. Raise a ValueError if a training row has another
+    class, or if no row has a known one.
+    """
     is_known = find_positions(known, target)[1]
-    # A class that no growing row has is one that the tree cannot predict: an error, whatever it says.
+    # Calibration rows may have other classes, which the tree cannot predict: they count as errors.
     if not is_known[split.train].all() or not is_known.any():
         raise ValueError(f"y must hold classes among {known}, got {np.unique(target[~is_known])}")
     others = np.unique(target[~is_known])
@@ -1189,7 +1517,12 @@ def _encode_column_of_classes(
 
 
 def encode_classes(target: NDArray[Any], known: NDArray[Any], others: NDArray[Any]) -> Int32:
-    """Number classes: those that training samples have, then others; see `Training.y`."""
+    """Encode classes as int32 codes, (n,): positions in `known`, then those in `others`.
+
+    known, others: sorted classes; those of `others` get codes from
+    ``get_first_untrained_code(len(known))`` on. Each entry of target must be in one of them,
+    unless others is empty.
+    """
     codes, is_known = find_positions(known, target)
     if len(others):
         beyond = get_first_untrained_code(len(known)) + find_positions(others, target)[0]
@@ -1198,7 +1531,11 @@ def encode_classes(target: NDArray[Any], known: NDArray[Any], others: NDArray[An
 
 
 def _count_outputs(model: Any, target: NDArray[Any], reuse_encoding: bool) -> dict[str, Any]:
-    """How many outputs rows have, for models that take several."""
+    """Return the fitted attribute n_outputs_ in a dict, which is empty for models of one output.
+
+    With reuse_encoding raise a ValueError if the number of columns of the target differs from the
+    fit.
+    """
     if not model._takes_outputs:
         return {}
     n_outputs = 1 if target.ndim == 1 else target.shape[1]
@@ -1210,7 +1547,13 @@ def _count_outputs(model: Any, target: NDArray[Any], reuse_encoding: bool) -> di
 def _hash_fit_rows(
     model: Any, features: DenseOrSparseFeatures, codes: NDArray[Any], reuse_encoding: bool
 ) -> tuple[UInt64 | None, dict[str, Any]]:
-    """Hash each row, and find what the model keeps; None if that of earlier rows is unknown."""
+    """Hash the features of each row, and collect the hashes of the rows of a fit.
+
+    codes: class codes, (n,) or (n, n_outputs). With reuse_encoding hashes are added to those of
+    the model. Return the hashes (n,) uint64, and the fitted attributes `sample_hashes_` and
+    `_sample_counts` by name. All are None if the model does not know the hashes of its earlier
+    rows.
+    """
     if reuse_encoding and model.sample_hashes_ is None:
         return None, {"sample_hashes_": None, "_sample_counts": None}
     exact = hash_samples(*features.tables)
@@ -1226,25 +1569,34 @@ def _hash_fit_rows(
 
 
 def get_first_untrained_code(n_classes: int) -> int:
-    """The first code of classes but those that are known; counting takes two at least."""
+    """Return the smallest class code that no training row has: max(2, n_classes)."""
     return max(2, n_classes)
 
 
 def compute_balanced_weights(
     y: NDArray[Any], weight: Float64 | None, split: TrainCalibrationSplit
 ) -> Float64:
-    """Weight of each row's class by the weights of the training samples; scikit-learn counts them.
+    """Compute class_weight="balanced" of each row from the weights of the training set, (n,).
 
-    What grows the tree must not depend on rows that only weigh. Where none grow all are counted: their
-    weights then shape the posterior alone, and all labellings are certified at once. The mean
-    factor, 1, is for classes that no growing row has. Of several targets the factors are multiplied.
+    Calibration rows are not counted, as the tree must not depend on them; without a training set
+    all rows are. Classes that no training row has get 1. With several targets the factors of the
+    columns are multiplied.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,) or (n, n_outputs)
+        Classes.
+    weight : ndarray of float64, shape (n,), or None
+        Weight of each row; None: 1 each.
+    split : TrainCalibrationSplit
+        Training and calibration set.
     """
     if y.ndim == 2:
         columns = (compute_balanced_weights(one, weight, split) for one in split_target_columns(y))
         return np.prod(np.column_stack([*columns]), axis=1)
     classes, codes = np.unique(_take_training_rows(y, split), return_inverse=True)
     totals: NDArray[Any] = np.bincount(codes)
-    if weight is not None:  # added up in whatever order they come
+    if weight is not None:  # fsum does not depend on the order of the rows
         known = _take_training_rows(weight, split)
         totals = np.array([fsum(known[codes == k]) for k in range(len(classes))])
     places, is_known = find_positions(classes, y)
@@ -1252,7 +1604,10 @@ def compute_balanced_weights(
 
 
 def compute_balanced_factors(totals: NDArray[Any]) -> Float64:
-    """What the rows of classes of these weights count, so that all classes weigh the same."""
+    """Compute the balanced weight of each class: sum(totals) / (K * totals), (K,).
+
+    totals: total row weight of each class, (K,).
+    """
     with np.errstate(over="ignore"):
         factors: Float64 = totals.sum() / (len(totals) * totals)
     return factors
@@ -1261,7 +1616,11 @@ def compute_balanced_factors(totals: NDArray[Any]) -> Float64:
 def check_class_weights(
     class_weight: dict[Any, Any] | list[dict[Any, Any]], n_columns: int = 1
 ) -> None:
-    """Refuse what is no weight: rows that do not weigh more than 0 are left out without a word."""
+    """Raise a ValueError if a class weight is negative, infinite or no number.
+
+    class_weight: factor of each class, a dict; with n_columns > 1 targets a list of dicts, one for
+    each target.
+    """
     if n_columns == 1 and isinstance(class_weight, list):
         raise ValueError(
             f'class_weight must be a dict or "balanced" for y of one column, got {class_weight!r}'
@@ -1281,9 +1640,9 @@ def _get_class_weights(class_weight: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def to_table(x: ArrayLike) -> ArrayLike:
-    """Give one row of shape (p,) two dimensions; a table stays as it is."""
+    """Return one row of shape (p,) as a table (1, p); a table (n, p) is returned unchanged."""
     given = to_array("x", x)
     if given.ndim == 2:
         return x
-    # Numbers beside strings stay numbers.
+    # NumPy would convert numbers beside strings to strings.
     return np.asarray(x, dtype=object if given.dtype.kind == "U" else None)[None]

@@ -26,17 +26,21 @@ _MAX_LETTERS = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReliabilityCurve:
-    """Predicted probabilities and observed frequencies in groups of rows of similar probability.
+    """Predicted probabilities and observed frequencies in b groups of rows.
+
+    The rows of a group have similar predicted probabilities of an event, such as the second class.
+    `compute_reliability_curve` makes it.
 
     Parameters
     ----------
-    predicted : ndarray of shape (b,)
+    predicted : ndarray of float64, shape (b,)
         Mean predicted probability of each group.
-    observed : ndarray of shape (b,)
-        Fraction of the rows of each group for which the prediction came true.
-    low, high : ndarray of shape (b,)
-        Ends of the exact 95 % interval of that frequency (Clopper and Pearson, Biometrika 1934).
-    n_rows : ndarray of shape (b,)
+    observed : ndarray of float64, shape (b,)
+        Fraction of the rows of each group for which the event happened.
+    low, high : ndarray of float64, shape (b,)
+        Ends of the exact 95 % interval of the probability of the event in each group (Clopper and
+        Pearson, Biometrika 1934).
+    n_rows : ndarray of float64, shape (b,)
         Number of rows of each group.
     """
 
@@ -48,21 +52,38 @@ class ReliabilityCurve:
 
     @property
     def error(self) -> float:
-        """Expected calibration error: mean over rows of the distance of predicted and observed."""
+        """Expected calibration error: mean absolute difference of `predicted` and `observed`.
+
+        Groups count in proportion to their rows.
+        """
         return float(np.average(np.abs(self.predicted - self.observed), weights=self.n_rows))
 
     @property
     def n_misses(self) -> int:
-        """Number of groups whose interval does not contain the predicted probability."""
+        """Number of groups whose mean predicted probability is below `low` or above `high`."""
         return int(((self.predicted < self.low) | (self.predicted > self.high)).sum())
 
 
 def compute_clopper_pearson_interval(
     hits: float, n: float, delta: float = _DELTA
 ) -> tuple[float, float]:
-    """Return the exact interval of a binomial probability after `hits` of `n` draws.
+    """Return the ends of the exact interval of a binomial probability.
 
-    It contains the probability with probability at least 1 - delta.
+    It contains the probability of a hit with probability at least 1 - delta (Clopper and Pearson,
+    Biometrika 1934).
+
+    Parameters
+    ----------
+    hits : float
+        Number of hits.
+    n : float
+        Number of independent draws.
+    delta : float, default=0.05
+        Probability of error, half of it at each end.
+
+    Returns
+    -------
+    low, high : float
     """
     log_delta = math.log(delta / 2)
     return 1 - binomial_upper(n - hits, n, log_delta), binomial_upper(hits, n, log_delta)
@@ -71,21 +92,22 @@ def compute_clopper_pearson_interval(
 def compute_reliability_curve(
     came_true: ArrayLike, probabilities: ArrayLike, bins: int = 10
 ) -> ReliabilityCurve:
-    """Group rows by predicted probability and compare the mean of each group with its frequency.
+    """Group rows by predicted probability, and compute the observed frequency in each group.
 
     Parameters
     ----------
     came_true : array-like of bool, shape (n,)
-        Whether the prediction came true.
+        Whether the predicted event happened, such as that the row is of the second class.
     probabilities : array-like of shape (n,)
         Its predicted probability.
-    bins : int
-        Number of groups of about equal size. Rows of equal probability share a group, so there may be
-        fewer.
+    bins : int, default=10
+        Number of groups of about equal size. Rows of equal probability are in one group, so there
+        may be fewer groups.
 
     Returns
     -------
     ReliabilityCurve
+        Groups in ascending order of probability.
     """
     came_true = np.asarray(came_true, dtype=np.float64)
     probabilities = np.asarray(probabilities, dtype=np.float64)
@@ -128,6 +150,7 @@ def plot_calibration(
     Returns
     -------
     matplotlib Figure
+        The figure of the axes.
 
     Raises
     ------
@@ -137,7 +160,10 @@ def plot_calibration(
         If X and y differ in length, y has classes that the model lacks, or `bins` is below 1.
     """
     if not hasattr(model, "predict_proba"):
-        raise TypeError(f"model must have predict_proba, but {type(model).__name__} has none")
+        raise TypeError(
+            f"model must have predict_proba, but {type(model).__name__} has none: pass a classifier "
+            "that predicts probabilities"
+        )
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins!r}")
     check_one_target("a picture of probabilities", model)
@@ -153,7 +179,7 @@ def plot_calibration(
 def compute_classifier_reliability(
     classes: NDArray[Any], probabilities: Float64, y: NDArray[Any], bins: int = 10
 ) -> tuple[str, ReliabilityCurve]:
-    """Compute the reliability of a classifier's probabilities.
+    """Compare the probabilities of a classifier with observed frequencies, in groups of rows.
 
     Parameters
     ----------
@@ -163,13 +189,14 @@ def compute_classifier_reliability(
         Predicted probabilities.
     y : ndarray of shape (n,)
         True classes.
-    bins : int
-        As in `compute_reliability_curve`.
+    bins : int, default=10
+        Largest number of groups, as in `compute_reliability_curve`.
 
     Returns
     -------
     subject : str
-        What the probability is about: the second of two classes, else "the predicted class".
+        Whose probability is compared: the second of two classes by name, else "the predicted
+        class".
     curve : ReliabilityCurve
     """
     if len(classes) == 2:
@@ -184,7 +211,22 @@ def compute_classifier_reliability(
 
 @use_style
 def draw_reliability(subject: str, curve: ReliabilityCurve, ax: Any = None) -> Figure:
-    """Draw a reliability diagram; `subject` names the class whose probability is predicted."""
+    """Draw a reliability diagram: observed frequencies against predicted probabilities.
+
+    Parameters
+    ----------
+    subject : str
+        The class whose probability is predicted, for the label of the axis.
+    curve : ReliabilityCurve
+        The groups to draw.
+    ax : matplotlib Axes or None
+        Axes to draw on; None: those of a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure of the axes.
+    """
     ax = get_axes(ax, (4.8, 4.6))
     ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--", label="perfectly calibrated", zorder=1)
     bars = [

@@ -62,6 +62,7 @@ def plot_certificate(
     Returns
     -------
     matplotlib Figure
+        The figure of the axes.
 
     Raises
     ------
@@ -74,9 +75,15 @@ def plot_certificate(
     n_most = len(order) - int(np.ceil(_TEST_SIZE * len(order)))
     numbers = n_most // 2 ** np.arange(_N_SIZES) if sizes is None else np.asarray(sizes)
     n_rows = np.unique(numbers[numbers >= _MIN_ROWS] if sizes is None else numbers)
+    if sizes is None and not len(n_rows):
+        raise ValueError(
+            f"X must have at least {_MIN_ROWS} rows besides the test set, which is a quarter of the "
+            f"rows, got {len(order)} rows: pass more"
+        )
     if not len(n_rows) or n_rows.dtype.kind != "i" or n_rows[0] < _MIN_ROWS or n_rows[-1] > n_most:
         raise ValueError(
-            f"sizes must hold numbers of rows in {_MIN_ROWS} .. {n_most}, got {numbers.tolist()}"
+            f"sizes must hold integers in {_MIN_ROWS} .. {n_most}, numbers of rows that leave a "
+            f"quarter of {len(order)} rows for the test set, got {numbers.tolist()}"
         )
     X_test, y_test = take_rows(X, order[n_most:]), labels[order[n_most:]]
     bounds, errors = np.empty((2, len(n_rows)))
@@ -91,7 +98,26 @@ def plot_certificate(
 def _draw_bounds_and_errors(
     sizes: NDArray[np.integer], bounds: Float64, errors: Float64, n_test: int, delta: float, ax: Any
 ) -> Figure:
-    """Draw certified bounds and test errors of fits to several numbers of rows."""
+    """Draw on axes the certified bound and the test error of several fits against their rows.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (f,)
+        Number of rows of each fit, ascending.
+    bounds, errors : ndarray of float64, shape (f,)
+        Certified bound on the error, and error on the test set, of each fit.
+    n_test : int
+        Number of rows of the test set.
+    delta : float
+        Probability with which a bound may fail.
+    ax : matplotlib Axes
+        Axes to draw on.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure of the axes.
+    """
     label = f"certified bound, holds with {format_percent(1 - delta)}"
     ax.plot(sizes, bounds, "o-", color=BLUE, label=label)
     ax.plot(sizes, errors, "o-", color=GREEN, label=f"error on {n_test:,} test rows")
@@ -117,7 +143,12 @@ def _draw_bounds_and_errors(
 
 @use_style
 def draw_bound_by_rows(certificate: Certificate) -> Figure:
-    """Draw the bound for other numbers of calibration rows, if the observed error stayed the same."""
+    """Draw, on a new figure, the bound that other numbers of calibration rows would give.
+
+    The observed error is taken to stay the same, so it is a plan and no guarantee. The numbers run
+    from an eighth of the rows (or groups) of the certificate to 64 times as many. certificate: the
+    bound of a fitted model with its terms.
+    """
     n = certificate.n
     sizes = np.unique(
         np.round(np.geomspace(max(1.0, _MIN_MULTIPLE * n), _MAX_MULTIPLE * n, _N_POINTS)).astype(

@@ -55,6 +55,7 @@ def plot_importance(
     Returns
     -------
     matplotlib Figure
+        The figure of the axes.
 
     Raises
     ------
@@ -86,12 +87,26 @@ def plot_importance(
 def compute_permutation_importance(
     model: Any, X: ArrayLike, y: ArrayLike, random_state: Any
 ) -> tuple[Float64, Float64]:
-    """Return the decrease of the score when each feature is permuted.
+    """Return by how much the score of a model falls if the values of a feature are permuted.
+
+    Each feature is permuted five times, on at most 5000 random rows; see scikit-learn's
+    `permutation_importance`.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        An estimator with a `score` method.
+    X : array-like of shape (n, p)
+        Rows.
+    y : array-like of shape (n,)
+        Classes or numbers of the rows.
+    random_state : int, RandomState or None
+        Seed or generator of rows and permutations.
 
     Returns
     -------
-    mean, standard_deviation : ndarray of shape (p,)
-        Over the permutations.
+    mean, standard_deviation : ndarray of float64, shape (p,)
+        Mean and standard deviation of the decrease over the permutations of each feature.
     """
     n = min(_MAX_ROWS, len(np.asarray(y)))
     importance = permutation_importance(
@@ -108,7 +123,29 @@ def _draw_bars(
     max_features: int,
     ax: Any,
 ) -> Figure:
-    """Draw a bar for each importance; `spread` has the lengths of error bars, or is None."""
+    """Draw a bar for the importance of each feature, the largest first.
+
+    Parameters
+    ----------
+    names : ndarray of str, shape (p,)
+        Names of the features.
+    values : ndarray of float64, shape (p,)
+        Importances.
+    spread : ndarray of float64, shape (p,), or None
+        Lengths of the error bars; None: the importances are fractions of a whole, without error
+        bars.
+    axis_label : str
+        Label of the axis of importances.
+    max_features : int
+        Number of features with a bar of their own; one more bar has the sum of the others.
+    ax : matplotlib Axes or None
+        Axes to draw on; None: those of a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure of the axes.
+    """
     order = np.argsort(-values, kind="stable")
     shown, rest = order[:max_features], order[max_features:]
     ax = get_axes(ax, (6.4, 0.9 + 0.26 * (len(shown) + bool(len(rest)))))
@@ -129,7 +166,11 @@ def _draw_bars(
 
 
 def _describe_most_important(name: str, importance: float, is_fraction: bool) -> str:
-    """Return the title: the most important feature and its importance."""
+    """Return the title of the figure, such as "age is most important: 40 % of the total".
+
+    name: the most important feature. importance: its importance. is_fraction: whether that is a
+    fraction of the impurity reduction, and not the decrease of a score.
+    """
     if not importance > 0:
         return "No feature has any importance"
     if is_fraction:

@@ -82,27 +82,40 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
 
 
 def compute_interaction_sizes(
-    shares: Interactions, max_terms: int = 12, max_features: int = 10
+    interactions: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> list[tuple[float, float]]:
-    """Return width and height (inches) of the bar chart, and of the heat map with its names."""
-    n_terms = min(max_terms, len(shares.single) + len(shares.pairs))
-    heat = _NAMES_WIDTH + _CELL_SIZE * min(max_features, len(shares.single))
+    """Return (width, height) in inches of the bar chart, and of the heat map with its names.
+
+    interactions: the variance of features and pairs. The other arguments are those of
+    `plot_interactions`.
+    """
+    n_terms = min(max_terms, len(interactions.single) + len(interactions.pairs))
+    heat = _NAMES_WIDTH + _CELL_SIZE * min(max_features, len(interactions.single))
     return [(_BARS_WIDTH, 1.0 + 0.26 * (n_terms + 2)), (heat, heat)]
 
 
 def create_interaction_panels(
-    shares: Interactions, max_terms: int = 12, max_features: int = 10
+    interactions: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> tuple[Panel, Panel]:
-    """Return the functions that draw the bar chart, and the heat map, on axes."""
+    """Return two functions, which draw the bar chart and the heat map on the axes they get.
+
+    interactions: the variance of features and pairs. The other arguments are those of
+    `plot_interactions`.
+    """
     return (
-        lambda ax: _draw_bars(ax, shares, max_terms),
-        lambda ax: _draw_pairs(ax, shares, max_features),
+        lambda ax: _draw_bars(ax, interactions, max_terms),
+        lambda ax: _draw_pairs(ax, interactions, max_features),
     )
 
 
-def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
-    """Draw the fraction of the variance of each feature and pair, the largest first."""
-    terms = shares.terms()
+def _draw_bars(ax: Any, interactions: Interactions, max_terms: int) -> None:
+    """Draw on axes a bar for the fraction of the variance of each feature and pair.
+
+    interactions: the variance of features and pairs. max_terms: number of them with a bar of their
+    own, the largest first. One more bar has the sum of the others, and a last one the variance due
+    to three or more features. ax: matplotlib Axes.
+    """
+    terms = interactions.terms()
     shown, rest = terms[:max_terms], terms[max_terms:]
     labels = [
         shorten_label(name)
@@ -110,37 +123,45 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
         else f"{shorten_label(name, _MAX_LETTERS)} & {shorten_label(other, _MAX_LETTERS)}"
         for name, other, _ in shown
     ]
-    values = [share for *_, share in shown]
+    values = [fraction for *_, fraction in shown]
     colours = [BLUE if other is None else ORANGE for _, other, _ in shown]
     if rest:
         labels.append(format_quantity(len(rest), "other"))
-        values.append(sum(share for *_, share in rest))
+        values.append(sum(fraction for *_, fraction in rest))
         colours.append(GREY)
     labels.append("three or more features")
-    values.append(shares.share(shares.higher))
+    values.append(interactions.share(interactions.higher))
     colours.append(GREY)
-    errors = [0.0] * (len(values) - 1) + [shares.share(shares.error)]
+    errors = [0.0] * (len(values) - 1) + [interactions.share(interactions.error)]
     ax.barh(range(len(values)), values, 0.7, xerr=errors, color=colours, ecolor=INK)
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter(lambda value, _: format_percent(value))
     ax.set_xlabel("fraction of the variance")
-    set_title(ax, _describe_fractions(shares))
+    set_title(ax, _describe_fractions(interactions))
 
 
-def _describe_fractions(shares: Interactions) -> str:
-    """Return the title: the fractions of variance of single features, and of pairs."""
-    if not shares.total > 0:
+def _describe_fractions(interactions: Interactions) -> str:
+    """Return the title of the figure, such as "Single features: 60 %, pairs: 30 %".
+
+    The percentages are fractions of the variance. interactions: the variance of features and pairs.
+    """
+    if not interactions.total > 0:
         return "All predictions are equal"
-    single = format_percent(shares.share(shares.single.sum()))
-    paired = format_percent(shares.share(shares.paired.sum()))
+    single = format_percent(interactions.share(interactions.single.sum()))
+    paired = format_percent(interactions.share(interactions.paired.sum()))
     return f"Single features: {single}, pairs: {paired}"
 
 
-def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
-    """Draw the heat map of pairs, with the percentage in each cell."""
-    matrix = shares.matrix()
+def _draw_pairs(ax: Any, interactions: Interactions, max_features: int) -> None:
+    """Draw on axes the heat map of pairs, with the percentage of the variance in each field.
+
+    interactions: the variance of features and pairs. max_features: number of features with a row
+    and a column, those with the largest variance including that of their pairs. ax: matplotlib
+    Axes.
+    """
+    matrix = interactions.matrix()
     order = np.argsort(-matrix.sum(axis=1), kind="stable")[:max_features]
     pairs = matrix[np.ix_(order, order)]
     np.fill_diagonal(pairs, np.nan)
@@ -153,11 +174,11 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
     ax.pcolormesh(edges, edges, pairs, cmap=colours, vmin=0.0, vmax=largest)
     ax.set_aspect("equal")
     ax.invert_yaxis()
-    for (row, column), share in np.ndenumerate(pairs):
-        text = f"{100 * share:.1f}"
+    for (row, column), fraction in np.ndenumerate(pairs):
+        text = f"{100 * fraction:.1f}"
         if text not in ("nan", "0.0"):
             ax.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=ON_LIGHT)
-    names = [shorten_label(shares.feature_names[j], _MAX_LETTERS) for j in order]
+    names = [shorten_label(interactions.feature_names[j], _MAX_LETTERS) for j in order]
     ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
     ax.set_yticks(range(len(order)), names, parse_math=False)
     ax.tick_params(length=0)

@@ -28,7 +28,8 @@ def plot_loss(
     model : BoostedTreesClassifier or BoostedTreesRegressor
         The fitted model.
     X : array-like of shape (n, p), or None
-        Rows; None: the validation set of the fit: ``X_val`` and ``y_val``, or rows that it held out.
+        Rows; None: the validation set of the fit, which is ``X_val`` and ``y_val``, or rows that
+        the fit held out for early stopping.
     y : array-like of shape (n,), or None
         Classes or numbers of the rows.
     ax : matplotlib Axes or None
@@ -37,6 +38,7 @@ def plot_loss(
     Returns
     -------
     matplotlib Figure
+        The figure of the axes.
 
     Raises
     ------
@@ -45,19 +47,25 @@ def plot_loss(
         set or with another `scoring` than the loss.
     """
     if (X is None) != (y is None):
-        raise ValueError("X and y must both be given, or both be None")
+        missing, present = ("X", "y") if X is None else ("y", "X")
+        raise ValueError(
+            f"X and y must both be given, or both be None, got {missing}=None: pass {missing}, "
+            f"or leave out {present}"
+        )
     if X is not None and y is not None:
         losses, source = model.staged_loss(X, y), f"{len(np.asarray(y)):,} rows"
     elif hasattr(model, "validation_score_"):
         if get_snapshot(model).scoring != "loss":
             raise ValueError(
-                "X and y must be given, as the model was fitted with a scoring other than 'loss'"
+                "X and y must be given, as the model was fitted with a scoring other than 'loss': pass "
+                "rows, or fit with scoring='loss'"
             )
         # Entry 0 is the score before the first round.
         losses, source = -np.asarray(model.validation_score_)[1:], "the validation set"
     else:
         raise ValueError(
-            "X and y must be given, as the model was fitted without a validation set (X_val and y_val)"
+            "X and y must be given, as the model was fitted without a validation set: pass rows, or "
+            "fit with X_val and y_val"
         )
     rounds, ax = np.arange(1, len(losses) + 1), get_axes(ax)
     best = int(losses.argmin())

@@ -8,7 +8,11 @@ _DOTS_PER_INCH = 110
 
 
 class Picture(Figure):
-    """A matplotlib figure that is displayed when it is the last value of a notebook cell."""
+    """A matplotlib figure that a notebook displays if it is the last value of a cell.
+
+    It needs neither `pyplot` nor a magic command of IPython: IPython calls `_repr_png_`, which
+    returns the figure as PNG.
+    """
 
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()

@@ -36,18 +36,19 @@ _STANDARD_ERRORS = 1.96  # half the width of a 95 % interval
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """True and false positives at each threshold of a score, counted on some rows.
+    """True and false positives of two classes at each threshold of a score, counted on some rows.
 
-    A row is predicted positive if its score is at least the threshold.
+    The rows of the second class are positive, all others negative. A row is predicted positive if
+    its score is at least the threshold. `rank_rows` makes a ranking.
 
     Parameters
     ----------
-    threshold : ndarray of shape (t,)
+    threshold : ndarray of float64, shape (t,)
         The distinct scores, in decreasing order.
-    true_positives : ndarray of shape (t,)
-        Number of positive rows with at least that score.
-    false_positives : ndarray of shape (t,)
-        Number of negative rows with at least that score.
+    true_positives : ndarray of float64, shape (t,)
+        Number of positive rows with at least that score; the last entry counts all.
+    false_positives : ndarray of float64, shape (t,)
+        Number of negative rows with at least that score; the last entry counts all.
     """
 
     threshold: Float64
@@ -56,7 +57,11 @@ class Ranking:
 
     @classmethod
     def from_scores(cls, is_positive: NDArray[np.bool_], score: Float64) -> Ranking:
-        """Count the rows (n,) of both classes at each threshold."""
+        """Count the positive and the negative rows at each threshold.
+
+        is_positive: whether each row is of the second class, (n,). score: scores of the rows, (n,).
+        There must be rows of both classes.
+        """
         distinct, index = np.unique(-score, return_inverse=True)
         counts = [
             np.bincount(index[is_class], minlength=len(distinct))
@@ -67,31 +72,37 @@ class Ranking:
 
     @property
     def recall(self) -> Float64:
-        """Fraction of the positive rows that are predicted positive, (t,)."""
+        """Fraction of the positive rows that are predicted positive at each threshold, (t,)."""
         return self.true_positives / self.true_positives[-1]
 
     @property
     def false_positive_rate(self) -> Float64:
-        """Fraction of the negative rows that are predicted positive, (t,)."""
+        """Fraction of the negative rows that are predicted positive at each threshold, (t,)."""
         return self.false_positives / self.false_positives[-1]
 
     @property
     def precision(self) -> Float64:
-        """Fraction of the rows predicted positive that are positive, (t,)."""
+        """True positives as a fraction of the rows predicted positive, at each threshold, (t,)."""
         return self.true_positives / (self.true_positives + self.false_positives)
 
     @property
     def prevalence(self) -> float:
-        """Fraction of all rows that are positive."""
+        """Fraction of all rows that are positive, of the second class."""
         n_positive, n_negative = self.true_positives[-1], self.false_positives[-1]
         return float(n_positive / (n_positive + n_negative))
 
     @cached_property
     def _placements(self) -> tuple[Float64, Float64, Float64, Float64]:
-        """Counts of positive and negative rows at each score, and DeLong's placement values.
+        """The numbers from which DeLong's variance of the area under the ROC curve is computed.
 
-        The latter are the fraction of negative rows with a lower score, and the fraction of positive
-        rows with a higher score; ties count half. All have shape (t,).
+        Returns
+        -------
+        positive, negative : ndarray of float64, shape (t,)
+            Number of positive and of negative rows at each distinct score.
+        below : ndarray of float64, shape (t,)
+            Fraction of the negative rows with a lower score; equal scores count half.
+        above : ndarray of float64, shape (t,)
+            Fraction of the positive rows with a higher score; equal scores count half.
         """
         positive = np.diff(self.true_positives, prepend=0.0)
         negative = np.diff(self.false_positives, prepend=0.0)
@@ -101,15 +112,19 @@ class Ranking:
 
     @property
     def auc(self) -> float:
-        """Area under the ROC curve: probability that a positive row scores above a negative one."""
+        """Area under the ROC curve: probability that a positive row scores above a negative one.
+
+        Both rows are drawn at random; equal scores count half.
+        """
         positive, _, below, _ = self._placements
         return float(np.average(below, weights=positive))
 
     @property
     def auc_interval(self) -> tuple[float, float]:
-        """Approximate 95 % interval of the area under the ROC curve on new rows.
+        """Ends of an approximate 95 % interval of the area under the ROC curve on new rows.
 
-        It uses the standard error of DeLong, DeLong and Clarke-Pearson, Biometrics 1988.
+        It is the area plus and minus 1.96 standard errors of DeLong, DeLong and Clarke-Pearson,
+        Biometrics 1988, between 0 and 1.
         """
         area, variance = self.auc, 0.0
         positive, negative, below, above = self._placements
@@ -122,46 +137,63 @@ class Ranking:
 
     @property
     def average_precision(self) -> float:
-        """Mean of the precision at the scores of the positive rows."""
+        """Mean over the positive rows of the precision at the threshold equal to their score."""
         return float(np.average(self.precision, weights=np.diff(self.true_positives, prepend=0.0)))
 
     @property
     def ks(self) -> tuple[float, float]:
-        """Kolmogorov-Smirnov distance of the scores of the two classes, and its threshold."""
+        """Kolmogorov-Smirnov statistic, and the threshold where it is reached.
+
+        The statistic is the largest difference of recall and false positive rate over all
+        thresholds, and at least 0.
+        """
         distance = self.recall - self.false_positive_rate
         best = int(np.argmax(distance))
         return max(float(distance[best]), 0.0), float(self.threshold[best])
 
     def cost(self, false_negative: float, false_positive: float) -> Float64:
-        """Return the mean cost of a row at every threshold, (t,), from the costs of both errors."""
+        """Return the mean cost of a row at every threshold, (t,).
+
+        false_negative: cost of a positive row that is predicted negative. false_positive: cost of a
+        negative row that is predicted positive. Rows that are predicted right cost nothing.
+        """
         n = self.true_positives[-1] + self.false_positives[-1]
         n_missed = self.true_positives[-1] - self.true_positives
         return (false_negative * n_missed + false_positive * self.false_positives) / n
 
 
 def rank_rows(model: Any, probabilities: Float64, y: NDArray[Any]) -> Ranking:
-    """Return the ranking of rows by the probability of the second of two classes.
+    """Count true and false positives at each threshold of the probability of the second class.
 
     Parameters
     ----------
     model : fitted classifier
-        Gives the classes.
+        Gives the classes, `classes_`.
     probabilities : ndarray of shape (n, 2)
-        Predicted probabilities.
+        Predicted probabilities of the two classes.
     y : ndarray of shape (n,)
         True classes.
+
+    Returns
+    -------
+    Ranking
 
     Raises
     ------
     ValueError
-        If the model has not two classes, or y has rows of only one of them.
+        If the model does not have two classes, or all rows are positive, or none is.
     """
     classes = np.asarray(model.classes_)
     if len(classes) != 2:
-        raise ValueError(f"model must have two classes to rank rows, got {len(classes)}")
+        raise ValueError(
+            f"model must have two classes to rank rows, got {len(classes)}: pass a binary classifier"
+        )
     is_positive = y == classes[1]
     if is_positive.all() or not is_positive.any():
-        raise ValueError("y must have rows of both classes to rank them, got rows of one class")
+        raise ValueError(
+            f"y must have rows of both classes to rank them, got rows of class {y[0]!r} alone: pass "
+            "rows of both"
+        )
     return Ranking.from_scores(is_positive, probabilities[:, 1])
 
 
@@ -194,6 +226,7 @@ def plot_ranking(
     Returns
     -------
     matplotlib Figure
+        A new figure.
 
     Raises
     ------
@@ -203,7 +236,10 @@ def plot_ranking(
         If there are not two classes, a class has no rows, a cost is negative, or both costs are 0.
     """
     if not hasattr(model, "predict_proba"):
-        raise TypeError(f"model must have predict_proba, but {type(model).__name__} has none")
+        raise TypeError(
+            f"model must have predict_proba, but {type(model).__name__} has none: pass a classifier "
+            "that predicts probabilities"
+        )
     check_one_target("a picture of ranks", model)
     probabilities, labels = np.asarray(model.predict_proba(X)), column_or_1d(y)
     check_consistent_length(probabilities, labels)
@@ -213,7 +249,7 @@ def plot_ranking(
 
 
 def check_costs(false_negative: float, false_positive: float) -> None:
-    """Check the costs of the two kinds of errors.
+    """Check the costs of a missed row of the second class, and of a false alarm.
 
     Raises
     ------
@@ -222,14 +258,37 @@ def check_costs(false_negative: float, false_positive: float) -> None:
     """
     costs = (false_negative, false_positive)
     if not all(0 <= cost < math.inf for cost in costs) or max(costs) == 0:
-        raise ValueError(f"costs must be finite and >= 0, and not both 0, got {costs}")
+        raise ValueError(
+            "costs of a missed row (false_negative) and of a false alarm (false_positive) must be "
+            f"finite and >= 0, and not both 0, got {costs}"
+        )
 
 
 @use_style
 def draw_ranking(
     ranking: Ranking, positive: str, false_negative: float = 1.0, false_positive: float = 1.0
 ) -> Figure:
-    """Draw the four panels; `positive` is the name of the second class."""
+    """Draw four panels on a new figure: ROC curve, precision, Kolmogorov-Smirnov, and mean cost.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        The counts to draw.
+    positive : str
+        Name of the second class.
+    false_negative, false_positive : float, default=1
+        Cost of a missed row of the second class, and of a false alarm.
+
+    Returns
+    -------
+    matplotlib Figure
+        A new figure with 2 x 2 panels.
+
+    Raises
+    ------
+    ValueError
+        If a cost is negative or not finite, or both are 0.
+    """
     check_costs(false_negative, false_positive)
     figure = new_figure((WIDE * 0.8, _HEIGHT))
     panels = create_ranking_panels(ranking, positive, (false_negative, false_positive))
@@ -241,7 +300,12 @@ def draw_ranking(
 def create_ranking_panels(
     ranking: Ranking, positive: str, costs: tuple[float, float]
 ) -> tuple[Panel, Panel, Panel, Panel]:
-    """Return four functions that draw a panel on axes: ROC, precision, Kolmogorov-Smirnov, cost."""
+    """Return four functions, each of which draws a panel on the matplotlib axes that it gets.
+
+    The panels are the ROC curve, precision against recall, the Kolmogorov-Smirnov distance, and the
+    mean cost. ranking: the counts to draw. positive: name of the second class. costs: cost of a
+    missed row of the second class, and of a false alarm.
+    """
     return (
         lambda ax: _draw_roc(ax, ranking),
         lambda ax: _draw_precision(ax, ranking),
@@ -251,7 +315,10 @@ def create_ranking_panels(
 
 
 def _draw_roc(ax: Any, ranking: Ranking) -> None:
-    """Draw the ROC curve."""
+    """Draw the ROC curve of a ranking on matplotlib axes, with its area in the title.
+
+    ax: matplotlib Axes. ranking: true and false positives at each threshold.
+    """
     ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--")
     ax.plot(np.append(0, ranking.false_positive_rate), np.append(0, ranking.recall), color=BLUE)
     ax.set_xlabel("false positive rate")
@@ -260,7 +327,11 @@ def _draw_roc(ax: Any, ranking: Ranking) -> None:
 
 
 def _draw_precision(ax: Any, ranking: Ranking) -> None:
-    """Draw precision against recall."""
+    """Draw precision against recall on matplotlib axes, with the average precision in the title.
+
+    A dashed line marks the fraction of positive rows, the precision of a random ranking. ax:
+    matplotlib Axes. ranking: true and false positives at each threshold.
+    """
     ax.axhline(ranking.prevalence, color=LINE, lw=1, ls="--")
     ax.plot(ranking.recall, ranking.precision, color=BLUE)
     ax.set_xlim(0, 1)
@@ -271,7 +342,12 @@ def _draw_precision(ax: Any, ranking: Ranking) -> None:
 
 
 def _draw_ks(ax: Any, ranking: Ranking, positive: str) -> None:
-    """Draw the distribution functions of the scores of both classes and their largest distance."""
+    """Draw for each threshold the fraction of each class with a lower score, on matplotlib axes.
+
+    The largest distance of the two curves, the Kolmogorov-Smirnov statistic, is marked. positive:
+    name of the second class. ax: matplotlib Axes. ranking: true and false positives at each
+    threshold.
+    """
     distance, threshold = ranking.ks
     best = int(np.argmax(ranking.recall - ranking.false_positive_rate))
     below = [1 - ranking.recall, 1 - ranking.false_positive_rate]
@@ -286,7 +362,11 @@ def _draw_ks(ax: Any, ranking: Ranking, positive: str) -> None:
 
 
 def _draw_cost(ax: Any, ranking: Ranking, false_negative: float, false_positive: float) -> None:
-    """Draw the mean cost of a row against the threshold."""
+    """Draw the mean cost of a row against the threshold on matplotlib axes; mark the lowest cost.
+
+    false_negative: cost of a missed row of the second class; false_positive: cost of a false alarm.
+    ax: matplotlib Axes. ranking: true and false positives at each threshold.
+    """
     cost = ranking.cost(false_negative, false_positive)
     cheapest = int(np.argmin(cost))
     ax.step(ranking.threshold, cost, where="post", color=BLUE)

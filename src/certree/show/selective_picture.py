@@ -17,10 +17,14 @@ def plot_selective(
 ) -> Figure:
     """Draw the certified error of a vote that abstains on uncertain rows, against its coverage.
 
+    The vote predicts a row if the probability of its most probable class exceeds that of the second
+    by a margin, and abstains otherwise. Each point is one margin; coverage is the fraction of rows
+    with a prediction. The margin with the lowest bound is marked.
+
     Parameters
     ----------
     model : CertifiedTreeClassifier
-        The fitted model.
+        The fitted model, which must have its calibration set.
     delta : float or None
         Probability with which any of the bounds may fail; None: that of the fit.
     ax : matplotlib Axes or None
@@ -29,6 +33,12 @@ def plot_selective(
     Returns
     -------
     matplotlib Figure
+        The figure of the axes.
+
+    Raises
+    ------
+    ValueError
+        If the model was fitted with groups, or loaded from a file without its calibration set.
     """
     certificates = model.selective_certificates(delta)
     coverage = np.array([each.coverage for each in certificates])

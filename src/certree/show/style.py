@@ -63,7 +63,11 @@ _SETTINGS = {
 
 
 def use_style(plot: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function that draws, so that it uses certree's style whatever matplotlib's is."""
+    """Decorate a function that draws, so that it uses certree's fonts, colours and line widths.
+
+    They replace the user's settings of matplotlib during the call. plot: the function. The returned
+    function has the same signature; it raises ImportError if matplotlib is not installed.
+    """
 
     @wraps(plot)
     def draw_in_style(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -74,7 +78,10 @@ def use_style(plot: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """Return an empty figure of this width and height (inches), which a notebook can display."""
+    """Return an empty figure, which a notebook can display without `pyplot`.
+
+    size: width and height in inches. Raise ImportError if matplotlib is not installed.
+    """
     import_extra("matplotlib", "plot")
     # Importing this module imports matplotlib, which may be missing until here.
     from certree.show.picture import Picture
@@ -83,12 +90,19 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def get_axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
-    """Return `ax` or, if it is None, the axes of a new figure of this size (inches)."""
+    """Return `ax` or, if it is None, the axes of a new figure.
+
+    ax: matplotlib Axes or None. size: width and height of the new figure in inches.
+    """
     return new_figure(size).add_subplot() if ax is None else ax
 
 
 def set_title(ax: Any, title: str) -> None:
-    """Set the title of axes, wrapped to their width. Call it after the tick labels are set."""
+    """Set the title of matplotlib axes, wrapped to the width that they have.
+
+    Call it after the tick labels of the y axis are set, whose width counts. Dollar signs are
+    printed, not parsed as formulas. title: the text; line breaks are kept.
+    """
     lengths = [len(line) for tick in ax.get_yticklabels() for line in tick.get_text().split("\n")]
     label_width = 0.58 * _TICKS / 72 * max(lengths, default=4) + 0.5
     width: float = ax.figure.get_size_inches()[0]
@@ -103,7 +117,11 @@ def set_title(ax: Any, title: str) -> None:
 
 @use_style
 def draw_separately(panels: Sequence[Panel], sizes: Sequence[tuple[float, float]]) -> list[Figure]:
-    """Draw each panel on a figure of its own, of the size (inches) in the same place."""
+    """Draw each panel on a new figure of its own, and return the figures.
+
+    panels: functions that draw on the matplotlib axes they are called with. sizes: width and height
+    in inches of the figure of each panel.
+    """
     figures = [new_figure(size) for size in sizes]
     for draw, figure in zip(panels, figures, strict=True):
         draw(figure.add_subplot())
@@ -111,6 +129,9 @@ def draw_separately(panels: Sequence[Panel], sizes: Sequence[tuple[float, float]
 
 
 def count_letters(inches: float, points: float) -> int:
-    """Return how many letters of a font size fit into a width, at least ten."""
+    """Return how many letters of DejaVu Sans fit into a width on average, at least 10.
+
+    inches: the width. points: size of the font.
+    """
     # A letter of DejaVu Sans is .58 of its size wide on average, and a point is 1/72 inch.
     return max(10, int(inches * 72 / (0.58 * points)))

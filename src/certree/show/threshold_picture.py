@@ -49,6 +49,7 @@ def plot_thresholds(
     Returns
     -------
     matplotlib Figure
+        A new figure.
 
     Raises
     ------
@@ -75,7 +76,20 @@ def plot_thresholds(
 def create_threshold_panels(
     thresholds: ThresholdGuarantees, point: OperatingPoint, costs: tuple[float, float]
 ) -> tuple[Panel, Panel, Panel]:
-    """Return three functions that draw a panel on axes: ROC curve, precision, cost."""
+    """Return three functions, each of which draws a panel on the matplotlib axes that it gets.
+
+    The panels are the ROC curve, precision against recall, and the mean cost, with their certified
+    bounds.
+
+    Parameters
+    ----------
+    thresholds : ThresholdGuarantees
+        Observed and certified rates at every threshold.
+    point : OperatingPoint
+        The threshold to mark.
+    costs : pair of float
+        Cost of a missed row of the second class, and of a false alarm.
+    """
     return (
         lambda ax: _draw_roc(ax, thresholds, point),
         lambda ax: _draw_precision(ax, thresholds, point),
@@ -84,10 +98,11 @@ def create_threshold_panels(
 
 
 def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -> None:
-    """Draw the observed ROC curve, and the band that contains the true one.
+    """Draw on axes the observed ROC curve, and the band that contains the true one.
 
     The lower end of the band combines the highest false positive rates with the lowest recalls, the
-    upper end the reverse.
+    upper end the reverse. thresholds: observed and certified rates at every threshold. point: the
+    threshold to mark. ax: matplotlib Axes.
     """
     false_positives, recall = thresholds.false_positive_rate, thresholds.recall
     rates = np.linspace(0, 1, 501)
@@ -108,22 +123,31 @@ def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -
 
 
 def _select_thresholds(thresholds: ThresholdGuarantees) -> NDArray[np.intp]:
-    """Return the indices of the thresholds to draw, evenly spread over all."""
+    """Return the indices of at most 400 thresholds to draw, evenly spread over all.
+
+    thresholds: observed and certified rates at every threshold.
+    """
     last = len(thresholds.threshold) - 1
     return np.unique(np.round(np.linspace(0, last, _N_DRAWN)).astype(np.intp))
 
 
 def _evaluate_step_function(positions: Float64, x: Float64, y: Float64) -> Float64:
-    """Return the largest y of points whose x is at most each position; 0 without such a point.
+    """Return the value of a rising step function at each position.
 
-    x must be sorted.
+    The function is the largest y of the points whose x is at most the position, and 0 if there is
+    none. positions: any number of them, (q,). x: coordinates of the points, ascending, (t,). y:
+    their values, (t,). The result is (q,).
     """
     largest = np.append(0.0, np.maximum.accumulate(y))
     return largest[np.searchsorted(x, positions, side="right")]
 
 
 def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -> None:
-    """Draw observed precision against recall, and the band that contains the true values."""
+    """Draw on axes observed precision against recall, and the band that contains the true values.
+
+    A dashed line marks the observed fraction of the second class. thresholds: observed and
+    certified rates at every threshold. point: the threshold to mark. ax: matplotlib Axes.
+    """
     shown = _select_thresholds(thresholds)
     recall, precision = (
         limits.map(lambda values: values[shown])
@@ -148,7 +172,12 @@ def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPo
 
 
 def _mark_point(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
-    """Draw the observed values at the chosen threshold, joined to their certified limits."""
+    """Mark the chosen threshold on axes: its observed rates, joined to their certified limits.
+
+    x: observed, lowest and highest value of the rate on the x axis; y: those of the rate on the y
+    axis, whose lowest value is marked. upper: whether the highest x is marked, instead of the
+    lowest. ax: matplotlib Axes.
+    """
     certified = (x.highest if upper else x.lowest), y.lowest
     ax.plot(
         [x.observed, certified[0]],
@@ -165,7 +194,11 @@ def _mark_point(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
 def _draw_cost(
     ax: Any, thresholds: ThresholdGuarantees, cost: Limits, point: OperatingPoint
 ) -> None:
-    """Draw the observed mean cost against the threshold, and the band that contains the true cost."""
+    """Draw on axes the observed mean cost against the threshold, and the band of its true value.
+
+    thresholds: observed and certified rates at every threshold. cost: observed, lowest and highest
+    mean cost at every threshold. point: the threshold to mark. ax: matplotlib Axes.
+    """
     # The first threshold is infinite.
     finite = _select_thresholds(thresholds)[1:]
     positions, band = thresholds.threshold[finite], cost.map(lambda values: values[finite])

@@ -12,6 +12,8 @@ from certree.show.style import BLUE, VERMILLION, Figure, get_axes, use_style
 def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> Figure:
     """Draw the training error of AdaBoost after each round, and its upper bound.
 
+    The bound is the product of the normalizers Z of the rounds, `error_bounds_` of the model.
+
     Parameters
     ----------
     model : AdaBoostTreeClassifier
@@ -22,6 +24,7 @@ def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> Figure:
     Returns
     -------
     matplotlib Figure
+        The figure of the axes.
     """
     ax = get_axes(ax)
     bounds, errors = model.error_bounds_, model.training_errors_

@@ -54,7 +54,7 @@ def plot_tree(
     number: int = 0,
     X: ArrayLike | None = None,
 ) -> Figure:
-    """Draw the most important part of a tree, from left to right.
+    """Draw the most important subtree of a tree, from left to right.
 
     The colour of a box shows the prediction: the probability of the second of two classes, the most
     probable of more classes, or the number from low to high. The width of a line shows the number of
@@ -65,20 +65,21 @@ def plot_tree(
     Parameters
     ----------
     model : fitted estimator of certree with a tree
-        The model.
+        A model that votes over the prunings of one tree, or a forest, boosted trees or AdaBoost.
     max_leaves : int, default=8
         Largest number of leaves to draw. Nodes are expanded in the order of their rows times the
         posterior probability that a pruning splits them.
     ax : matplotlib Axes or None
         Axes to draw on; None: those of a new figure, 11 inches wide and as high as needed.
     number : int, default=0
-        Index of the tree in an ensemble.
+        Index of the tree in an ensemble; not used for a single tree.
     X : array-like of shape (n, p), or None
         Rows to count in the nodes; None: the training rows, whose counts only single trees keep.
 
     Returns
     -------
     matplotlib Figure
+        The figure of the axes.
 
     Raises
     ------
@@ -111,10 +112,21 @@ def plot_tree(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DrawnNode:
-    """A node with its position and its texts.
+    """A node of a drawn tree with its position (inches from the top left corner) and its texts.
 
-    x and y are the centre of its box, bottom the lower end of its text (inches from the top left).
-    Lines of `rule` stand above y, lines of `prediction` (the prediction and its bound) below it.
+    Attributes
+    ----------
+    branch : ShownNode
+        The node, its children that are drawn, and its description.
+    x, y : float
+        Centre of its box.
+    bottom : float
+        Lower end of its text.
+    rule : list of str
+        Lines above y: the test that leads from the parent to the node.
+    prediction : list of str
+        Lines below y: the prediction with the number of rows, and a bound on the error if there is
+        one.
     """
 
     branch: ShownNode
@@ -126,9 +138,21 @@ class _DrawnNode:
 
 
 def _lay_out_nodes(root: ShownNode, width: float, summary: TreeSummary) -> list[_DrawnNode]:
-    """Return all nodes with their positions, from top to bottom.
+    """Compute positions and texts of the nodes of a drawn tree, from top to bottom.
 
-    A node stands between its left and its right subtree, so no line crosses a text.
+    Parameters
+    ----------
+    root : ShownNode
+        Root of the subtree to draw.
+    width : float
+        Width of the drawing in inches, to which rules are wrapped.
+    summary : TreeSummary
+        The tree with its predictions.
+
+    Returns
+    -------
+    list of _DrawnNode
+        A node stands between its left and its right subtree, so no line crosses a text.
     """
     order = list(_iterate_in_order(root))
     depth = max(level for _, level in order)
@@ -149,7 +173,12 @@ def _lay_out_nodes(root: ShownNode, width: float, summary: TreeSummary) -> list[
 
 
 def _format_node(branch: ShownNode, summary: TreeSummary) -> list[str]:
-    """Return the lines below a node: prediction and rows, then the bound on the error of a leaf."""
+    """Return the lines of text below the box of a node.
+
+    The first line has the prediction and the number of rows. If nodes have certificates, a leaf of
+    the drawn subtree has a second line, with the bound on its error. branch: the node. summary: the
+    tree with its predictions.
+    """
     node = branch.cell.node
     n_rows = format_quantity(branch.cell.rows, "row")
     lines = [f"{escape_controls(summary.format_prediction(node))} · {n_rows}"]
@@ -159,7 +188,10 @@ def _format_node(branch: ShownNode, summary: TreeSummary) -> list[str]:
 
 
 def _iterate_in_order(root: ShownNode) -> Iterator[tuple[ShownNode, int]]:
-    """Yield nodes with their depths in order: left subtree, the node, right subtree."""
+    """Yield (node, depth) for all nodes of a subtree, in order: left subtree, node, right subtree.
+
+    The depth is 0 for `root`. root: root of the subtree.
+    """
     stack: list[tuple[ShownNode, int, bool]] = [(root, 0, False)]
     while stack:
         branch, level, is_open = stack.pop()
@@ -173,7 +205,19 @@ def _iterate_in_order(root: ShownNode) -> Iterator[tuple[ShownNode, int]]:
 def _draw_lines(
     ax: Any, node: _DrawnNode, node_by_number: dict[int, _DrawnNode], summary: TreeSummary
 ) -> None:
-    """Draw the lines from a node to its children."""
+    """Draw on axes the lines from a node to its children, whose widths show the children's rows.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes in inches.
+    node : _DrawnNode
+        The node.
+    node_by_number : dict of int to _DrawnNode
+        All drawn nodes by their index in the tree.
+    summary : TreeSummary
+        The tree; the rows of its root have the widest line.
+    """
     rows = summary.explainer.rows_per_node
     for child in node.branch.children:
         end = node_by_number[child.cell.node]
@@ -184,7 +228,13 @@ def _draw_lines(
 
 
 def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> None:
-    """Draw the box and the texts of a node."""
+    """Draw on axes the box of a node and its texts: rule, prediction and bound.
+
+    If the figure leaves out the children of the node, the box is dashed, and a further text says
+    how many leaves are below. ax: matplotlib Axes in inches. node: the node with its position and
+    texts. summary: the tree with its predictions. colour: fill colour of the box, as matplotlib
+    takes it.
+    """
     rectangle = import_extra("matplotlib.patches", "plot").Rectangle
     corner = (node.x - _BOX / 2, node.y - _BOX / 2)
     branch, number = node.branch, node.branch.cell.node
@@ -208,9 +258,13 @@ def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> N
 
 
 def _create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[int], Any]:
-    """Return the function from a node's number to the colour of its prediction.
+    """Return the function from the index of a node to the colour of its prediction.
 
-    nodes: numbers of the nodes to draw, which set the ends of the scale.
+    With more than two classes the hue is that of the most probable class; otherwise a colour scale
+    runs over the probability of the second class, or over the numbers from low to high.
+
+    summary: the tree with its predictions. nodes: indices of the nodes to draw, whose predictions
+    set the ends of the scale of numbers.
     """
     colors = import_extra("matplotlib.colors", "plot")
     predictions = summary.predictions
@@ -229,7 +283,11 @@ def _create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[in
 
 
 def _blend_class_colour(colors: Any, probabilities: Float64) -> Any:
-    """Return the colour of the most probable class; the lower its probability, the paler."""
+    """Return the colour of the most probable class as red, green and blue (3,), each from 0 to 1.
+
+    The lower its probability, the closer it is to white. colors: the module matplotlib.colors.
+    probabilities: those of all classes, (K,).
+    """
     first = int(probabilities.argmax())
     colour = np.array(colors.to_rgb(CLASSES[first % len(CLASSES)]))
     strength = 0.25 + 0.75 * min(max(float(probabilities[first]), 0.0), 1.0)
@@ -237,7 +295,12 @@ def _blend_class_colour(colors: Any, probabilities: Float64) -> Any:
 
 
 def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: int) -> str:
-    """Return the title: the most important feature, or the first split, and the number of leaves."""
+    """Return the title of the figure, such as "age is most important: 40 % of the total".
+
+    The number of leaves follows. For a tree of an ensemble the title names the feature of the first
+    split instead. model: the fitted model. summary: its tree. root: root of the subtree that is
+    drawn. number: index of the tree in an ensemble.
+    """
     n_leaves = summary.tree.n_leaves
     n_shown = (1 + sum(1 for _ in _iterate_in_order(root))) // 2
     leaves = f"{n_shown} of " * (n_shown < n_leaves) + format_quantity(n_leaves, "leaf", "leaves")
@@ -257,7 +320,11 @@ def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: in
 
 
 def _describe_bounds(summary: TreeSummary) -> str:
-    """Return a second line of the title, on the guarantee of the bounds; "" without bounds."""
+    """Return the second line of the figure's title, on the bounds on the errors of the leaves.
+
+    It begins with a line break, and states the probability with which all bounds hold together. It
+    is "" if there are none. summary: the tree, whose certificates are the bounds.
+    """
     if summary.certificates is None:
         return ""
     confidence = format_confidence(summary.certificates.terms.delta)

@@ -31,21 +31,25 @@ Scale = Literal["probability", "raw score", "target"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeSummary:
-    """A tree with the mean prediction of the rows in each of its m nodes.
+    """A tree of a model with the prediction of each of its m nodes, for figures and the report.
+
+    `summarize_tree` makes it.
 
     Parameters
     ----------
     explainer : Explainer
         The tree, the rows in each node, and the texts of its rules.
-    predictions : ndarray of shape (m, K)
-        Prediction of each node: the mean of its leaves, weighted by their rows.
+    predictions : ndarray of float64, shape (m, K)
+        Prediction of each node: the mean over the leaves below it, weighted by their rows. The
+        columns are class probabilities or scores, or the only number.
     outputs : tuple of length K, or None
-        The classes; None: the prediction is one number.
+        The classes of the columns; None: the prediction is one number.
     scale : {"probability", "raw score", "target"}
-        Meaning of the predictions: class probabilities, leaf values of a boosting round, or numbers in
+        Unit of the predictions: class probabilities, leaf values of a boosting round, or numbers in
         units of the target.
     certificates : CertificateFamily or None
-        Certificates of all nodes, by node, which hold together; None: the model has none.
+        Upper bounds on the error of each node, by its index, which hold together; None: the model
+        has none.
     """
 
     explainer: Explainer
@@ -56,23 +60,32 @@ class TreeSummary:
 
     @property
     def tree(self) -> Tree:
-        """The tree."""
+        """The summarized tree, `explainer.tree`: columns with an entry for each of m nodes."""
         return self.explainer.tree
 
     def select_branches(self, max_leaves: int) -> ShownNode:
-        """Return the root of the most important part of the tree, with at most `max_leaves` leaves."""
+        """Return the root of the most important subtree that has at most `max_leaves` leaves.
+
+        The subtree contains the root of the tree. Nodes get their children in the order of their
+        rows times the posterior probability that a pruning splits them. Raise ValueError if
+        `max_leaves` is below 1.
+        """
         return self.explainer.select_subtree(max_leaves)
 
     def get_main_output(self, node: int) -> int:
-        """Return the index of the output shown for a node.
+        """Return the column of `predictions` that is shown for a node.
 
-        It is the second of two classes, the most probable of more, or the only output.
+        It is that of the second of two classes, of the most probable of more classes, or the only
+        one. node: index of the node. The columns are the outputs.
         """
         n_outputs = self.predictions.shape[1]
         return n_outputs - 1 if n_outputs <= 2 else int(self.predictions[node].argmax())
 
     def format_prediction(self, node: int) -> str:
-        """Return the prediction of a node as text, such as "yes: 70 %"."""
+        """Return the main prediction of a node as text, such as "yes: 70 %" or "12.5".
+
+        node: index of the node. The text begins with the class, if the model has classes.
+        """
         k = self.get_main_output(node)
         value = float(self.predictions[node, k])
         if self.scale == "probability":
@@ -83,23 +96,24 @@ class TreeSummary:
 
     @property
     def n_leaves_below(self) -> NDArray[np.int64]:
-        """Number of leaves below each node; 1 for a leaf: (m,)."""
+        """Number of leaves in the subtree of each node, (m,) int64; 1 for a leaf."""
         return sum_leaf_values(self.tree, self.tree.is_leaf.astype(np.int64))
 
 
 def sum_leaf_values(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
-    """Return for every node the sum of the values of the leaves below it.
+    """Return for every node the sum of the values of the leaves in its subtree.
 
     Parameters
     ----------
     tree : Tree
         Tree with m nodes.
     values : ndarray of shape (m, ...)
-        Values of the nodes; those of inner nodes are ignored.
+        Values of the nodes; those of nodes with children are ignored.
 
     Returns
     -------
     ndarray of shape (m, ...)
+        A leaf has its own value.
     """
     inner, left = np.flatnonzero(~tree.is_leaf), tree.left
     total = values.copy()
@@ -114,14 +128,15 @@ def sum_leaf_values(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> TreeSummary:
-    """Summarize the tree of a model, or one tree of an ensemble.
+    """Compute the prediction and the number of rows of each node of a model's tree.
 
     Parameters
     ----------
     model : fitted estimator of certree with a tree
-        The model.
-    number : int
-        Index of the tree in an ensemble.
+        A model that votes over the prunings of one tree, a forest, boosted trees, or AdaBoost with
+        trees of certree.
+    number : int, default=0
+        Index of the tree in an ensemble; negative numbers count from the last tree.
     X : array-like of shape (n, p), or None
         Rows to count in the nodes; None: the training rows, whose counts only single trees keep.
 
@@ -132,9 +147,11 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
     Raises
     ------
     TypeError
-        If the model is not an estimator of certree with a tree.
+        If the model is not such an estimator.
     ValueError
-        If `number` is out of range, or X is None for an ensemble.
+        If `number` is out of range, X is None for an ensemble, or a classifier has several targets.
+    NotFittedError
+        If the model is not fitted.
     """
     if isinstance(model, TreeVoteEstimator | BoostedTrees | Forest | AdaBoostTreeClassifier):
         model = get_snapshot(model)
@@ -143,11 +160,19 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
             return _summarize_vote(model, X)
         if model.trees_ is not None:
             return _summarize_ensemble_tree(model, number, X)
-    raise TypeError(f"model must be an estimator of certree with a tree, got {shortened(model)}")
+    raise TypeError(
+        "model must be an estimator of certree that consists of trees, such as PACBayesTreeClassifier, "
+        f"a forest or boosted trees, got {shortened(model)}"
+    )
 
 
 def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
-    """Summarize the tree of a vote over prunings; each leaf has the prediction of the vote."""
+    """Summarize the only tree of a model that predicts by a vote over the tree's prunings.
+
+    The prediction of a leaf is that of the vote, not that of the full tree. model: a fitted
+    TreeVoteEstimator. X: rows (n, p) to count in the nodes; None: the training rows. Raise
+    ValueError if the model has several targets.
+    """
     check_one_target("a picture of a tree", model)
     explainer: Explainer = model._make_explainer()
     tree = explainer.tree
@@ -164,14 +189,35 @@ def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
 
 
 def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> TreeSummary:
-    """Summarize one tree of a forest, boosted trees or AdaBoost, with the rows of X in its nodes."""
+    """Summarize one tree of a forest, boosted trees or AdaBoost.
+
+    Parameters
+    ----------
+    model : fitted ensemble of certree
+        The model.
+    number : int
+        Index of the tree; negative numbers count from the last tree.
+    X : array-like of shape (n, p), or None
+        Rows to count in the nodes. They are needed, as ensembles do not keep the counts of the fit.
+
+    Returns
+    -------
+    TreeSummary
+
+    Raises
+    ------
+    ValueError
+        If X is None, there is no such tree, or a classifier has several targets.
+    """
     if not -len(model.trees_) <= number < len(model.trees_):
         raise ValueError(
-            f"number must be the index of one of {len(model.trees_)} trees, got {number!r}"
+            f"number must lie in {-len(model.trees_)} .. {len(model.trees_) - 1}, as the model has "
+            f"{len(model.trees_)} trees, got {number!r}"
         )
     if X is None:
         raise ValueError(
-            "X must be given for an ensemble: its rows are counted in the nodes of the tree"
+            "X must be given for an ensemble, which does not keep the numbers of training rows in its "
+            "nodes: pass rows to count there, such as those of the fit"
         )
     if is_classifier(model):
         check_one_target("a picture of a tree", model)
@@ -190,20 +236,39 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
 
 
 def _get_leaf_scale(model: Any) -> Scale:
-    """Return the meaning of the leaf values of an ensemble's trees; see `TreeSummary`."""
+    """Return what the leaf values of an ensemble's trees are: the `scale` of `TreeSummary`.
+
+    "raw score" for boosted trees and AdaBoost; "probability" or "target" for a forest. model: a
+    fitted ensemble of certree.
+    """
     if not isinstance(model, Forest):
         return "raw score"
     return "probability" if is_classifier(model) else "target"
 
 
 def _count_rows(model: Any, tree: Tree, X: ArrayLike) -> Float64:
-    """Return the number of rows of X, encoded as the model does, in each node of a tree, (m,)."""
+    """Return the number of the rows X (n, p) that pass through each node of a tree, (m,) float64.
+
+    model: the fitted model of the tree, which encodes X and sets the number of threads. tree: one
+    of its trees, with m nodes.
+    """
     leaf = tree.route(model._encode_new_rows(X), get_n_threads(model.n_jobs))
     return sum_leaf_values(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
 
 
 def _average_leaves(tree: Tree, rows: Float64, leaf_predictions: Float64) -> Float64:
-    """Return the mean prediction of the leaves below each node, weighted by their rows, (m, K)."""
+    """Return the mean prediction of the leaves in each node's subtree, (m, K).
+
+    Parameters
+    ----------
+    tree : Tree
+        Tree with m nodes.
+    rows : ndarray of float64, shape (m,)
+        Rows in each node, the weights of the leaves. The leaves below a node without rows count
+        equally.
+    leaf_predictions : ndarray of float64, shape (m, K)
+        Predictions of leaves; those of other nodes are ignored.
+    """
     # The small constant gives leaves equal weights below a node without rows.
     weight = rows + 1e-9 * max(float(rows[0]), 1.0)
     total: Float64 = sum_leaf_values(

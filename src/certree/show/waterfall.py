@@ -34,14 +34,17 @@ _MAX_NAME_LETTERS, _MAX_VALUE_LETTERS = 28, 18
 
 @dataclass(frozen=True, slots=True)
 class WaterfallBar:
-    """The bar of one feature: its contribution to the prediction.
+    """The bar of one feature, or of several features together, in a waterfall chart.
 
     Parameters
     ----------
     name : str
-        The feature and its value, such as "age = 40".
-    start, end : float
-        Sum of the base and the contributions before this one, and the sum with it.
+        The feature and its value, such as "age = 40", or the number of features, such as "5
+        others".
+    start : float
+        Sum of the base and the contributions of the bars before: one end of the bar.
+    end : float
+        `start` plus the contribution of the feature: the other end.
     """
 
     name: str
@@ -50,24 +53,28 @@ class WaterfallBar:
 
     @property
     def contribution(self) -> float:
-        """What the feature adds to the sum."""
+        """What the feature adds to the prediction; negative if it lowers it."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The contributions of features to one output of one row.
+    """The contributions of features to one output of one row, as bars from base to prediction.
+
+    `create_waterfall` makes it.
 
     Parameters
     ----------
     base : float
-        The output before any feature contributes; the same for all rows.
+        The output before any feature contributes; equal for all rows.
     bars : tuple of WaterfallBar
-        The features, the largest contribution first; the last bar may be the sum of several.
+        The features, the largest absolute contribution first; the last bar may be the sum of
+        several.
     output : hashable
         What is predicted: a class, or the name of a number.
     scale : {"probability", "raw score", "target"}
-        Unit of the contributions.
+        Unit of base and contributions: probabilities, scores before the link, or units of the
+        target.
     """
 
     base: float
@@ -77,18 +84,23 @@ class Waterfall:
 
     @property
     def prediction(self) -> float:
-        """The output of the row: the base plus all contributions."""
+        """The output of the row on the scale of `scale`: the base plus all contributions."""
         return self.bars[-1].end if self.bars else self.base
 
     def format_value(self, number: float, sign: str = "") -> str:
-        """Format a number on the scale; with sign="+" a positive number gets a plus sign."""
+        """Return a number as text, with the digits of the scale.
+
+        A number in units of the target has four significant digits, or all before the decimal
+        point; other numbers have two decimals. sign: "+" to write the sign of positive numbers,
+        too; "" not to. number: base, prediction or contribution.
+        """
         if self.scale == "target":
             return sign * (number > 0) + format_four_digits(number)
         return f"{number:{sign}.2f}"
 
     @property
     def title(self) -> str:
-        """The output and its prediction, as text."""
+        """The output and its prediction as text, such as "yes: 70 %" or "Score of yes: 0.85"."""
         output = shorten_label(str(self.output))
         if self.scale == "probability":
             return f"{output}: {format_percent(self.prediction)}"
@@ -97,7 +109,7 @@ class Waterfall:
 
     @property
     def unit(self) -> str:
-        """Label of the axis of contributions."""
+        """Label of the axis of contributions, such as "probability of yes"."""
         prefixes = {"probability": "probability of ", "raw score": "score of "}
         return f"{prefixes.get(self.scale, '')}{shorten_label(str(self.output))}"
 
@@ -105,23 +117,24 @@ class Waterfall:
 def create_waterfall(
     explanation: Explanation, row: int = 0, output: Any = None, max_features: int = 9
 ) -> Waterfall:
-    """Return the waterfall of one output of one explained row.
+    """Select the contributions to one output of one explained row, and sum them up bar by bar.
 
     Parameters
     ----------
     explanation : Explanation
-        Explanation of one or more rows.
-    row : int
-        Index of the row.
+        Contributions of the features to the predictions of one or more rows.
+    row : int, default=0
+        Index of the row in the explanation; negative numbers count from the last row.
     output : object or None
-        The class, or the name of the number; None: the second of two classes, or the predicted one of
-        more.
-    max_features : int
+        The class, or the name of the number; None: the second of two classes, or the predicted one
+        of more.
+    max_features : int, default=9
         Number of features with a bar of their own; one more bar has the sum of the others.
 
     Returns
     -------
     Waterfall
+        Features that contribute 0 have no bar.
 
     Raises
     ------
@@ -129,7 +142,10 @@ def create_waterfall(
         If there is no such row or output, or `max_features` is below 1.
     """
     if not -len(explanation) <= row < len(explanation):
-        raise ValueError(f"row must be the index of one of {len(explanation)} rows, got {row!r}")
+        raise ValueError(
+            f"row must lie in {-len(explanation)} .. {len(explanation) - 1}, as the explanation has "
+            f"{len(explanation)} rows, got {row!r}"
+        )
     if max_features < 1:
         raise ValueError(f"max_features must be at least 1, got {max_features!r}")
     names = list(explanation.output_names)
@@ -158,9 +174,9 @@ def create_waterfall(
 
 
 def _choose_output(prediction: Float64) -> int:
-    """Return the index of the output to explain: the second of two, else the largest prediction.
+    """Return the index of the output to explain: the second of two, else the largest one.
 
-    Colours of drawn trees also show the second of two classes.
+    prediction: the outputs of a row, (K,).
     """
     return 1 if len(prediction) == 2 else int(prediction.argmax())
 
@@ -194,6 +210,7 @@ def plot_explanation(
     Returns
     -------
     matplotlib Figure
+        The figure of the axes.
 
     Raises
     ------
@@ -227,7 +244,11 @@ def plot_explanation(
 
 
 def _describe_reason(waterfall: Waterfall) -> str:
-    """Return the second part of the title: the feature with the largest contribution."""
+    """Return the second part of the figure's title, such as "mostly due to age = 40".
+
+    It names the bar with the largest contribution. waterfall: the contributions of features to the
+    prediction.
+    """
     if not waterfall.bars:
         return "with no contribution from any feature"
     return f"mostly due to {waterfall.bars[0].name}"

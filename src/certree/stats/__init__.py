@@ -1,4 +1,4 @@
-"""Stage 3, statistics of nodes: class counts and labels, or moments of a numeric target."""
+"""Statistics of the nodes of a tree: class counts and labels, or moments of a numeric target."""
 
 from certree.stats.nodes import NodeStats, Stats, count
 from certree.stats.several import SeveralStats

@@ -1,10 +1,11 @@
 """Exact sums over the rows in each leaf, which depend neither on the order of rows nor on their blocks.
 
-Each number is added as two integers, in units of the largest number of its leaf. So the partial results
-of blocks add up to the result of all rows, bit for bit, with more digits than float64 has.
+Each number is added as two integers, in units of the largest number of its leaf. So the partial
+results of blocks add up to the result of all rows, bit for bit, with more digits than float64 has.
 
-Functions that take `RoutedRows` compute the partial result of one block. The others take a `Reduce`,
-which calls such a function on all blocks and adds the results.
+Functions that take `RoutedRows` compute the partial result of one block. The others take a function
+`reduce`: ``reduce(f, *arguments)`` calls ``f(rows, *arguments)`` on all blocks and adds the
+results.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ Reduce = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutedRows:
-    """A block of rows with their leaves.
+    """A block of n rows with the leaves that they reach.
 
     Parameters
     ----------
     leaf : ndarray of int32, shape (n,)
-        The leaf that each row reaches.
+        Leaf of each row, as a node number.
     y : ndarray of shape (n,)
-        Classes or numbers.
+        Class (int32) or number (float64) of each row.
     weight : ndarray of float64, shape (n,), or None
         Positive weights; None: 1.
+    cache : list
+        The last argument `groups` of `find_positions` and its result; empty before the first call.
     """
 
     leaf: Int32
@@ -50,33 +53,45 @@ class RoutedRows:
     cache: list[tuple[Any, Int32]] = field(default_factory=list)
 
     def find_positions(self, groups: LeafGroups, n_classes: int) -> Int32:
-        """Return the position (n,) of each row's group among the groups of all rows."""
+        """Return the position of each row's group in ``groups.number``, (n,) int32.
+
+        groups: the groups of the rows of all blocks; n_classes: 0 if groups are leaves, else the
+        number of classes, and groups are pairs of leaf and class. The result is kept for the next
+        call with the same `groups`.
+        """
         if not self.cache or self.cache[0][0] is not groups:
             self.cache[:] = [(groups, groups.find_positions(self.number_groups(n_classes)))]
         return self.cache[0][1]
 
     def number_groups(self, n_classes: int) -> NDArray[np.int64]:
-        """Return the group number (n,) of each row: of its leaf, or of leaf and class."""
+        """Return the group number of each row, (n,).
+
+        n_classes: 0 to group rows by leaf, whose number is then the group number; otherwise the
+        number of classes, and rows are grouped by leaf and class with the number ``leaf * n_classes
+        + y``.
+        """
         leaf = self.leaf.astype(np.int64)
         return leaf if n_classes == 0 else leaf * n_classes + self.y.astype(np.int64)
 
     def multiply_by_weight(self, values: Float64) -> Float64:
-        """Return values (n,) times the weights of the rows."""
+        """Return `values`, (n,), times the weights of the rows."""
         return values if self.weight is None else self.weight * values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafGroups:
-    """Assignment of rows to groups (leaf, or leaf and class), whose sums over blocks can be added.
+    """The k groups of rows with the same leaf, or with the same leaf and class, and their ranges.
+
+    `find_groups` makes the object of one block; adding two objects merges the groups of two blocks.
 
     Parameters
     ----------
     number : ndarray of int64, shape (k,)
-        Number of each group, ascending; see `RoutedRows.number_groups`.
+        Number of each group, ascending: the leaf, or ``leaf * n_classes + class``.
     n_rows : ndarray of int64, shape (k,)
-        Number of rows of each group.
+        Number of rows in each group.
     ends : ndarray of float64, shape (k, 2)
-        The smallest and the largest target.
+        Smallest and largest y in each group.
     has_weights : bool
         Whether rows have weights.
     """
@@ -87,7 +102,10 @@ class LeafGroups:
     has_weights: bool
 
     def __add__(self, other: Self) -> Self:
-        """Merge the groups of two blocks."""
+        """Return the groups of the rows of two blocks, with added numbers of rows and joined ranges.
+
+        other: the groups of the other block.
+        """
         number = np.union1d(self.number, other.number)
         n_rows = np.zeros(len(number), dtype=np.int64)
         ends = np.tile([np.inf, -np.inf], (len(number), 1))
@@ -100,7 +118,10 @@ class LeafGroups:
         return replace(self, number=number, n_rows=n_rows, ends=ends, has_weights=has_weights)
 
     def find_positions(self, numbers: NDArray[np.int64]) -> Int32:
-        """Return the positions of group numbers, all of which must be in `number`."""
+        """Return the position of each group number among the groups, (n,) int32.
+
+        numbers: group numbers, (n,), all of which must occur in `number`.
+        """
         if not len(numbers) or self.number[-1] >= _MAX_TABLE:
             return np.searchsorted(self.number, numbers).astype(np.int32)
         table = np.zeros(int(self.number[-1]) + 1, dtype=np.int32)
@@ -110,12 +131,23 @@ class LeafGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMaxima:
-    """The largest magnitude (k,) of a number in each group; adding two blocks takes the larger one."""
+    """The largest magnitude of some number among the rows of each group.
+
+    Adding the objects of two blocks takes the larger one for each group.
+
+    Parameters
+    ----------
+    magnitude : ndarray of float64, shape (k,)
+        Largest magnitude in each group of a `LeafGroups`; 0 if the block has no row of the group.
+    """
 
     magnitude: Float64
 
     def __add__(self, other: Self) -> Self:
-        """Merge the maxima of two blocks."""
+        """Return the larger magnitude of two blocks for each group, as a `GroupMaxima`.
+
+        other: the maxima of the other block, for the same k groups.
+        """
         return replace(self, magnitude=np.maximum(self.magnitude, other.magnitude))
 
 
@@ -123,7 +155,11 @@ class GroupMaxima:
 
 
 def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
-    """Return the groups of rows: by leaf and class if `n_classes` is positive, else by leaf."""
+    """Return the groups of the rows of one block.
+
+    rows: the block; n_classes: 0 to group by leaf, otherwise the number of classes to group by leaf
+    and class. The block keeps the positions of its rows for `RoutedRows.find_positions`.
+    """
     numbers = rows.number_groups(n_classes)
     is_small = len(numbers) > 0 and numbers.max() < _MAX_TABLE
     number = np.flatnonzero(np.bincount(numbers)) if is_small else np.unique(numbers)
@@ -139,22 +175,26 @@ def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
 def find_largest(
     rows: RoutedRows, groups: LeafGroups, n_classes: int, values: Any, *arguments: Any
 ) -> GroupMaxima:
-    """Find the largest magnitude of a number in each group.
+    """Find the largest magnitude of a number among the rows of each group in one block.
 
     Parameters
     ----------
     rows : RoutedRows
+        The block.
     groups : LeafGroups
-        Groups of all rows.
+        The k groups of the rows of all blocks.
     n_classes : int
-        See `find_groups`.
+        0 if groups are leaves, else the number of classes, and groups are pairs of leaf and class.
     values : callable
-        ``values(rows, position, *arguments)`` returns one number for each row, where position is that
-        of the row's group.
+        ``values(rows, position, *arguments)`` returns one number for each row, (n,), where
+        ``position[i]`` is the position of row i's group in `groups`.
+    *arguments
+        Further arguments of `values`.
 
     Returns
     -------
     GroupMaxima
+        The largest magnitude in each of the k groups, 0 for groups without rows in the block.
     """
     position = rows.find_positions(groups, n_classes)
     ends = find_group_ranges(position, values(rows, position, *arguments), len(groups.number))
@@ -170,34 +210,68 @@ def sum_values(
     values: Any,
     *arguments: Any,
 ) -> Int64:
-    """Sum the numbers in each group as integers, for n rows in all and the largest magnitudes (k,).
+    """Sum a number over the rows of each group in one block, exactly.
 
-    The other parameters are those of `find_largest`. `numbers_of_sums` of the core converts the sums of
-    all blocks to float64.
+    Parameters
+    ----------
+    rows : RoutedRows
+        The block.
+    groups : LeafGroups
+        The k groups of the rows of all blocks.
+    n_classes : int
+        0 if groups are leaves, else the number of classes, and groups are pairs of leaf and class.
+    n : int
+        Number of rows in all blocks.
+    largest : ndarray of float64, shape (k,)
+        Largest magnitude of the number in each group, over all blocks.
+    values : callable
+        ``values(rows, position, *arguments)`` returns one number for each row, where
+        ``position[i]`` is the position of row i's group in `groups`.
+    *arguments
+        Further arguments of `values`.
+
+    Returns
+    -------
+    ndarray of int64
+        Sums as integers in units that depend on `largest` and n. Those of all blocks can be added,
+        and `convert_exact_sums` of the core turns the total into float64, (k,).
     """
     position = rows.find_positions(groups, n_classes)
     return sum_groups_exactly(position, values(rows, position, *arguments), largest, n)
 
 
 def get_weights(rows: RoutedRows, position: Int32) -> Float64:
-    """Return the weights of rows."""
+    """Return the weights of the rows of a block, (n,); 1 without weights.
+
+    position: position of each row's group, (n,); only its length is used.
+    """
     return np.ones(len(position)) if rows.weight is None else np.asarray(rows.weight)
 
 
 def square_weights(rows: RoutedRows, position: Int32) -> Float64:
-    """Compute the squared weights of rows."""
+    """Return the squared weights of the rows of a block, (n,); 1 without weights.
+
+    position: position of each row's group, (n,); only its length is used.
+    """
     with np.errstate(over="ignore", under="ignore"):
         return np.square(get_weights(rows, position))
 
 
 def weight_targets(rows: RoutedRows, position: Int32, varies: NDArray[np.bool_]) -> Float64:
-    """Compute targets times weights; 0 in groups whose targets are all equal."""
+    """Return y times weight of the rows of a block, (n,); 0 in groups whose targets are all equal.
+
+    position: position of each row's group, (n,); varies: whether the targets of each group differ,
+    (k,).
+    """
     with np.errstate(over="ignore"):
         return rows.multiply_by_weight(np.where(varies[position], rows.y, 0.0))
 
 
 def weight_squared_deviations(rows: RoutedRows, position: Int32, mean: Float64) -> Float64:
-    """Compute squared distances from the mean (k,) of the group, times weights."""
+    """Return weight times squared distance from the group's mean for the rows of a block, (n,).
+
+    position: position of each row's group, (n,); mean: mean target of each group, (k,).
+    """
     with np.errstate(over="ignore", under="ignore"):
         distance = rows.y - mean[position]
         return rows.multiply_by_weight(distance) * distance
@@ -209,14 +283,34 @@ def weight_squared_deviations(rows: RoutedRows, position: Int32, mean: Float64) 
 def _sum_groups(
     reduce: Reduce, groups: LeafGroups, n_classes: int, n: int, values: Any, *arguments: Any
 ) -> Float64:
-    """Sum numbers in each group of all rows, (k,); infinite if a number is.
+    """Sum a number over the rows of each group in all blocks, exactly.
 
-    The parameters are those of `sum_values`.
+    Parameters
+    ----------
+    reduce : callable
+        ``reduce(f, *arguments)`` returns the sum of ``f(rows, *arguments)`` over the blocks of all
+        rows, where rows is the `RoutedRows` of a block. `reduce_in_memory` makes such a function.
+    groups : LeafGroups
+        The k groups of all rows.
+    n_classes : int
+        0 if groups are leaves, else the number of classes, and groups are pairs of leaf and class.
+    n : int
+        Number of rows in all blocks.
+    values : callable
+        ``values(rows, position, *arguments)`` returns one number for each row, where
+        ``position[i]`` is the position of row i's group in `groups`.
+    *arguments
+        Further arguments of `values`.
+
+    Returns
+    -------
+    ndarray of float64, shape (k,)
+        The sums; infinity for all groups if a number is infinite.
 
     Raises
     ------
     ValueError
-        If a number is infinite as the unit of the target is too large.
+        If a number is infinite because squares of the target overflow float64.
     """
     largest: Float64 = reduce(find_largest, groups, n_classes, values, *arguments).magnitude
     if not np.isfinite(largest).all():
@@ -227,12 +321,16 @@ def _sum_groups(
 
 
 def _find_range(groups: LeafGroups) -> tuple[float, float]:
-    """Return the smallest and the largest target of all rows."""
+    """Return the smallest and the largest y over the rows of all groups."""
     return float(groups.ends[:, 0].min()), float(groups.ends[:, 1].max())
 
 
 def _sum_weights(reduce: Reduce, groups: LeafGroups, n_classes: int, n: int) -> Float64:
-    """Sum the weights of the rows in each group, (k,)."""
+    """Sum the weights of the rows of each group in all blocks, (k,); their numbers without weights.
+
+    reduce: adds the results of a function over all blocks; groups: the k groups; n_classes: 0 if
+    groups are leaves, else the number of classes; n: number of rows.
+    """
     if not groups.has_weights:
         return groups.n_rows.astype(np.float64)
     return _sum_groups(reduce, groups, n_classes, n, get_weights)
@@ -241,7 +339,12 @@ def _sum_weights(reduce: Reduce, groups: LeafGroups, n_classes: int, n: int) -> 
 def _sum_squared_weights(
     reduce: Reduce, groups: LeafGroups, n_classes: int, n: int
 ) -> Float64 | None:
-    """Sum the squared weights of the rows in each group, (k,); None if rows have no weights."""
+    """Sum the squared weights of the rows of each group in all blocks, (k,); None without weights.
+
+    A sum is infinite if a square overflows. reduce: adds the results of a function over all blocks;
+    groups: the k groups; n_classes: 0 if groups are leaves, else the number of classes; n: number
+    of rows.
+    """
     if not groups.has_weights:
         return None
     largest: Float64 = reduce(find_largest, groups, n_classes, square_weights).magnitude
@@ -256,14 +359,17 @@ def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetSta
     Parameters
     ----------
     tree : Tree
+        The tree.
     reduce : callable
-        Reduces over the rows with their leaves; see `reduce_in_memory`.
+        ``reduce(f, *arguments)`` returns the sum of ``f(rows, *arguments)`` over the blocks of all
+        rows, where rows is the `RoutedRows` of a block. `reduce_in_memory` makes such a function.
     weight_unit : float
-        Mean weight of a row of the fit; see `NodeStats`.
+        Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
 
     Returns
     -------
     TargetStats
+        Its unit of loss is the `noise_variance`.
     """
     groups: LeafGroups = reduce(find_groups, 0)
     n, leaf = int(groups.n_rows.sum()), groups.number.astype(np.int32)
@@ -285,23 +391,24 @@ def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetSta
 
 
 def count_exactly(reduce: Reduce, n_classes: int) -> tuple[Int32, Int32, Float64, Float64 | None]:
-    """Sum the weights, and the squared weights, of the rows of each class in each leaf.
+    """Sum the weights, and the squared weights, of the rows of each class in each leaf, exactly.
 
     Parameters
     ----------
     reduce : callable
-        Reduces over the rows with their leaves; see `reduce_in_memory`.
+        ``reduce(f, *arguments)`` returns the sum of ``f(rows, *arguments)`` over the blocks of all
+        rows, where rows is the `RoutedRows` of a block. `reduce_in_memory` makes such a function.
     n_classes : int
         Number of classes.
 
     Returns
     -------
     leaf, y : ndarray of int32, shape (k,)
-        Leaf and class of each sum.
+        Leaf and class of each of the k pairs that occur, ascending by leaf and then by class.
     weight : ndarray of float64, shape (k,)
-        Sum of the weights of their rows.
+        Sum of the weights of the rows of each pair.
     squared_weight : ndarray of float64, shape (k,), or None
-        Sum of the squared weights; None if rows have no weights.
+        Sum of their squared weights; None if rows have no weights.
     """
     groups: LeafGroups = reduce(find_groups, n_classes)
     n = int(groups.n_rows.sum())
@@ -312,6 +419,11 @@ def count_exactly(reduce: Reduce, n_classes: int) -> tuple[Int32, Int32, Float64
 
 
 def reduce_in_memory(leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Reduce:
-    """Return a `Reduce` over rows in memory, which are one block; see `RoutedRows`."""
+    """Return a function ``reduce(f, *arguments)`` for rows in memory, which are one block.
+
+    leaf: leaf of each row, (n,); y: class or number of each row, (n,); weight: positive row
+    weights, (n,), or None. The function returns ``f(rows, *arguments)`` with the `RoutedRows` of
+    these arrays.
+    """
     rows = RoutedRows(leaf, y, weight)
     return lambda f, *arguments: f(rows, *arguments)

@@ -31,55 +31,80 @@ __all__ = ["NodeStats", "Stats", "count"]
 
 
 class Stats(Protocol):
-    """The statistics of the nodes of a tree, for any kind of target, as later stages read them."""
+    """The statistics of the m nodes of a tree that pruning and voting read.
+
+    `NodeStats`, `SparseNodeStats`, `TargetStats` and `SeveralStats` implement this protocol.
+    """
 
     @property
     def n(self) -> Float64:
-        """Sum of the weights of the rows in each node, (m,); of rows without weights their number."""
+        """Sum of the weights of the rows in each node, (m,); their number if rows have no weights."""
 
     @property
     def weight_unit(self) -> float:
-        """Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows."""
+        """Mean weight of a row of the fit.
+
+        Sums of weights divided by it count as numbers of rows, so that only ratios of weights
+        matter.
+        """
 
     @property
     def loss(self) -> Float64:
-        """Weighted loss of each node's rows if it is a leaf, (m,)."""
+        """Loss of the rows of each node if the node is a leaf, (m,).
+
+        It is the weight of misclassified rows, or the sum of squares divided by a unit of loss.
+        """
 
     @property
     def impurity(self) -> Float64:
-        """Impurity of each node times its weight, (m,), which greedy splits lower."""
+        """Impurity of each node times its weight, (m,), as greedy growth computes it.
+
+        It is the Gini index for classes, and the squared distance from the mean for numbers.
+        """
 
     @property
     def table(self) -> Any:
-        """The numbers by which the core computes losses of votes: a row per node, or sparse entries."""
+        """The numbers from which the core computes losses of votes.
+
+        A row per node: class counts (m, K), or weight, mean and sum of squares (m, 3); or sparse
+        class counts, a tuple; or a list with one such table per target.
+        """
 
     def check_tree(self, tree: Trees) -> Self:
-        """Return these statistics, or raise ValueError if their length is not that of the tree."""
+        """Return these statistics; raise ValueError unless they have as many nodes as `tree`."""
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, for `Family`.
+        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+
+        The log weight of a pruning is a weighted sum of these terms over its leaves.
 
         Parameters
         ----------
         tree : Trees
+            The tree of these m nodes, or several trees.
         n_terms : int
-            1: the loss; 2: also the square root of the number of rows; 3: also the number of leaves.
+            1: the loss, divided by `weight_unit`; 2: also the square root of the number of rows; 3:
+            also the number of leaves (1 for a node).
         empty_leaves : bool
-            Whether leaves without rows count as leaves.
+            Whether a node without rows counts as a leaf.
 
         Returns
         -------
         gains : ndarray of float64, shape (m, n_terms)
-            The terms of the children minus those of the node; 0 at leaves.
+            Terms of the two children of each node minus those of the node; 0 at leaves.
         root : ndarray of float64, shape (n_terms,)
-            The terms of the root, or their sums over all roots.
+            Terms of the root, or their sums over the roots of all trees.
         """
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the prediction of each node: class probabilities (m, K), or a mean (m, 1)."""
+        """Compute the prediction of each node: class probabilities (m, K), or a mean (m, 1).
+
+        tree: the tree; smoothing: number of rows of mean weight that are added to each node with
+        the prediction of its parent (to the root with equal frequencies, or the mean of all rows).
+        """
 
     def take(self, nodes: NDArray[np.intp]) -> Self:
-        """Return the statistics of the given nodes, in their order."""
+        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,35 +163,41 @@ class NodeStats(ArrayRecord):
 
     @property
     def n(self) -> Float64:
-        """Number (or total weight) of the rows in each node, (m,)."""
+        """Sum of the weights of the rows in each node, (m,): the row sums of `counts`."""
         return self.counts.sum(axis=1)
 
     @property
     def effective_size(self) -> Float64:
-        """Kish's effective sample size of each node, (m,); see `compute_effective_size`."""
+        """Kish's effective sample size of the rows of each node, (m,).
+
+        It is (sum of weights)^2 / sum of squared weights; see `compute_effective_size`.
+        """
         return compute_effective_size(self.n, self.squared_weight, self.weight_unit)
 
     @property
     def errors(self) -> Float64:
-        """Number (or total weight) of the rows in each node that its label misclassifies, (m,)."""
+        """Weight of the rows in each node whose class is not the label of the node, (m,)."""
         correct = np.take_along_axis(self.counts, self.label[:, None].astype(np.intp), axis=1)[:, 0]
         return self.n - correct
 
     @property
     def loss(self) -> Float64:
-        """Weight of the rows of each node whose class is not the label of the node, (m,)."""
+        """The errors: weight of the rows of each node whose class is not its label, (m,)."""
         return self.errors
 
     @property
     def log_loss(self) -> Float64:
-        """Log loss of each node's rows under its class frequencies (nats), (m,): n times entropy."""
+        """Log loss of the rows of each node under its class frequencies (nats), (m,).
+
+        It is the weight of the rows times the entropy of the class frequencies.
+        """
         n = self.n
         frequencies = self.counts / np.maximum(n, np.finfo(np.float64).tiny)[:, None]
         return n * entr(frequencies).sum(axis=1)
 
     @property
     def impurity(self) -> Float64:
-        """Rows of each node times its Gini index, (m,)."""
+        """Weight of each node times its Gini index, (m,)."""
         n = self.n
         # Squares of large weights would overflow; scaling by a power of two changes no digit.
         scale = 2.0 ** -np.frexp(max(n.max(initial=0.0), 1.0))[1]
@@ -176,16 +207,36 @@ class NodeStats(ArrayRecord):
 
     @property
     def table(self) -> Float64:
-        """The counts, (m, K)."""
+        """The counts, (m, K), from which the core computes losses of votes."""
         return self.counts
 
     def check_tree(self, tree: Trees) -> Self:
-        """Return these statistics, or raise ValueError if their length is not that of the tree."""
+        """Return these statistics, or raise ValueError if `tree` has another number of nodes."""
         expect_nodes(len(self.label), tree)
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, whose loss is its errors; see `Stats`."""
+        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+
+        The log weight of a pruning is a weighted sum of these terms over its leaves.
+
+        Parameters
+        ----------
+        tree : Trees
+            The tree of these m nodes, or several trees.
+        n_terms : int
+            1: the errors, divided by `weight_unit`; 2: also the square root of the number of rows;
+            3: also the number of leaves (1 for a node).
+        empty_leaves : bool
+            Whether a node without rows counts as a leaf.
+
+        Returns
+        -------
+        gains : ndarray of float64, shape (m, n_terms)
+            Terms of the two children of each node minus those of the node; 0 at leaves.
+        root : ndarray of float64, shape (n_terms,)
+            Terms of the root, or their sums over the roots of all trees.
+        """
         unit = self.weight_unit
         gains = compute_error_gains(tree.left, self.counts, self.label, unit, n_terms, empty_leaves)
         n = self.counts[tree.root].sum(axis=1)
@@ -194,17 +245,25 @@ class NodeStats(ArrayRecord):
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the class frequencies of each node, (m, K), smoothed as in `Voting`."""
+        """Compute the class frequencies of each node, (m, K).
+
+        tree: the tree; smoothing: number of rows of mean weight that are added to each node with
+        the frequencies of its parent (to the root with equal frequencies).
+        """
         return compute_class_frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
     def take(self, nodes: NDArray[np.intp]) -> NodeStats:
-        """Return the statistics of the given nodes, in their order."""
+        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         return NodeStats(self.counts[nodes], self.label[nodes], self.weight_unit, squared)
 
 
 def expect_unit(stats: Any) -> None:
-    """Convert `weight_unit` of statistics to a float, or raise ValueError if it is out of range."""
+    """Convert `weight_unit` of a statistics object to float in place.
+
+    stats: object with `weight_unit` and `n`. Raise ValueError if the unit is not positive and
+    finite, or the weight of a node is more than 1e280 units.
+    """
     unit = float(stats.weight_unit)
     if not 0 < unit < np.inf:
         raise ValueError(f"weight_unit must be a finite number > 0, got {stats.weight_unit!r}")
@@ -217,12 +276,17 @@ def expect_unit(stats: Any) -> None:
 
 
 def expect_weights(stats: Any, n_nodes: int) -> None:
-    """Convert `weight_unit` and `squared_weight` of statistics, or raise if they are not valid."""
+    """Convert `weight_unit` and `squared_weight` of a statistics object in place.
+
+    stats: object with these fields and `n`; n_nodes: number of nodes, m. `squared_weight` becomes a
+    read-only float64 array (m,), or stays None. Raise TypeError or ValueError if it has another
+    shape or a negative entry, or the unit is out of range; see `expect_unit`.
+    """
     expect_unit(stats)
     if stats.squared_weight is not None:
         squared = check_column("squared_weight", stats.squared_weight, "float64", (n_nodes,))
         if not (squared >= 0).all():
-            raise ValueError("squared_weight must be non-negative")
+            raise ValueError(f"squared_weight must be non-negative, got {squared.min():g}")
         object.__setattr__(stats, "squared_weight", squared)
 
 
@@ -261,9 +325,12 @@ def compute_effective_size(
 
 
 def expect_nodes(n_nodes: int, tree: Trees) -> None:
-    """Raise ValueError unless statistics of `n_nodes` nodes fit the size of a tree."""
+    """Raise ValueError unless `tree` has `n_nodes` nodes, those of some statistics."""
     if n_nodes != len(tree.left):
-        raise ValueError(f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes")
+        raise ValueError(
+            f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes: use statistics of "
+            "this tree"
+        )
 
 
 @validate_arguments
@@ -331,25 +398,31 @@ def count_by_leaf(
     weight_unit: float = 1.0,
     squared_weight: Float64 | None = None,
 ) -> NodeStats:
-    """Count the classes of rows in every node, for checked rows with their leaves.
+    """Count the classes of rows in every node from the leaves that the rows reach.
+
+    The arguments are not checked.
 
     Parameters
     ----------
     tree : Trees
+        The tree, or several trees, with m nodes in all.
     leaf, y : ndarray of int32, shape (n,)
         Leaf and class of each row.
     weight : ndarray of float64, shape (n,), or None
-        Weights; None: 1.
+        Row weights; None: 1.
     n_classes : int
+        Number of classes, K.
     weight_unit : float
-        See `NodeStats`.
+        Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
     squared_weight : ndarray of float64, shape (n,), or None
-        Sum of the squared weights of the rows that each row here summarises; None: its own.
+        If each row here stands for several rows: sum of their squared weights. None: the squares of
+        `weight`.
 
     Returns
     -------
     NodeStats
-        Labels are majorities; those of nodes without rows are the labels of their parents.
+        Labels are majorities, the lowest class on ties; nodes without rows have the label of their
+        parent.
     """
     counts = core_count(tree.left, leaf, y, weight, n_classes)
     squared = sum_squared_weights(tree, leaf, weight, squared_weight)
@@ -363,7 +436,9 @@ def sum_squared_weights(
 ) -> Float64 | None:
     """Sum the squared weights of rows in every node, (m,); return None if `weight` is None.
 
-    The arguments are those of `count_by_leaf`.
+    tree: the tree or trees, of m nodes; leaf: leaf of each row, (n,); weight: row weights, (n,), or
+    None; squared_weight: if each row here stands for several rows, the sum of their squared
+    weights, (n,), else None. A sum that overflows is infinite.
     """
     if weight is None:
         return None

@@ -1,4 +1,4 @@
-"""Statistics of nodes for several targets: those of each target."""
+"""Statistics of the nodes of a tree for several targets."""
 
 from __future__ import annotations
 
@@ -60,11 +60,16 @@ class SeveralStats:
         first, *others = (stats.n for stats in self.of_each)
         are_equal = (n.shape == first.shape and np.allclose(n, first) for n in others)
         if not all(are_equal):
-            raise ValueError("of_each must hold statistics of the same rows in the same nodes")
+            raise ValueError(
+                "of_each must hold statistics of the same rows in the same nodes, got different n"
+            )
 
     @property
     def n(self) -> Float64:
-        """Number (or total weight) of the rows in each node, (m,): the mean over the targets."""
+        """Sum of the weights of the rows in each node, (m,).
+
+        It is the mean over the targets, which differ only by rounding.
+        """
         return _mean([stats.n for stats in self.of_each])
 
     @property
@@ -74,7 +79,7 @@ class SeveralStats:
 
     @property
     def loss(self) -> Float64:
-        """Mean loss over the targets, (m,)."""
+        """Loss of each node as a leaf, (m,): the mean over the targets."""
         return _mean([stats.loss for stats in self.of_each])
 
     @property
@@ -85,46 +90,87 @@ class SeveralStats:
 
     @property
     def impurity(self) -> Float64:
-        """Mean impurity over the targets, (m,); sums of squares are divided by their variances."""
+        """Impurity of each node times its weight, (m,): the mean over the targets.
+
+        Impurities of numeric targets are divided by the target's variance.
+        """
         return _mean([stats.impurity / _variance(stats) for stats in self.of_each])
 
     @property
     def deviations(self) -> list[float]:
-        """Standard deviation of each target; 1 for classes and for targets that do not vary."""
+        """Standard deviation of each target, (q,); 1 for classes and constant targets.
+
+        The order is that of `of_each`.
+        """
         return [float(np.sqrt(_variance(stats))) for stats in self.of_each]
 
     @property
     def table(self) -> list[Float64]:
-        """The `table` of each target."""
+        """A list with one table per target, from which the core computes losses of votes.
+
+        Tables are class counts (m, K), or weight, mean and sum of squares (m, 3) of the m nodes.
+        """
         return [stats.table for stats in self.of_each]
 
     def check_tree(self, tree: Trees) -> SeveralStats:
-        """Return these statistics, or raise ValueError if their length is not that of the tree."""
+        """Return these statistics, or raise ValueError if `tree` has another number of nodes."""
         self.of_each[0].check_tree(tree)
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the mean terms of the log weight of a leaf; see `Stats`."""
+        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+
+        The log weight of a pruning is a weighted sum of these terms over its leaves.
+
+        Parameters
+        ----------
+        tree : Trees
+            The tree of these m nodes.
+        n_terms : int
+            1: the mean loss of the targets, divided by `weight_unit`; 2: also the square root of
+            the number of rows; 3: also the number of leaves (1 for a node).
+        empty_leaves : bool
+            Whether a node without rows counts as a leaf.
+
+        Returns
+        -------
+        gains : ndarray of float64, shape (m, n_terms)
+            Terms of the two children of each node minus those of the node; 0 at leaves.
+        root : ndarray of float64, shape (n_terms,)
+            Terms of the root.
+        """
         terms = [stats.terms(tree, n_terms, empty_leaves) for stats in self.of_each]
         return _mean([gains for gains, _ in terms]), _mean([root for _, root in terms])
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the predictions of each node, with the columns of all targets in turn, (m, any)."""
+        """Compute the predictions of each node for all targets, side by side.
+
+        The result has shape (m, number of columns): a target of K classes has K frequencies, a
+        numeric target one mean. tree: the tree; smoothing: number of rows of mean weight that are
+        added to each node with the predictions of its parent (to the root with equal frequencies,
+        or the mean of all rows).
+        """
         return np.concatenate([stats.averages(tree, smoothing) for stats in self.of_each], axis=1)
 
     def take(self, nodes: NDArray[np.intp]) -> SeveralStats:
-        """Return the statistics of the given nodes, in their order."""
+        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
         return SeveralStats(tuple(stats.take(nodes) for stats in self.of_each))
 
 
 def _mean(columns: list[Float64]) -> Float64:
-    """Return the mean over targets, added in ascending order so that it ignores theirs."""
+    """Return the elementwise mean over targets of their columns, which all have one shape.
+
+    Values are added in ascending order, so that the order of the targets does not matter.
+    """
     mean: Float64 = np.sort(columns, axis=0).mean(axis=0)
     return mean
 
 
 def _variance(stats: NodeStats | TargetStats) -> float:
-    """Return the variance of a numeric target; 1 for classes and if the target does not vary."""
+    """Return the variance of a target over all rows; 1 for classes and for a constant target.
+
+    stats: statistics of one target, whose node 0 is the root.
+    """
     if isinstance(stats, NodeStats) or not stats.sse[0] > 0:
         return 1.0
     return float(stats.sse[0] / stats.rows[0])

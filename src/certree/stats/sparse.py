@@ -1,4 +1,4 @@
-"""Class counts of nodes for many classes: a sparse table without zeros."""
+"""Class counts of nodes for many classes, as sparse entries."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Entries = tuple[Int64, Int32, Float64, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseNodeStats(ArrayRecord):
-    """Class counts and a label for every node of a tree, without the classes that a node lacks.
+    """Class counts and a label for every node of a tree, without zero counts.
 
     Parameters
     ----------
     begin : array-like of int, shape (m + 1,)
-        Entries ``begin[v] .. begin[v + 1] - 1`` are those of node v.
+        Entries ``begin[v] .. begin[v + 1] - 1`` belong to node v.
     classes : array-like of int, shape (e,)
-        Class of each entry, ascending in a node.
+        Class of each of the e entries, ascending in a node.
     weight : array-like of float, shape (e,)
         Number (or total weight) of the rows of that class in that node, positive.
     label : array-like of int, shape (m,)
@@ -51,7 +51,7 @@ class SparseNodeStats(ArrayRecord):
     n_classes : int
         Number of classes, K.
     weight_unit : float
-        Mean weight of a row; see `NodeStats`.
+        Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
 
     Raises
     ------
@@ -101,7 +101,27 @@ class SparseNodeStats(ArrayRecord):
         n_classes: int,
         weight_unit: float = 1.0,
     ) -> SparseNodeStats:
-        """Count the classes of checked rows with their leaves, in every node; see `count_by_leaf`."""
+        """Count the classes of rows in every node from the leaves that the rows reach.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree.
+        leaf, y : ndarray of int32, shape (n,)
+            Leaf and class of each row.
+        weight : ndarray of float64, shape (n,), or None
+            Row weights; None: 1.
+        n_classes : int
+            Number of classes, K.
+        weight_unit : float
+            Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
+
+        Returns
+        -------
+        SparseNodeStats
+            Labels are majorities, the lowest class on ties; nodes without rows have the label of
+            their parent.
+        """
         entries = count_class_entries(tree.left, leaf, y, weight)
         label = find_majority_classes(tree.left, (*entries, n_classes))
         return cls(*entries, label, n_classes, weight_unit)
@@ -112,13 +132,20 @@ class SparseNodeStats(ArrayRecord):
         return np.repeat(np.arange(len(self.label)), np.diff(self.begin))
 
     def _to_csr(self, values: Float64) -> csr_array:
-        """Return values (e,) of the entries as a sparse matrix (m, K)."""
+        """Return a sparse matrix of nodes and classes, (m, K).
+
+        values: the value of each of the e entries, (e,); pairs of node and class without an entry
+        are 0.
+        """
         return csr_array(
             (values, self.classes, self.begin), shape=(len(self.label), self.n_classes)
         )
 
     def _sum_entries(self, values: Float64) -> Float64:
-        """Sum values (e,) over the entries of each node, (m,)."""
+        """Return the sum over the entries of each node, (m,).
+
+        values: the value of each of the e entries, (e,).
+        """
         return np.asarray(self._to_csr(values).sum(axis=1), dtype=np.float64)
 
     @property
@@ -127,49 +154,72 @@ class SparseNodeStats(ArrayRecord):
         return self._to_csr(self.weight).toarray()
 
     def to_dense(self) -> NodeStats:
-        """Return the same statistics as `NodeStats`, whose counts are a dense table."""
+        """Return the same statistics as `NodeStats`, with a dense table of counts (m, K)."""
         return NodeStats(self.counts, self.label, self.weight_unit)
 
     @property
     def n(self) -> Float64:
-        """Number (or total weight) of the rows in each node, (m,)."""
+        """Sum of the weights of the rows in each node, (m,)."""
         return self._sum_entries(self.weight)
 
     @property
     def errors(self) -> Float64:
-        """Number (or total weight) of the rows in each node that its label misclassifies, (m,)."""
+        """Weight of the rows in each node whose class is not the label of the node, (m,)."""
         is_correct = self.classes == self.label[self._node]
         return self._sum_entries(np.where(is_correct, 0.0, self.weight))
 
     @property
     def loss(self) -> Float64:
-        """The errors, (m,)."""
+        """The errors: weight of the rows of each node whose class is not its label, (m,)."""
         return self.errors
 
     @property
     def log_loss(self) -> Float64:
-        """Log loss of each node's rows under its class frequencies (nats), (m,)."""
+        """Log loss of the rows of each node under its class frequencies (nats), (m,).
+
+        It is the weight of the rows times the entropy of the class frequencies.
+        """
         n = self.n
         return n * self._sum_entries(entr(self.weight / n[self._node]))
 
     @property
     def impurity(self) -> Float64:
-        """Rows of each node times its Gini index, (m,)."""
+        """Weight of each node times its Gini index, (m,)."""
         frequency = self.weight / self.n[self._node]
         return self._sum_entries(self.weight * (1.0 - frequency))
 
     @property
     def table(self) -> Entries:
-        """The sparse table as the core takes it."""
+        """The counts as the core takes them: the tuple (begin, classes, weight, n_classes)."""
         return self.begin, self.classes, self.weight, self.n_classes
 
     def check_tree(self, tree: Trees) -> Self:
-        """Return these statistics, or raise ValueError if their length is not that of the tree."""
+        """Return these statistics, or raise ValueError if `tree` has another number of nodes."""
         expect_nodes(len(self.label), tree)
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, whose loss is its errors; see `Stats`."""
+        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+
+        The log weight of a pruning is a weighted sum of these terms over its leaves.
+
+        Parameters
+        ----------
+        tree : Trees
+            The tree of these m nodes.
+        n_terms : int
+            1: the errors, divided by `weight_unit`; 2: also the square root of the number of rows;
+            3: also the number of leaves (1 for a node).
+        empty_leaves : bool
+            Whether a node without rows counts as a leaf.
+
+        Returns
+        -------
+        gains : ndarray of float64, shape (m, n_terms)
+            Terms of the two children of each node minus those of the node; 0 at leaves.
+        root : ndarray of float64, shape (n_terms,)
+            Terms of the root.
+        """
         unit = self.weight_unit
         gains = compute_error_gains(tree.left, self.table, self.label, unit, n_terms, empty_leaves)
         n = self.weight[: self.begin[1]].sum()
@@ -178,11 +228,15 @@ class SparseNodeStats(ArrayRecord):
         return gains, np.array(terms[:n_terms])
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the class frequencies of each node as a dense table, (m, K)."""
+        """Compute the class frequencies of each node as a dense table, (m, K).
+
+        tree: the tree; smoothing: number of rows of mean weight that are added to each node with
+        the frequencies of its parent (to the root with equal frequencies).
+        """
         return self.to_dense().averages(tree, smoothing)
 
     def take(self, nodes: NDArray[np.intp]) -> SparseNodeStats:
-        """Return the statistics of the given nodes, in their order."""
+        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
         counts = self._to_csr(self.weight)[nodes]
         begin = counts.indptr.astype(np.int64)
         label = self.label[nodes]

@@ -1,4 +1,4 @@
-"""Moments of a numeric target in the nodes of a tree."""
+"""Moments of a numeric target in the nodes of a tree: weight, mean and squared distances."""
 
 from __future__ import annotations
 
@@ -40,14 +40,17 @@ class TargetStats(ArrayRecord):
     rows : array-like of float, shape (m,)
         Number (or total weight) of the rows in each node.
     mean : array-like of float, shape (m,)
-        Mean target of the rows, which the node predicts; that of the parent in nodes without rows.
+        Mean target of the rows, which the node predicts; in nodes without rows the mean of the
+        parent.
     sse : array-like of float, shape (m,)
         Sum of squared distances from the mean, in squared units of the target.
     unit : float
-        Unit of loss: the squared distance that counts as a loss of 1. If it is the noise variance, the
-        posterior with ``lambda_error = 1/2`` is that under normal noise.
-    weight_unit, squared_weight
-        See `NodeStats`.
+        Unit of loss: the squared distance that counts as a loss of 1. If it is the noise variance,
+        the posterior with ``lambda_error = 1/2`` is that under normal noise.
+    weight_unit : float
+        Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
+    squared_weight : array-like of float, shape (m,), or None
+        Sum of the squared weights of the rows in each node; None: all rows weigh `weight_unit`.
 
     Raises
     ------
@@ -83,37 +86,60 @@ class TargetStats(ArrayRecord):
 
     @property
     def n(self) -> Float64:
-        """Number (or total weight) of the rows in each node, (m,)."""
+        """Sum of the weights of the rows in each node, (m,); the same as `rows`."""
         return self.rows
 
     @property
     def effective_size(self) -> Float64:
-        """Kish's effective sample size of each node, (m,); see `compute_effective_size`."""
+        """Kish's effective sample size of the rows of each node, (m,).
+
+        It is (sum of weights)^2 / sum of squared weights; see `compute_effective_size`.
+        """
         return compute_effective_size(self.rows, self.squared_weight, self.weight_unit)
 
     @property
     def loss(self) -> Float64:
-        """Sum of squares divided by `unit`, (m,)."""
+        """Sum of squared distances from the mean of each node, divided by `unit`, (m,)."""
         with np.errstate(over="ignore"):  # NumPy 1 warns when it divides denormal numbers
             return self.sse / self.unit
 
     @property
     def impurity(self) -> Float64:
-        """Sum of squared deviations of the targets from the mean of each node, (m,)."""
+        """Sum of squared distances of the targets from the mean of each node, (m,)."""
         return self.sse
 
     @property
     def table(self) -> Float64:
-        """Rows, mean and sum of squares, (m, 3)."""
+        """Weight, mean, and sum of squared distances from the mean, of each node, (m, 3)."""
         return np.column_stack([self.rows, self.mean, self.sse])
 
     def check_tree(self, tree: Trees) -> Self:
-        """Return these statistics, or raise ValueError if their length is not that of the tree."""
+        """Return these statistics, or raise ValueError if `tree` has another number of nodes."""
         expect_nodes(len(self.rows), tree)
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, with the loss in `unit`; see `Stats`."""
+        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+
+        The log weight of a pruning is a weighted sum of these terms over its leaves.
+
+        Parameters
+        ----------
+        tree : Trees
+            The tree of these m nodes, or several trees.
+        n_terms : int
+            1: the sum of squares divided by `unit`, divided by `weight_unit`; 2: also the square
+            root of the number of rows; 3: also the number of leaves (1 for a node).
+        empty_leaves : bool
+            Whether a node without rows counts as a leaf.
+
+        Returns
+        -------
+        gains : ndarray of float64, shape (m, n_terms)
+            Terms of the two children of each node minus those of the node; 0 at leaves.
+        root : ndarray of float64, shape (n_terms,)
+            Terms of the root, or their sums over the roots of all trees.
+        """
         units, options = (self.unit, self.weight_unit), (n_terms, empty_leaves)
         gains = compute_squared_gains(tree.left, self.rows, self.mean, *units, *options)
         n, sse = self.rows[tree.root], self.sse[tree.root]
@@ -122,7 +148,11 @@ class TargetStats(ArrayRecord):
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the mean of each node, (m, 1), smoothed as in `Voting`."""
+        """Compute the mean of each node, (m, 1).
+
+        tree: the tree; smoothing: number of rows of mean weight that are added to each node with
+        the mean of its parent (to the root with the mean of all rows).
+        """
         # Sums of large targets of rows with large weights would overflow; scaling by a power of two
         # changes no digit.
         largest = max(self.rows.max(initial=0.0), float(smoothing))
@@ -133,7 +163,7 @@ class TargetStats(ArrayRecord):
         return np.ldexp(means, excess)[:, None]
 
     def take(self, nodes: NDArray[np.intp]) -> TargetStats:
-        """Return the statistics of the given nodes, in their order."""
+        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         moments = self.rows[nodes], self.mean[nodes], self.sse[nodes]
         return TargetStats(*moments, self.unit, self.weight_unit, squared)
@@ -148,17 +178,19 @@ _NOISE_ROWS = 16
 def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float = 1.0) -> float:
     """Estimate the noise variance of a target: its variance within small nodes of a tree.
 
-    The variances of the largest nodes with at most 16 rows are pooled. If they are 0, the variance of
-    all rows is returned, or 1 if that is 0, too.
+    The nodes are those of at most 16 rows whose parent has more. Their sums of squares are added,
+    and divided by their rows minus their number. If the result is 0, the variance of all rows is
+    returned, or 1 if that is 0.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     rows, sse : ndarray of shape (m,)
-        Number of rows of each node, and sum of their squared distances from the mean; both weighted.
+        Weight of the rows of each node, and weighted sum of their squared distances from the node's
+        mean.
     weight_unit : float
-        Mean weight of a row; see `NodeStats`.
+        Mean weight of a row of the fit; ``rows / weight_unit`` counts as a number of rows.
 
     Returns
     -------
@@ -246,30 +278,32 @@ def measure_by_leaf(
     unit: float | None = None,
     weight_unit: float = 1.0,
 ) -> TargetStats:
-    """Compute the moments of a numeric target in every node, for checked rows with their leaves.
+    """Compute the moments of a numeric target in every node from the leaves that the rows reach.
 
     Parameters
     ----------
     tree : Tree
+        The tree.
     leaf : ndarray of int32, shape (n,)
         Leaf of each row.
     y : ndarray of float64, shape (n,)
         Target of each row.
     weight : ndarray of float64, shape (n,), or None
-        Weights; None: 1.
+        Row weights; None: 1.
     unit : float or None
-        See `measure`.
+        Squared distance that counts as a loss of 1; None: `noise_variance`.
     weight_unit : float
-        See `NodeStats`.
+        Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
 
     Returns
     -------
     TargetStats
+        Weight, mean and sum of squares of the rows in each node.
 
     Raises
     ------
     ValueError
-        If squared distances overflow or underflow float64.
+        If squared distances from the mean overflow or underflow float64.
     """
     rows, mean, sse = compute_moments(tree.left, leaf, y, weight)
     if len(y) and rows[0] > 0:
@@ -283,18 +317,20 @@ def measure_by_leaf(
     return TargetStats(rows, mean, sse, unit, weight_unit, squared)
 
 
-def expect_squares(least: float, most: float, mean_square: float) -> None:
-    """Raise ValueError if the squared distances of a target from its mean over- or underflow.
+def expect_squares(smallest: float, largest: float, mean_square: float) -> None:
+    """Raise ValueError if squared distances of a target from its mean overflow or underflow float64.
+
+    A constant target passes.
 
     Parameters
     ----------
-    least, most : float
-        The smallest and the largest target.
+    smallest, largest : float
+        Range of the target.
     mean_square : float
-        Mean squared distance from the mean.
+        Mean squared distance from the mean, as it was computed.
     """
-    if least < most and not 2.0**-900 < mean_square < np.inf:
+    if smallest < largest and not 2.0**-900 < mean_square < np.inf:
         raise ValueError(
             "y must be in a unit in which its squared distances from the mean sum to a float64, "
-            f"got values in {least:.3g} .. {most:.3g}: multiply it by a constant"
+            f"got values in {smallest:.3g} .. {largest:.3g}: multiply it by a constant"
         )

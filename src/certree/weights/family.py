@@ -1,9 +1,9 @@
 """Families of posteriors over all prunings of a tree, one posterior for each inverse temperature.
 
-The weight of a pruning is the product, over its leaves v, of ``exp(own(v))``, where own(v) is the log
-weight of v as a leaf. Sums of such products over all prunings obey a recursion, so one pass up the
-tree and one down give the probability of every node to be a leaf. A node may stand for a chain of k
-nested regions with the same rows; a pruning can stop in any one of them.
+The weight of a pruning is the product, over its leaves v, of ``exp(own(v))``, where own(v) is the
+log weight of v as a leaf. Sums of such products over all prunings obey a recursion, so one pass up
+the tree and one down give the probability of every node to be a leaf. A node may stand for a chain
+of k nested regions with the same rows; a pruning can stop in any one of them.
 """
 
 from __future__ import annotations
@@ -41,17 +41,19 @@ LossName = Literal["error", "log_loss"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationVotes:
-    """The vote of each node, and the statistics of the validation set by which it is scored.
+    """The vote of each of m nodes, and the statistics of the validation set by which it is scored.
 
     Parameters
     ----------
     label : ndarray of int32, shape (m,), or None
-        Label that each node votes for; None if `values` are set.
+        Class that each node votes for; None if `values` are set.
     values : ndarray of float64, shape (m, K), or (entries, smoothing, unit), or None
-        Class probabilities or mean of each node. For many classes the sparse counts and the smoothing
-        from which the core computes them.
+        Class probabilities or mean (K = 1) of each node; None if `label` is set. For many classes
+        the sparse counts, the smoothing and the mean row weight from which the core computes
+        probabilities.
     validation : ndarray of float64, shape (m, K) or (m, 3), or entries
-        `Stats.table` of the validation set.
+        Class counts of the validation set in the nodes, dense or as sparse entries; for a numeric
+        target the weight of its rows, their mean, and their sum of squared distances from it.
     """
 
     label: Int32 | None
@@ -59,41 +61,70 @@ class ValidationVotes:
     validation: Any
 
     def rescale(self, unit: float) -> ValidationVotes:
-        """Return the same votes for a numeric target in another unit."""
+        """Return the votes of a numeric target that is divided by `unit`.
+
+        Means are divided by `unit`, sums of squares by its square.
+        """
         return ValidationVotes(None, self.values / unit, self.validation / [1.0, unit, unit**2])
 
     def to_bytes(self) -> tuple[bytes, ...]:
-        """Return a key that is equal for equal votes on equal validation sets."""
+        """Return a hashable key that is equal for equal votes on equal validation sets.
+
+        Votes and validation set must be dense arrays.
+        """
         votes: Any = self.label if self.values is None else self.values
         return votes.tobytes(), self.validation.tobytes()
 
 
 class Tunable(Protocol):
-    """A family of posteriors or prunings, one for each tuple of inverse temperatures (or alphas)."""
+    """A family of posteriors or prunings, one for each inverse temperature or alpha.
+
+    Cross-validation chooses among its members; `Family`, `PruningPath` and other classes implement
+    it.
+    """
 
     @property
     def solve(self) -> Callable[..., NodeWeights]:
-        """Function that returns the posterior for one tuple of inverse temperatures."""
+        """Function of inverse temperatures, or of alpha, that returns the posterior."""
 
     def compute_losses(
         self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the validation loss of each posterior's vote; see `Family.compute_losses`."""
+        """Compute the loss of each posterior's vote on the validation set.
+
+        Parameters
+        ----------
+        temperatures : ndarray of float64, shape (g, t)
+            Inverse temperatures, or alpha, a row for each of g posteriors.
+        votes : ValidationVotes
+            The vote of each node, and the validation set.
+        scoring : {"error", "log_loss", "squared"}
+            The loss; "squared" for numeric targets.
+        n_threads : int
+            Number of threads; the losses do not depend on it.
+
+        Returns
+        -------
+        ndarray of float64, shape (g,)
+            Losses, summed over the validation set.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family(ArrayRecord):
-    """The posteriors over prunings of one method, one for each tuple of inverse temperatures.
+    """The posteriors over prunings of one method, one for each tuple of t inverse temperatures.
 
-    The log weight of a leaf is ``own(v) = sum_f theta[f] F_f(v)``. The first entries of theta are the
-    inverse temperatures with a minus sign, the others are constants. Only the gains of F are stored.
+    The log weight of node v as a leaf is ``own(v) = sum_f theta[f] F_f(v)``, with terms F such as
+    its errors. The first t entries of theta are the inverse temperatures with a minus sign, the
+    others are constants. A posterior depends on F only by gains and the terms of the root, so only
+    these are stored.
 
     Parameters
     ----------
     tree : Tree or Trees
-        The tree, or several trees for a posterior over prunings of all of them.
+        The tree, of m nodes, or several trees for a posterior over prunings of all of them.
     gains : ndarray of float64, shape (m, f)
-        ``F(left) + F(right) - F(v)``; 0 at leaves.
+        ``F(left) + F(right) - F(v)`` of each node v; 0 at leaves.
     root : ndarray of float64, shape (f,)
         F of the root, or its sum over all roots.
     fixed : ndarray of float64, shape (f - t,)
@@ -101,7 +132,7 @@ class Family(ArrayRecord):
     stops : ChainStops
         Log weights that chains and a prior on splits add.
     prune : bool
-        Whether to find the best pruning instead of averaging over all.
+        If True, `solve` returns the pruning of largest weight instead of the posterior.
     """
 
     tree: Trees
@@ -117,16 +148,32 @@ class Family(ArrayRecord):
 
     @property
     def n_temperatures(self) -> int:
-        """Number of inverse temperatures, t."""
+        """Number of inverse temperatures that `solve` takes, t."""
         return len(self.root) - len(self.fixed)
 
     def compute_theta(self, temperatures: Float64) -> Float64:
-        """Return the rows of theta (g, f) for rows of inverse temperatures (g, t)."""
+        """Return theta of g posteriors, (g, f): the factors of the terms of a leaf's log weight.
+
+        temperatures: inverse temperatures, a row for each posterior, (g, t). A row of theta has
+        them with a minus sign, then the constants `fixed`.
+        """
         fixed = np.broadcast_to(self.fixed, (len(temperatures), len(self.fixed)))
         return np.ascontiguousarray(np.hstack([-temperatures, fixed]), dtype=np.float64)
 
     def solve(self, *temperatures: float) -> NodeWeights:
-        """Compute the posterior for one tuple of inverse temperatures, in O(m) time.
+        """Compute the posterior over prunings for t inverse temperatures, in O(m) time.
+
+        With `prune` return the pruning of largest weight instead, the smaller one on ties.
+
+        Parameters
+        ----------
+        *temperatures : float
+            The inverse temperatures, `n_temperatures` numbers.
+
+        Returns
+        -------
+        NodeWeights
+            The posterior, or the pruning with weights 0 and 1.
 
         Raises
         ------
@@ -147,18 +194,21 @@ class Family(ArrayRecord):
         if self.prune:
             return NodeWeights.from_checked(weight, log_odds, 0.0, *2 * [make_zeros(len(weight))])
         if evidence == -np.inf:
-            raise ValueError("log_own must allow a pruning of the tree, but forbids all of them")
+            raise ValueError(
+                "log_own must be finite at all leaves of at least one pruning, got -inf in each "
+                "pruning"
+            )
         return NodeWeights.from_checked(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def compute_losses(
         self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the loss of each posterior's vote on the validation set, for a grid at once.
+        """Compute the loss of each posterior's vote on the validation set.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            One posterior in each row.
+            Inverse temperatures, a row for each of g posteriors.
         votes : ValidationVotes
             The vote of each node, and the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -178,17 +228,28 @@ class Family(ArrayRecord):
     ) -> tuple[Float64, Float64, Float64]:
         """Compute the predictions of each posterior for the validation set.
 
-        The parameters are those of `compute_losses`. Validation rows of one class in one leaf (for
-        numeric targets, all rows in one leaf) form one of a groups.
+        Rows with equal predictions form groups: validation rows of one class in one leaf, or for
+        numeric targets all rows in one leaf. There are a groups.
+
+        Parameters
+        ----------
+        temperatures : ndarray of float64, shape (g, t)
+            Inverse temperatures, a row for each of g posteriors.
+        votes : ValidationVotes
+            The vote of each node, and the validation set.
+        scoring : {"error", "log_loss", "squared"}
+            "squared" for numeric targets.
+        n_threads : int
+            Number of threads.
 
         Returns
         -------
         weight : ndarray of float64, shape (a,)
             Weight of the rows of each group.
         truth : ndarray of float64, shape (a,)
-            1; for numeric targets the mean of these rows.
+            1; for numeric targets the mean of the rows of each group.
         predicted : ndarray of float64, shape (a, g)
-            Probability of that class in each posterior's vote there, or the number that it predicts.
+            Each posterior's probability of the class of the group, or the number that it predicts.
         """
         return compute_validation_votes(
             **self._core_arguments(temperatures, votes, n_threads), loss=scoring
@@ -197,7 +258,11 @@ class Family(ArrayRecord):
     def _core_arguments(
         self, temperatures: Float64, votes: ValidationVotes, n_threads: int
     ) -> dict[str, Any]:
-        """Return the arguments by which functions of the core take posteriors and votes."""
+        """Return the keyword arguments by which functions of the core take posteriors and votes.
+
+        temperatures: inverse temperatures, a row for each posterior, (g, t); votes: the vote of
+        each node, and the validation set; n_threads: number of threads.
+        """
         return {
             "left": self.tree.left,
             "gains": self.gains,
@@ -214,20 +279,22 @@ class Family(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainStops(ArrayRecord):
-    """Prior log weights of the regions in the chain of each node.
+    """Prior log weights of the nested regions for which each node stands (its chain).
 
-    The weight of a pruning that stops in region j of a chain (j = 0, 1, ...) gets the log factor
-    ``log_stop + j log_split``. If stopping at the end is free, the last region of a leaf gets
-    ``j log_split`` alone.
+    A pruning that has region j (j = 0, 1, ... from the outside) of a node's chain as a leaf gets
+    the log factor ``log_stop + j log_split``. If the end is free, the last region of a leaf of the
+    tree gets ``j log_split`` alone. `chain_stops` makes the object.
 
     Parameters
     ----------
     log_total : ndarray of float64, shape (m,)
         Log of the sum of these factors over the chain.
     log_split : ndarray of float64, shape (m,)
-        Log factor of passing through the whole chain.
-    entropy, mode : ndarray of float64, shape (m,)
-        Entropy, and largest log probability, of the region where a pruning stops in the chain.
+        Log factor of splitting all regions of the chain.
+    entropy : ndarray of float64, shape (m,)
+        Entropy (nats) of the region that is the leaf, if one of the chain is.
+    mode : ndarray of float64, shape (m,)
+        Log probability of the likeliest such region.
     """
 
     log_total: Float64
@@ -243,21 +310,26 @@ class ChainStops(ArrayRecord):
 def chain_stops(
     tree: Trees, log_split: float | Float64 = 0.0, log_stop: float = 0.0, free_end: bool = False
 ) -> ChainStops:
-    """Compute the prior log weights of all chains of a tree.
+    """Compute the prior log weights of the nested regions for which each node stands.
+
+    A pruning that has region j (j = 0, 1, ... from the outside) of a node's regions as a leaf gets
+    the log factor ``log_stop + j log_split``.
 
     Parameters
     ----------
     tree : Trees
+        The tree, of m nodes; node v stands for ``chain[v]`` regions.
     log_split : float or ndarray of float64, shape (m,)
         Log factor of splitting one region of the node.
     log_stop : float
-        Log factor of stopping in a region.
+        Log factor of a region that is a leaf of the pruning.
     free_end : bool
-        Whether stopping in the last region of a leaf has log factor 0.
+        Whether this factor is 1 for the last region of a leaf of the tree, which cannot be split.
 
     Returns
     -------
     ChainStops
+        Log weights, entropy and mode of the regions of each node.
     """
     m = len(tree.left)
     ends = tree.left == LEAF if free_end else np.zeros(m, dtype=bool)
@@ -285,9 +357,12 @@ def chain_stops(
 def _summarise_stops(
     length: Int64, log_split: Float64, free_end: NDArray[np.bool_], log_stop: float
 ) -> tuple[Float64, Float64, Float64]:
-    """Compute log sum, entropy and largest log probability of the stops in chains, (c,) each.
+    """Summarise over which of its nested regions a pruning may stop, for c chains of regions.
 
-    The arguments are those of `chain_stops` for c chains of these lengths.
+    length: number of regions of each chain, (c,); log_split: log factor of splitting a region,
+    (c,); free_end: whether stopping in the last region has log factor 0, (c,); log_stop: log factor
+    of stopping in any other. Return log sum of the factors, entropy, and largest log probability of
+    the region, (c,) each.
     """
     first = np.cumsum(length) - length  # number of the first region of each chain
     steps = np.arange(length.sum()) - np.repeat(first, length)
@@ -305,10 +380,10 @@ def _summarise_stops(
 
 
 def compute_gains(tree: Trees, values: Float64, unit: float = 1.0) -> Float64:
-    """Compute ``(values(left) + values(right) - values(v)) / unit`` for every node, 0 at leaves.
+    """Compute ``(values(left) + values(right) - values(v)) / unit`` of every node v, (m,); 0 at leaves.
 
-    `values` and the result have shape (m,). Differences of integers are exact, so a split without a
-    gain gets exactly 0.
+    tree: the tree; values: a number for each node, (m,); unit: divisor. Differences of integers are
+    exact, so that a split without a gain gets exactly 0.
     """
     gains = np.zeros(len(tree.left))
     inner = np.flatnonzero(tree.left != LEAF)
@@ -326,26 +401,32 @@ def loss_family(
     empty_leaves: bool = False,
     loss: LossName = "error",
 ) -> Family:
-    """Build a family whose terms are the loss, the square root of the rows, and the number of leaves.
+    """Build a family of posteriors whose terms are loss, square root of the rows, and number of leaves.
+
+    The log weight of a leaf is a weighted sum of these terms. The weights of the first terms are
+    minus the inverse temperatures, those of the last ones are the constants `fixed`.
 
     Parameters
     ----------
     tree : Tree
+        The tree.
     stats : Stats
         Statistics of its nodes.
     n_terms : int
-        2 or 3: whether the number of leaves is a term.
+        2: the terms loss and square root of the rows; 3: the number of leaves, too.
     fixed : list of float
-        Constant entries of theta, those of the last terms.
+        Constant weights of the last terms.
     stops : ChainStops
+        Prior log weights.
     empty_leaves : bool
         Whether leaves without rows count.
     loss : {"error", "log_loss"}
-        Loss of a leaf.
+        Loss of a leaf: `Stats.loss`, or the log loss of its class frequencies (nats).
 
     Returns
     -------
     Family
+        `solve` takes ``n_terms - len(fixed)`` inverse temperatures, in the order of the terms.
 
     Raises
     ------
@@ -369,15 +450,16 @@ def loss_family(
 def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) -> NodeWeights:
     """Compute the posterior over all prunings for any weights of leaves and splits.
 
-    The weight of a pruning is ``exp(sum of log_own over its leaves + sum of log_split over the regions
-    that it splits)``. Every region of a chain counts.
+    The weight of a pruning is ``exp(sum of log_own over its leaves + sum of log_split over the
+    regions that it splits)``. A node with ``chain > 1`` stands for several nested regions, each of
+    which can be a leaf and counts when it is split.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, of m nodes.
     log_own : array-like of shape (m,)
-        Log weight of each node as a leaf (nats); -inf forbids it as a leaf.
+        Log weight of each node as a leaf (nats); -inf if the node must not be a leaf.
     log_split : float or array-like of shape (m,)
         Log weight of splitting each region of the node (nats).
 
@@ -391,22 +473,22 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     TypeError
         If a dtype does not convert without loss.
     ValueError
-        If a log weight is NaN, +inf or larger than 1e150 in size, or every pruning is forbidden.
+        If a log weight is NaN, +inf or larger than 1e150 in size, or every pruning has weight 0.
 
     References
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 4.
     """
-    own: Float64 = check_column("log_own", log_own, "float64", (tree.n_nodes,))
+    leaf_weight: Float64 = check_column("log_own", log_own, "float64", (tree.n_nodes,))
     array = to_array("log_split", log_split)
     split: Float64 = check_column("log_split", array, "float64", array.shape and (tree.n_nodes,))
     split = np.broadcast_to(split, (tree.n_nodes,))
-    for name, values in (("log_own", own), ("log_split", split)):
+    for name, values in (("log_own", leaf_weight), ("log_split", split)):
         if (np.isnan(values) | ((np.abs(values) > MAX_SETTING) & (values != -np.inf))).any():
             raise ValueError(f"{name} must be finite or -inf, and at most {MAX_SETTING:g} in size")
     stops = chain_stops(tree, split)
-    is_allowed = own > -np.inf
-    finite = np.where(is_allowed, own, 0.0)
+    is_allowed = leaf_weight > -np.inf
+    finite = np.where(is_allowed, leaf_weight, 0.0)
     log_total = np.where(is_allowed, stops.log_total, -np.inf)
     stops = ChainStops(log_total, stops.log_split, stops.entropy, stops.mode)
     gains = compute_gains(tree, finite)[:, None]

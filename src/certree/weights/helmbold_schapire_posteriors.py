@@ -12,13 +12,32 @@ from certree.weights.pac_bayes_posteriors import branching_stops
 
 
 def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
-    """Return the Helmbold-Schapire posteriors, one for each inverse temperature.
+    """Return the Helmbold-Schapire posteriors over prunings, one for each inverse temperature.
 
-    The log weight of a pruning is minus the inverse temperature times its loss, plus that of the
-    branching prior; see `helmbold_schapire`.
+    The log weight of a pruning is minus the inverse temperature times its loss, the sum of ``|y -
+    prediction|`` over the rows, minus log 2 for each of its regions that the whole tree splits.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Counts of two classes in its nodes.
+
+    Returns
+    -------
+    Family
+        A family with one inverse temperature.
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes, or weights sum to more than 1e150.
     """
     if stats.check_tree(tree).n_classes != 2:
-        raise ValueError(f"Helmbold-Schapire voting takes 2 classes, got {stats.n_classes}")
+        raise ValueError(
+            f"y must have 2 classes for Helmbold-Schapire voting, got {stats.n_classes}"
+        )
     counts = stats.counts
     total_weight = stats.n.max()
     if total_weight > MAX_SETTING:
@@ -42,7 +61,11 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
 
 
 def label_family(tree: Tree, stats: NodeStats) -> Family:
-    """Return the posteriors of the variant whose nodes predict labels, so the loss counts errors."""
+    """Return the posteriors of a variant of Helmbold-Schapire voting whose nodes predict labels.
+
+    The loss of a pruning is its number of errors. tree: the tree; stats: counts and labels of its
+    nodes. The family has one inverse temperature.
+    """
     return loss_family(tree, stats, 2, [0.0], branching_stops(tree, 0.5))
 
 
@@ -50,16 +73,17 @@ def label_family(tree: Tree, stats: NodeStats) -> Family:
 def helmbold_schapire(tree: Tree, stats: NodeStats, inverse_temperature: float) -> NodeWeights:
     """Compute the posterior over prunings of Helmbold and Schapire, for two classes.
 
-    A node predicts the frequency of class 1 among its rows. The weight of a pruning is
-    ``2^-(number of its regions, leaves included, that T0 splits) exp(-inverse_temperature loss)``,
-    where the loss is the sum of ``|y - prediction|`` over the rows. Vote with ``kind="mean"``.
+    A node predicts the frequency of class 1 among its rows. The weight of a pruning is ``2^-(number
+    of its regions, leaves included, that T0 splits) exp(-inverse_temperature loss)``, where T0 is
+    the whole tree and the loss is the sum of ``|y - prediction|`` over the rows. Use
+    ``kind="mean"`` in `vote`.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats
-        Counts of two classes.
+        Counts of two classes in its nodes.
     inverse_temperature : float
         Factor of the loss (nats per row), >= 0: minus the log of the paper's beta.
 
@@ -75,8 +99,8 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, inverse_temperature: float) 
 
     References
     ----------
-    Helmbold and Schapire, "Predicting nearly as well as the best pruning of a decision tree", Machine
-    Learning 1997.
+    Helmbold and Schapire, "Predicting nearly as well as the best pruning of a decision tree",
+    Machine Learning 1997.
     """
     return helmbold_schapire_family(tree, stats).solve(
         check_nonnegative("inverse_temperature", inverse_temperature)

@@ -19,7 +19,11 @@ from certree.tree import Tree, Trees
 
 @dataclass(frozen=True, eq=False)
 class NodeWeights(ArrayRecord):
-    """A distribution over the prunings of a tree; a single pruning is one with probability 1.
+    """A distribution over the prunings of a tree, or a single pruning.
+
+    A pruning is the tree with some nodes turned into leaves. A single pruning is the distribution
+    that gives it probability 1. Split decisions of different nodes are independent, so one number
+    for each of the m nodes determines the distribution.
 
     Parameters
     ----------
@@ -27,13 +31,14 @@ class NodeWeights(ArrayRecord):
         Probability that each node is a leaf of the pruning. It sums to 1 along every path from the
         root to a leaf of the tree.
     log_odds : array-like of float, shape (m,)
-        Log odds that each node is split if the pruning reaches it; -inf at leaves. They determine
+        Log odds that each node is split if it is in the pruning; -inf at leaves. They determine
         `weight`, also where `weight` underflows.
     log_evidence : float
-        Log of the sum of all prunings' unnormalised weights (nats); 0 for a single pruning and for a
-        mixture of distributions, which are normalised.
+        Log of the sum of all prunings' unnormalised weights (nats); 0 for a single pruning and for
+        a mixture of distributions, which are normalised.
     chain_entropy : array-like of float, shape (m,)
-        Entropy of the region at which the pruning stops, if it stops in the node's chain (nats).
+        For a node that stands for several nested regions (`Tree.chain`): entropy (nats) of the
+        region that is the leaf, if one of them is. 0 for one region.
     chain_mode : array-like of float, shape (m,)
         Log probability of the likeliest such region (nats).
 
@@ -42,7 +47,8 @@ class NodeWeights(ArrayRecord):
     TypeError
         If a column's dtype does not convert without loss.
     ValueError
-        If lengths differ, `weight` is outside 0 .. 1, or a number is not finite.
+        If lengths differ, `weight` is outside 0 .. 1, `log_odds` is NaN, or another number is not
+        finite.
     """
 
     weight: Float64
@@ -57,7 +63,10 @@ class NodeWeights(ArrayRecord):
         for name in ("weight", "log_odds", "chain_entropy", "chain_mode"):
             object.__setattr__(self, name, check_column(name, getattr(self, name), "float64", (m,)))
         if not ((self.weight >= 0) & (self.weight <= 1 + 1e-9)).all():
-            raise ValueError("weight must hold probabilities, got numbers outside 0 .. 1")
+            raise ValueError(
+                f"weight must hold probabilities in 0 .. 1, got {self.weight.min():g} .. "
+                f"{self.weight.max():g}"
+            )
         if np.isnan(self.log_odds).any():
             raise ValueError("log_odds must be numbers, -inf or inf, got NaN")
         for name in ("chain_entropy", "chain_mode"):
@@ -65,34 +74,48 @@ class NodeWeights(ArrayRecord):
                 raise ValueError(f"{name} must be finite, and at most {MAX_SETTING:g} in size")
 
     def check_tree(self, tree: Trees) -> NodeWeights:
-        """Return these weights, or raise ValueError if their length is not that of the tree."""
+        """Return these weights, or raise ValueError if `tree` has another number of nodes."""
         if len(self.weight) != len(tree.left):
             raise ValueError(
-                f"weights has {len(self.weight)} nodes, but the tree has {tree.n_nodes} nodes"
+                f"weights has {len(self.weight)} nodes, but the tree has {tree.n_nodes} nodes: use "
+                "weights of this tree"
             )
         return self
 
     @cached_property
     def log_decisions(self) -> tuple[Float64, Float64]:
-        """Log probabilities that a node is a leaf, and that it is split, once reached; (m,) each."""
+        """Log probabilities that each node is a leaf, and that it is split, if the pruning contains it.
+
+        A tuple of two arrays, (m,) each.
+        """
         return -np.logaddexp(0, self.log_odds), -np.logaddexp(0, -self.log_odds)
 
     @property
     def expected_leaves(self) -> float:
-        """Expected number of leaves of the pruning."""
+        """Expected number of leaves of a pruning drawn from the distribution."""
         return float(self.weight.sum())
 
 
 @validate_arguments
 def reached(tree: Trees, weights: NodeWeights) -> Float64:
-    """Return the probability (m,) that each node is in the pruning, as a leaf or above a leaf.
+    """Return the probability that each node is in the pruning, as a leaf or as an inner node, (m,).
 
     Parameters
     ----------
     tree : Trees
-        The tree.
+        The tree, of m nodes.
     weights : NodeWeights
         A distribution over its prunings.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        Probability that no node above the node is a leaf; 1 at the root.
+
+    Raises
+    ------
+    ValueError
+        If sizes differ.
     """
     return compute_reach_probabilities(tree.left, weights.check_tree(tree).log_odds)
 
@@ -101,8 +124,21 @@ def reached(tree: Trees, weights: NodeWeights) -> Float64:
 def entropy(tree: Tree, weights: NodeWeights) -> float:
     """Compute the entropy of a distribution over prunings (nats), in O(m) time.
 
-    It is the sum over nodes of the probability of reaching the node times the entropy of its split
-    decision, plus the entropy of where in its chain the pruning stops.
+    It is the sum over nodes of the probability that the node is in the pruning, times the entropy
+    of its split decision, plus the entropy of the region at which a pruning stops in a chain of
+    nested regions.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, of m nodes.
+    weights : NodeWeights
+        A distribution over its prunings.
+
+    Returns
+    -------
+    float
+        0 for a single pruning.
     """
     log_odds = np.abs(weights.check_tree(tree).log_odds)
     is_uncertain = log_odds < 700  # beyond, the entropy is below the smallest float64
@@ -120,18 +156,24 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     Parameters
     ----------
     stats : NodeStats
-        Counts of the rows on which the error is measured, with the labels of the nodes.
+        Counts of the rows on which the error is measured, with the labels that the nodes predict.
     weights : NodeWeights
-        The distribution.
+        The distribution, of as many nodes.
 
     Returns
     -------
     float
-        Expected fraction of the rows that are misclassified.
+        Expected fraction of the rows (of their weight) that are misclassified.
+
+    Raises
+    ------
+    ValueError
+        If sizes differ, or there are no rows.
     """
     if len(stats.label) != len(weights.weight):
         raise ValueError(
-            f"stats has {len(stats.label)} nodes, but weights has {len(weights.weight)} nodes"
+            f"stats has {len(stats.label)} nodes, but weights has {len(weights.weight)} nodes: use "
+            "both of the same tree"
         )
     total_weight = float(stats.n[0])
     if total_weight == 0:
@@ -140,16 +182,21 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
 
 
 def expect_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
-    """Return a distribution, or raise ValueError if it is not a single pruning of the tree."""
+    """Return a distribution over prunings, or raise ValueError unless it is a single pruning.
+
+    pruning: its weights must be 0 or 1, one for each node of `tree`: 1 at the leaves of the
+    pruning.
+    """
     if not np.isin(pruning.check_tree(tree).weight, (0, 1)).all():
         raise ValueError("pruning must have weights 0 and 1: use map_pruning or sample_pruning")
     return pruning
 
 
 def make_pruning(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
-    """Return the pruning that splits the nodes where `splits` (m,) is True, from the root down.
+    """Return a single pruning of a tree, as a distribution with weights 0 and 1.
 
-    A node below a node that is not split does not count, whatever its entry.
+    tree: the tree; splits: whether each node is split, (m,). Entries below a node that is not
+    split, and at leaves, have no effect.
     """
     log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)
     weight = compute_reach_probabilities(tree.left, log_odds) * (log_odds < 0)
@@ -159,23 +206,26 @@ def make_pruning(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
 def mix_posteriors(
     tree: Tree, posteriors: Iterable[NodeWeights], mixture_weights: Float64
 ) -> NodeWeights:
-    """Compute a mixture of distributions over prunings.
+    """Compute a mixture of distributions over the prunings of a tree.
 
-    The probability of each node to be a leaf is exactly that of the mixture, so votes and Gibbs risks
-    are, too. Split decisions of different nodes are independent in the result, unlike in the mixture.
-    Inside chains, its entropy is at most that of the mixture, and its mode at least that.
+    The probability of each node to be a leaf is exactly that of the mixture, so votes and Gibbs
+    risks are, too. Split decisions of different nodes are independent in the result, unlike in the
+    mixture. Inside chains of nested regions its entropy is at most that of the mixture, and its
+    mode at least that.
 
     Parameters
     ----------
     tree : Tree
+        The tree.
     posteriors : iterable of NodeWeights
-        Each is read once, so a generator may compute them one by one.
-    mixture_weights : ndarray of float64, shape (any,)
-        Weight of each; they sum to 1.
+        At least one distribution. Each is read once, so a generator may compute them one by one.
+    mixture_weights : ndarray of float64, shape (number of posteriors,)
+        Weight of each distribution; they sum to 1.
 
     Returns
     -------
     NodeWeights
+        The mixture, with `log_evidence` 0.
     """
     weight, split_weight, entropies, modes = np.zeros((4, tree.n_nodes))
     has_chains = bool((tree.chain > 1).any())
@@ -199,9 +249,22 @@ def mix_posteriors(
 
 @validate_arguments
 def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
-    """Find the likeliest single pruning, in O(m) time; ties within rounding give the smaller tree.
+    """Find the likeliest single pruning of a distribution, in O(m) time.
 
-    Prunings that stop in different regions of one chain count as different prunings.
+    Ties within rounding give the smaller tree. Prunings that stop in different regions of one chain
+    of nested regions count as different prunings.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, of m nodes.
+    weights : NodeWeights
+        A distribution over its prunings.
+
+    Returns
+    -------
+    NodeWeights
+        The pruning, with weights 0 and 1.
     """
     log_odds = find_likeliest_pruning(
         tree.left, weights.check_tree(tree).log_odds, weights.chain_mode

@@ -1,4 +1,4 @@
-"""The PAC-Bayes posteriors."""
+"""The PAC-Bayes posteriors over prunings, by prior and loss."""
 
 from dataclasses import replace
 from typing import Literal
@@ -22,9 +22,32 @@ def pac_bayes_family(
     stop_probability: float = 0.5,
     loss: LossName = "error",
 ) -> Family:
-    """Return the PAC-Bayes posteriors, one for each (lambda_error, lambda_penalty).
+    """Return the PAC-Bayes posteriors over prunings, one for each (lambda_error, lambda_penalty).
 
-    The inverse temperatures of the prior "leaves" and "branching" are the same; see `pac_bayes`.
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : Stats
+        Loss and rows of its nodes.
+    prior : {"leaves", "branching"}
+        "leaves": log weight -1 for each leaf that holds rows; "branching": each region that the
+        tree splits is a leaf with probability `stop_probability`.
+    stop_probability : float
+        Probability of the branching prior, between 0 and 1.
+    loss : {"error", "log_loss"}
+        Loss of a leaf: its errors (or sum of squares), or the log loss of its class frequencies.
+
+    Returns
+    -------
+    Family
+        `solve` takes lambda_error, the factor of the loss, and lambda_penalty, the factor of the
+        square root of a leaf's rows.
+
+    Raises
+    ------
+    ValueError
+        If the prior or the loss is unknown, or the loss of a numeric target is "log_loss".
     """
     if prior == "leaves":
         return loss_family(tree, stats, 3, [-1.0], chain_stops(tree), loss=loss)
@@ -34,15 +57,20 @@ def pac_bayes_family(
 
 
 def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
-    """Return the likeliest pruning of each PAC-Bayes posterior with the prior "leaves".
+    """Return the family of the likeliest prunings of the PAC-Bayes posteriors with the prior "leaves".
 
-    With lambda_penalty 0 they are the cost-complexity prunings with ``alpha = 1 / lambda_error``.
+    `Family.solve` takes (lambda_error, lambda_penalty) and returns a pruning. With lambda_penalty 0
+    it is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree: the tree; stats:
+    statistics of its nodes.
     """
     return replace(pac_bayes_family(tree, stats), prune=True)
 
 
 def branching_stops(tree: Tree, stop_probability: float) -> ChainStops:
-    """Return the branching prior: a pruning stops in each region that T0 splits with one probability.
+    """Return the branching prior, by which each region of a pruning may be a leaf.
+
+    The probability of that is `stop_probability`. Leaves of the tree, which cannot be split, are
+    leaves with probability 1. tree: the tree.
 
     Raises
     ------
@@ -68,14 +96,14 @@ def pac_bayes(
     """Compute the PAC-Bayes posterior over prunings from their loss, their size and a prior.
 
     A leaf A with n(A) rows and err(A) errors has log weight ``-lambda_error err(A) - lambda_penalty
-    sqrt(n(A))``, plus that of the prior. For a numeric target err(A) is the sum of squares divided by
-    the unit of loss. With the log loss, err(A) is n(A) times the entropy of the classes in A.
+    sqrt(n(A))``, plus that of the prior. For a numeric target err(A) is the sum of squares divided
+    by the unit of loss. With the log loss, err(A) is n(A) times the entropy of the classes in A.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
-    stats : NodeStats or TargetStats
+        The tree, whose prunings the posterior weighs.
+    stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     lambda_error : float
         Inverse temperature: factor of an error, or of a unit of loss (nats), >= 0.
@@ -83,9 +111,9 @@ def pac_bayes(
         Inverse temperature of the penalty: factor of the square root of a leaf's rows, >= 0. It
         favours prunings without small leaves.
     prior : {"leaves", "branching"}
-        "leaves": log weight -1 for each leaf that holds rows (the paper's experiments). "branching":
-        each region that T0 splits is a leaf with probability `stop_probability`; the other regions are
-        leaves with probability 1.
+        "leaves": log weight -1 for each leaf that holds rows, as in the paper's experiments.
+        "branching": each region that the tree splits is a leaf with probability `stop_probability`;
+        the other regions are leaves with probability 1.
     stop_probability : float
         Probability of the branching prior, between 0 and 1.
     loss : {"error", "log_loss"}
@@ -119,11 +147,12 @@ def pac_bayes(
 def theorem_posterior(
     tree: Tree, stats: NodeStats, lambda_error: float, delta: float
 ) -> NodeWeights:
-    """Compute the posterior over prunings of the paper's Theorem 1.
+    """Compute the posterior over prunings of Theorem 1 of Nguyen and Kpotufe.
 
     Every region A, also one without rows, has log weight ``-lambda_error (err(A) + sqrt(2 n(A)
-    log(|T0| / delta))) - 3 D0`` as a leaf. ``|T0|`` is the number of regions and D0 the depth of the
-    tree, with all regions of chains.
+    log(|T0| / delta))) - 3 D0`` as a leaf, with err(A) errors among n(A) rows. ``|T0|`` is the
+    number of regions of the tree and D0 its depth; a node that stands for several nested regions
+    counts all of them.
 
     Parameters
     ----------

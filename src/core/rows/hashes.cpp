@@ -36,7 +36,7 @@ class Hash {
   }
   CERTREE_INLINE void end_run() {
     if (n_zeros_ >= kLongRun) {
-      mix(~static_cast<std::uint64_t>(n_zeros_));  // bits of a NaN that no value has
+      mix(~static_cast<std::uint64_t>(n_zeros_));  // bits of a NaN that no value is given
       n_zeros_ = 0;
     }
     for (; n_zeros_ > 0; --n_zeros_) mix(0);
@@ -44,10 +44,10 @@ class Hash {
 
   bool rounded_;
   std::uint64_t mixed_;
-  std::int64_t n_zeros_ = 0;  // that wait
+  std::int64_t n_zeros_ = 0;  // length of the current run of zeros, not yet mixed in
 };
 
-// Of blocks of rows, which are worth a thread.
+// Calls hash_of(row) for each row, in blocks that are large enough for a thread.
 template <class HashOf>
 void hash_blocks(std::int64_t n_rows, std::int64_t steps, int n_threads,
                  std::span<std::uint64_t> hash, const HashOf& hash_of) {
@@ -69,26 +69,26 @@ void hash_rows(const SparseRows<Real>& rows, bool rounded, int n_threads,
   const std::int64_t n = rows.n_rows();
   const std::int64_t steps = std::ssize(rows.value) / std::max<std::int64_t>(n, 1) + 1;
   hash_blocks(n, steps, n_threads, hash, [&](std::size_t i) {
-    Hash one(rounded);
-    std::int64_t at = 0;
+    Hash row_hash(rounded);
+    std::int64_t next_feature = 0;
     const auto end = static_cast<std::size_t>(rows.start[i + 1]);
     for (auto k = static_cast<std::size_t>(rows.start[i]); k < end; ++k) {
-      one.add_zeros(rows.feature[k] - at);
-      one.add(static_cast<double>(rows.value[k]));
-      at = rows.feature[k] + 1;
+      row_hash.add_zeros(rows.feature[k] - next_feature);
+      row_hash.add(static_cast<double>(rows.value[k]));
+      next_feature = rows.feature[k] + 1;
     }
-    one.add_zeros(rows.width - at);
-    return one.end();
+    row_hash.add_zeros(rows.width - next_feature);
+    return row_hash.end();
   });
 }
 
 template <class Real>
 void hash_rows(Table<const Real> rows, bool rounded, int n_threads, std::span<std::uint64_t> hash) {
   hash_blocks(rows.n_rows, rows.width + 1, n_threads, hash, [&](std::size_t i) {
-    Hash one(rounded);
+    Hash row_hash(rounded);
     const Real* const x = rows.row(i);
-    for (std::int64_t j = 0; j < rows.width; ++j) one.add(static_cast<double>(x[j]));
-    return one.end();
+    for (std::int64_t j = 0; j < rows.width; ++j) row_hash.add(static_cast<double>(x[j]));
+    return row_hash.end();
   });
 }
 

@@ -1,17 +1,17 @@
-// Hashes of what rows hold.
+// Hashes of the values of rows.
 #pragma once
 
 #include "sparse_rows.hpp"
 
 namespace certree {
 
-// A word for each value goes into a row's hash by a step of splitmix64 (Steele, Lea and Flood,
-// "Fast splittable pseudorandom number generators", 2014): its bits as double, where zeros have no
-// sign and all NaN are alike. kLongRun or more zeros in a row are one word, so that the hash of a
-// sparse row takes no time for its zeros. rounded: values as float holds them, whose hashes are
-// others.
+// Shortest run of zeros that is hashed as one word, so that zeros of a sparse row cost no time.
 inline constexpr std::int64_t kLongRun = 256;
 
+// Hashes each row. A value's bits as double enter the hash by a step of splitmix64 (Steele, Lea and
+// Flood, "Fast splittable pseudorandom number generators", 2014); -0.0 counts as 0.0, and all NaN
+// as one NaN. rounded: round values to float first, and start from another state, so that hashes
+// differ from those of exact values. hash: (n_rows,) is overwritten.
 template <class Real>
 void hash_rows(const SparseRows<Real>& rows, bool rounded, int n_threads,
                std::span<std::uint64_t> hash);

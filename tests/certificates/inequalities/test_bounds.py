@@ -227,7 +227,7 @@ def test_a_draw_that_the_prior_likes_better_pays_less():
 
 
 def test_what_is_out_of_range_is_refused():
-    with pytest.raises(ValueError, match="disagreement bound takes 2 classes, got 3"):
+    with pytest.raises(ValueError, match="n_classes must be 2 for the disagreement bound, got 3"):
         bounds.disagreement(0.1, 0.1, 3, 100, 1, LOG_DELTA)
     with pytest.raises(ValueError, match=r"errors must lie in 0 .. 10"):
         bounds.binomial_upper(11, 10, LOG_DELTA)

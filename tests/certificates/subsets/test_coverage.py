@@ -105,10 +105,12 @@ def test_scores_go_through_a_pickle():
 
 def test_too_few_rows_say_how_many_are_needed():
     scores = Scores.from_rows(*regions((20,), (1.0,)))
-    with pytest.raises(ValueError, match=r"coverage=0.9 with delta=0.05 takes at least 29 rows"):
+    with pytest.raises(
+        ValueError, match=r"coverage=0.9 with delta=0.05 needs at least 29 calibration rows"
+    ):
         scores.find_limits(0.9, 0.05)
     assert Scores.from_rows(*regions((29,), (1.0,))).find_limits(0.9, 0.05) < np.inf
-    with pytest.raises(ValueError, match="at least 40 rows that certify a region, got 20"):
+    with pytest.raises(ValueError, match="at least 40 calibration rows in a region, got 20"):
         Scores.from_rows(*regions((20, 19), (0.3, 0.3))).find_limits(0.9, 0.05)
 
 
@@ -120,7 +122,7 @@ def test_too_few_rows_say_how_many_are_needed():
         ({"start": [0, 1]}, "start must rise"),
         ({"start": [0]}, "start must rise|shape"),
         ({"mass": [1.1]}, "sum to at most 1"),
-        ({"mass": [0.0]}, "positive shares"),
+        ({"mass": [0.0]}, "positive fractions"),
     ],
 )
 def test_scores_that_do_not_go_together_are_refused(changed, message):
@@ -137,10 +139,10 @@ def test_scores_that_do_not_go_together_are_refused(changed, message):
         ((10, 1.0, None), "coverage must lie between 0 and 1"),
         ((10, 0.9, 0.0), "delta must lie between 0 and 1"),
         ((10, 0.9, 1.5), "delta must lie between 0 and 1"),
-        ((-1, 0.9, 0.5), "n must be a number of rows"),
+        ((-1, 0.9, 0.5), "n must be a number of rows in"),
         (
             (2**64 - 1, 0.05, 0.5),
-            r"n must be a number of rows, at most 2\*\*53, got 18446744073709551615",
+            r"n must be a number of rows in 0 .. 2\*\*53, got 18446744073709551615",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Promises on parts of the rows: against counting row by row, their levels, and what is refused."""
+"""Guarantees on subsets of rows: against counting row by row, their levels, and refused arguments."""
 
 import json
 import math
@@ -221,7 +221,7 @@ def test_a_mix_is_the_mean_of_the_bounds_on_classes(n_classes):
         assert parts.observed + parts.complexity + parts.confidence == pytest.approx(mix.bound)
     assert promised.mix({1: 1.0}).bound == pytest.approx(bound_of[1])
     for shares, message in (
-        ({"x": 1.0}, r"classes among \[0, 1"),
+        ({"x": 1.0}, r"among the classes \[0, 1"),
         (np.full(n_classes, 0.6), "sum to 1"),
         ([-1.0, 2.0, 0.0][:n_classes], "non-negative"),
         ([1.0], r"must have shape"),
@@ -253,7 +253,7 @@ def test_the_largest_error_of_a_source_nearby():
         assert needed > 121
         again = hold_out(round(certificate.risk * needed), needed)
         assert again.nearby(kl=0.01).bound <= target + 2e-3 or moved is varied
-        with pytest.raises(ValueError, match="another source already"):
+        with pytest.raises(ValueError, match="shifted source: call nearby on the original"):
             moved.nearby(kl=0.01)
     assert "from any source from which that of these diverges by at most 0.01 nats" in str(near)
     assert "within 0.03 of this one in total variation" in str(varied)
@@ -287,7 +287,7 @@ def test_families_of_sources_nearby():
         for key, certificate in family.items():
             assert certificate == promised[name][key].nearby(kl=0.02)
     assert near.mix([0.5, 0.5]) == promised.mix([0.5, 0.5]).nearby(kl=0.02)
-    with pytest.raises(ValueError, match="another source already"):
+    with pytest.raises(ValueError, match="shifted source: call nearby on the original"):
         near.nearby(kl=0.02)
     for ask in ("nearby", "monitor"):
         with pytest.raises(ValueError, match="the difference of two"):
@@ -313,7 +313,7 @@ def test_weights_keep_rows():
         groups=groups, weights=weights * 3, max_weight=6, random_state=3
     )
     assert again.error.worst.bound == everywhere.bound
-    with pytest.raises(ValueError, match="another source already"):
+    with pytest.raises(ValueError, match="shifted source: call nearby on the original"):
         everywhere.nearby(kl=0.1)
     whole = model.conditional_guarantees("error", weights=np.ones(len(y)), max_weight=1)
     assert whole.error.worst.bound == model.conditional_guarantees("error").error.worst.bound
@@ -326,14 +326,14 @@ def test_weights_keep_rows():
         (np.full(400, -1.0), 1.0, "finite and non-negative"),
         (np.full(400, np.nan), 1.0, "finite and non-negative"),
         (np.ones(399), 1.0, r"must have shape \(400\)"),
-        (np.ones(400), None, "weights come with max_weight"),
-        (None, 1.0, "weights come with max_weight"),
+        (np.ones(400), None, "weights and max_weight must be passed together"),
+        (None, 1.0, "weights and max_weight must be passed together"),
         (np.ones(400), 0.0, "must be above 0"),
         (["a"] * 400, 1.0, "weights must convert to float64"),
         (
             np.ones(400),
             1e9,
-            "at least 10 held-out rows that the weights keep, got 0",
+            "at least 10 calibration rows that the weights keep, got 0",
         ),
     ],
 )
@@ -341,7 +341,7 @@ def test_weights_that_keep_nothing_right_are_refused(weights, most, message):
     model, *_ = fitted()
     with pytest.raises((TypeError, ValueError), match=message):
         model.conditional_guarantees(weights=weights, max_weight=most)
-    with pytest.raises(ValueError, match="random_state must be a whole number >= 0, got -1"):
+    with pytest.raises(ValueError, match="random_state must be an integer >= 0, got -1"):
         model.conditional_guarantees(weights=np.ones(400), max_weight=1.0, random_state=-1)
 
 
@@ -417,11 +417,11 @@ def test_promises_of_a_fit_outlive_a_pickle_and_a_file(tmp_path):
     [
         ({"delta": 0.0}, "delta must lie between 0 and 1"),
         ({"delta": 1.0}, "delta must lie between 0 and 1"),
-        ({"groups": ["one"] * 400}, "groups must have at least two values, got 1"),
+        ({"groups": ["one"] * 400}, "groups must have at least two different values, got 1"),
         ({"groups": ["one"] * 3}, r"groups must have shape \(400,\)"),
         (
             {"groups": np.array([1, "one"] * 200, dtype=object)},
-            "groups must hold values of one kind",
+            "groups must hold values of one type",
         ),
         (
             {"groups": [math.nan, 1.0] * 200},
@@ -430,7 +430,7 @@ def test_promises_of_a_fit_outlive_a_pickle_and_a_file(tmp_path):
         ({"families": "recal"}, "families must be some of error, recall"),
         ({"families": ["recall", "recall"]}, "each once"),
         ({"families": []}, "families must be some of"),
-        ({"families": ["groups"]}, "the family groups needs groups"),
+        ({"families": ["groups"]}, "must not include 'groups' here: it needs the argument groups"),
     ],
 )
 def test_what_cannot_be_promised_is_refused(asked, message):
@@ -464,14 +464,14 @@ def test_settings_of_other_types_are_refused(asked):
 def test_few_rows_and_rows_in_groups_are_refused():
     X, y, groups = rows()
     few = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X[:18], y[:18])
-    with pytest.raises(ValueError, match="at least 10 held-out rows, got 9"):
+    with pytest.raises(ValueError, match="at least 10 calibration rows, got 9"):
         few.conditional_guarantees()
-    with pytest.raises(ValueError, match="at least 10 held-out rows, got 9"):
+    with pytest.raises(ValueError, match="at least 10 calibration rows, got 9"):
         conditional_guarantees(few, X[20:29], y[20:29])
     patients = np.arange(len(y)) // 4
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=patients)
     for name in FAMILIES:
-        with pytest.raises(ValueError, match="counts whole errors of independent rows"):
+        with pytest.raises(ValueError, match="which counts errors of independent rows"):
             grouped.conditional_guarantees(name, groups=groups)
 
 
@@ -494,7 +494,9 @@ def test_any_classifier_by_new_rows():
     assert promised.error.worst == promised.error["all rows"]
     assert promised.error.worst.bound == expected.bound
     assert promised.error.worst.method == expected.method == "hold_out"
-    with pytest.raises(ValueError, match="the family leaves needs a tree whose fit certifies"):
+    with pytest.raises(
+        ValueError, match="must not include 'leaves' here: it needs a certified tree"
+    ):
         conditional_guarantees(tree, X, names, "leaves")
 
 
@@ -561,7 +563,7 @@ def test_families_are_reached_by_name():
     model, *_ = fitted()
     promised = model.conditional_guarantees()
     assert promised.recall is promised["recall"]
-    with pytest.raises(AttributeError, match=r"there are error, recall"):
+    with pytest.raises(AttributeError, match=r"families here are error, recall"):
         promised.groups  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'recal'"):
         promised.recal  # noqa: B018
@@ -588,16 +590,16 @@ def test_certificates_of_parts_go_through_files():
         assert certificate.at(0.01).bound >= certificate.bound
         assert certificate.at(0.05) == certificate
         assert re.search(r"at once, this classifier's error|this vote's error", str(certificate))
-        with pytest.raises(ValueError, match="says at most"):
+        with pytest.raises(ValueError, match="but its observed numbers give"):
             restore_certificate({**saved, "bound": certificate.bound / 2})
     for shift in ("kl", {"kind": "kl"}, {"kind": "far", "most": 1.0}, {"kind": "kl", "most": -1.0}):
-        with pytest.raises(ValueError, match=r"shift must be|kind must be|kl must be"):
+        with pytest.raises(ValueError, match=r"shift of a certificate|kind must be|kl must be"):
             restore_certificate({**saved, "shift": shift})
 
 
 def test_a_mix_in_a_file_must_be_whole():
     saved = asdict(fitted()[0].conditional_guarantees().mix([0.5, 0.5]))
-    with pytest.raises(ValueError, match="three numbers for each part, got 5"):
+    with pytest.raises(ValueError, match="three numbers for each subset of the rows, got 5"):
         restore_certificate({**saved, "observed": saved["observed"][:-1]})
 
 

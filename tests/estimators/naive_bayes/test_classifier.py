@@ -159,7 +159,7 @@ def test_rows_are_left_out_one_by_one_with_all_that_they_weigh(column, coded):
     )
 
 
-def test_the_only_value_of_a_class_is_judged_by_a_density_as_narrow_as_its_own():
+def test_the_only_value_of_a_class_is_left_out_of_a_density_of_equal_width():
     x, y, weight = np.array([1.0, np.nan, 3.0, 4.0]), np.array([0, 0, 1, 1]), np.ones(4)
     values = Moments.from_rows(x, y, weight, 2).compute_left_out(x, y, weight, 0.1)
     narrow = Moments.from_rows(
@@ -319,7 +319,7 @@ def test_densities_are_given_by_place_or_by_name(densities):
         model = NaiveBayesClassifier(densities, bins=7).fit(table, y)
         assert kinds(model) == ["histogram", "categorical", "normal"]
         assert len(model.densities_[0].edges) == 8
-        with pytest.raises(ValueError, match="feature 'city' holds categories: its density must"):
+        with pytest.raises(ValueError, match="for the categorical feature 'city', got"):
             NaiveBayesClassifier(["normal"] * 3).fit(table, y)
 
 
@@ -448,7 +448,7 @@ def test_old_losses_are_forgotten_by_the_number_of_rows():
 
 
 @pytest.mark.parametrize("densities", ["normal", "histogram", "categorical", "auto"])
-def test_whole_weights_are_no_other_than_those_next_to_them(densities):
+def test_integer_weights_give_nearly_the_model_of_close_weights(densities):
     rng = np.random.default_rng(0)
     y = np.arange(600) % 2
     x = (rng.normal(size=(600, 4)) + 0.7 * y[:, None]).round(1)
@@ -510,7 +510,7 @@ def test_the_power_with_the_smallest_log_loss_is_chosen(log_density, number):
     assert all(best <= loss_at(power, *rows) * 1.05 for power in np.linspace(0, 1, 21))
 
 
-def test_one_row_cannot_outweigh_all_others():
+def test_the_loss_of_one_row_is_limited():
     log_density, y = np.tile([0.0, -5.0], (200, 1)), np.zeros(200, dtype=np.int32)
     log_density[0] = [-1e9, 0.0]
     rows = np.log([0.5, 0.5]), log_density, y, np.ones(200)
@@ -687,7 +687,7 @@ def test_categories_of_later_batches_are_saved(tmp_path):
     assert model.categories_.names == (("b",),)
     before = model.predict_proba(X)
     with pytest.raises(
-        ValueError, match="has categories of type double, but learned ones of string"
+        ValueError, match="must have categories of type string, as in the fit, got double"
     ):
         model.partial_fit(pd.DataFrame({"a": pd.Categorical([1, 2])}), [0, 1])
     with pytest.raises(ValueError, match="feature names"):
@@ -775,19 +775,22 @@ def test_missing_and_unknown_values_contribute_nothing():
     [
         ({"densities": "gamma"}, "'densities' parameter"),
         ({"densities": ["normal"] * 3 + ["gamma"]}, "densities must be among .* got 'gamma'"),
-        ({"densities": ["normal"]}, "one for each of 4 features, got 1"),
+        ({"densities": ["normal"]}, "one entry for each of 4 features, got 1"),
         ({"densities": {"size": "normal"}}, "X has no feature names"),
         ({"bins": 0}, "'bins' parameter"),
         ({"bins": "many"}, "'bins' parameter"),
         ({"alpha": 0.0}, "'alpha' parameter"),
         ({"var_smoothing": -1.0}, "'var_smoothing' parameter"),
         ({"power": 2.0}, "'power' parameter"),
-        ({"priors": [0.5, 0.5]}, r"one for each of 3 classes, got shape \(2,\)"),
+        ({"priors": [0.5, 0.5]}, r"priors must have shape \(3,\), .*got \(2,\)"),
         ({"priors": [0.5, 0.5, 0.5]}, "must sum to 1, got the sum 1.5"),
         ({"priors": [1.5, -0.5, 0.0]}, "must be non-negative"),
         ({"priors": [np.nan, 0.5, 0.5]}, "must be non-negative"),
-        ({"priors": [0.5, 0.5, 0.0]}, r"contradict rows of the classes \[2\]"),
-        ({"priors": [1 / 3] * 3, "class_weight": "balanced"}, "contradict each other"),
+        ({"priors": [0.5, 0.5, 0.0]}, r"positive for classes with training rows, got 0 for \[2\]"),
+        (
+            {"priors": [1 / 3] * 3, "class_weight": "balanced"},
+            "priors must be None if class_weight",
+        ),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):
@@ -797,9 +800,9 @@ def test_bad_parameters_are_refused(parameters, message):
 
 def test_bad_densities_of_a_frame_are_refused():
     frame, y = mixed()
-    with pytest.raises(ValueError, match=r"features among .* got \['length'\]"):
+    with pytest.raises(ValueError, match=r"feature names among .* got \['length'\]"):
         NaiveBayesClassifier({"length": "normal"}).fit(frame, y)
-    with pytest.raises(ValueError, match="feature 'city' holds categories"):
+    with pytest.raises(ValueError, match="categorical feature 'city'"):
         NaiveBayesClassifier("normal").fit(frame, y)
 
 
@@ -818,7 +821,7 @@ def test_bad_weights_and_rows_are_refused():
 
 def test_a_feature_that_does_not_vary_needs_smoothing():
     table = np.column_stack([X[:, 0], np.where(Y == 1, 1.0, X[:, 1])])
-    with pytest.raises(ValueError, match=r"feature 'x\[1\]' does not vary within class"):
+    with pytest.raises(ValueError, match=r"feature 'x\[1\]' is constant in class"):
         NaiveBayesClassifier("normal", var_smoothing=0.0).fit(table, Y)
     assert NaiveBayesClassifier("normal").fit(table, Y).score(table, Y) > 0.6
 
@@ -831,7 +834,7 @@ def test_copies_and_searches():
     assert GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, Y).best_score_ > 0.9
 
 
-def test_the_best_power_is_judged_by_older_and_recent_rows():
+def test_the_best_power_has_the_smallest_loss_on_older_and_recent_rows():
     older, recent = np.ones(len(POWERS)), np.ones(len(POWERS))
     older[3], recent[5] = 0.0, 0.5
     assert PowerLosses(10.0, older, recent).best_power == POWERS[3]

@@ -15,7 +15,7 @@ from certree.estimators.naive_bayes.divergences import compute_divergences
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 6))
-def test_tables_say_what_their_shares_say(seed, k, b):
+def test_divergences_of_tables_equal_the_literal_ones(seed, k, b):
     rng = np.random.default_rng(seed)
     table = CategoricalTable(rng.integers(0, 9, (k, b)).astype(float), 0.5)
     prior = rng.dirichlet(np.ones(k))
@@ -59,7 +59,7 @@ def test_a_class_says_no_more_than_what_it_is():
 
 
 @pytest.mark.parametrize("densities", ["auto", "normal", "histogram"])
-def test_importances_are_shares_of_what_features_say(densities, tmp_path):
+def test_importances_are_fractions_of_the_mutual_information(densities, tmp_path):
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, np.random.default_rng(0).normal(size=len(X))])
     model = NaiveBayesClassifier(densities).fit(X, y)

@@ -242,7 +242,7 @@ def test_a_page_shows_why_there_are_no_further_guarantees(tmp_path):
     reasons = {
         "its model file does not hold the calibration set": load(tmp_path / "model.certree"),
         "the rows of the fit came in groups": clone(model).fit(X, TWO, groups=np.arange(500) // 2),
-        "fewer than 10 rows certify the fit": few.fit(X[:18], TWO[:18]),
+        "the fit has fewer than 10 calibration rows": few.fit(X[:18], TWO[:18]),
     }
     for why, one in reasons.items():
         page = read(report(one, rows, y, tmp_path / "page.html"))
@@ -454,7 +454,7 @@ def test_costs_determine_the_threshold_of_a_page(tmp_path):
     page = read(report(model, rows, y, tmp_path / "page.html", costs=(5, 1)))
     found = Guarantees.by_rows(model, rows, y).thresholds(costs=(5, 1))
     assert " ".join(str(found.lowest_cost(5, 1)).split()) in page.text
-    with pytest.raises(ValueError, match="costs must be finite"):
+    with pytest.raises(ValueError, match="must be finite and >= 0"):
         report(model, rows, y, tmp_path / "bad.html", costs=(-1, 1))
 
 

@@ -1,7 +1,7 @@
-"""Numbers in, number out: what inequalities make of observed errors, and what posteriors say of a vote.
+"""Inequalities that turn observed errors into bounds, and the quantities that enter them.
 
-`bounds` holds the inequalities. Here are what they are given: divergences of posteriors over prunings,
-masses of labellings, and moments of what drawn prunings get wrong.
+`bounds` holds the inequalities. Exported here are divergences between distributions over prunings,
+prior probabilities of labellings, and moments of the errors of drawn prunings.
 """
 
 from certree.certificates.inequalities.posterior_moments import (

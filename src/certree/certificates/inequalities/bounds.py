@@ -1,9 +1,17 @@
-"""Bounds on a risk, numbers in and number out.
+"""Upper bounds on a risk (expected loss on new rows) as functions of observed numbers.
 
-All hold with probability at least ``1 - delta`` over the draw of n independent rows. `log_delta` is
-the natural logarithm of delta, as the share of delta that one hypothesis of many has may be far
-below the smallest double. `complexity` is in nats: minus the log of the prior mass of one
-hypothesis, or the divergence of the posterior over hypotheses from the prior.
+Each bound holds with probability at least ``1 - delta`` over the draw of n independent calibration
+rows. The shared parameters are:
+
+n : float
+    Number of rows, or of groups of rows.
+complexity : float
+    Price of choosing a hypothesis by the same rows, in nats: minus the log of its prior
+    probability, or the divergence of the posterior over hypotheses from the prior; 0 for a
+    hypothesis that was fixed before.
+log_delta : float
+    Natural logarithm of delta, < 0. Logarithms are used as delta may be far below the smallest
+    double.
 """
 
 import math
@@ -17,25 +25,37 @@ from scipy.special import betaincc, betainccinv, betaln, gammaincc
 from certree.certificates.inequalities.order_statistics import compute_cdf_bound
 from certree.certificates.inequalities.weighted_errors import bound_weighted_errors
 
-# Below, the incomplete beta function of doubles comes near its underflow.
+# Below this value the incomplete beta function is imprecise, as it is about to underflow.
 _SMALLEST_TAIL = 1e-280
-# Log of a level at which its square is far below the rounding of doubles.
+# Log of a level whose square is below the precision of doubles.
 _TINY = -40.0
-# So many have a factorial whose logarithm is less precise than Stirling's formula.
+# For more rows Stirling's formula is more precise than the difference of lgamma and n log n.
 _MANY_ROWS = 10**6
-# Share of the level of a threshold's costs that both limits of the prevalence have; the band of each
-# class has half of the rest.
+# Fraction of a threshold's level that the two limits of the prevalence use; the confidence band of each
+# class uses half of the rest.
 _OF_PREVALENCE = 0.1
-# Of more rows, or at a lower level, errors of two kinds are bounded each by itself.
+# With more rows, or at a lower level, the two kinds of errors are bounded separately.
 _MOST_JOINT_ROWS, _LEAST_JOINT_LEVEL = 3000, -25.0
 
 
 def _find_boundary(
     holds: Callable[[float], bool], inside: float, outside: float, guess: float
 ) -> float:
-    """The number next to where a condition stops to hold, on the side of `outside`.
+    """Find by bisection where a monotone condition stops to hold, to the next double.
 
-    A good guess saves most of the search.
+    Parameters
+    ----------
+    holds : callable of float to bool
+        True at `inside` and up to the boundary, False from there to `outside`.
+    inside, outside : float
+        Ends of the search.
+    guess : float
+        Estimate of the boundary, which saves most steps if it is close.
+
+    Returns
+    -------
+    float
+        The double nearest to the boundary at which `holds` is False, or `outside`.
     """
     for number in (guess - 8 * math.ulp(guess), guess + 8 * math.ulp(guess)):
         if min(inside, outside) < number < max(inside, outside):
@@ -54,10 +74,10 @@ def _find_boundary(
 
 
 def _log_beta_fraction(a: float, b: float, x: float) -> float:
-    """Log of the continued fraction of the incomplete beta function, by Lentz's algorithm.
+    """Compute the log of the continued fraction of the incomplete beta function at (a, b, x).
 
-    Press, Teukolsky, Vetterling and Flannery, "Numerical Recipes", Section 6.4. It converges fast for
-    ``x < (a + 1) / (a + b + 2)``.
+    By Lentz's algorithm: Press, Teukolsky, Vetterling and Flannery, "Numerical Recipes", Section
+    6.4. It converges fast for ``x < (a + 1) / (a + b + 2)``.
     """
     tiny = 1e-300
     c, d = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or tiny)
@@ -76,10 +96,10 @@ def _log_beta_fraction(a: float, b: float, x: float) -> float:
 
 
 def log_binomial_tail(errors: float, n: float, p: float) -> float:
-    """Log of the probability of at most `errors` errors among n, each of probability p.
+    """Compute log P(Bin(n, p) <= errors).
 
-    For a number of errors that is not whole this is the incomplete beta function between the whole
-    ones.
+    errors, n: numbers with 0 <= errors <= n, errors < n; p: probability of an error. If `errors` is
+    not an integer, the incomplete beta function interpolates. Return -inf at p = 1.
     """
     a, b = n - errors, errors + 1
     tail = float(betaincc(b, a, p))
@@ -92,20 +112,28 @@ def log_binomial_tail(errors: float, n: float, p: float) -> float:
 
 
 def binomial_upper(errors: float, n: float, log_delta: float) -> float:
-    """The largest risk at which so few errors are no less likely than delta.
+    """Compute the exact (Clopper-Pearson) upper confidence limit of a binomial probability.
+
+    It is the largest p with ``P(Bin(n, p) <= errors) >= delta``.
 
     Parameters
     ----------
     errors : float
-        Errors among the rows, 0 .. n.
+        Number of errors, 0 .. n.
     n : float
-        Rows.
+        Number of rows.
     log_delta : float
         Log of delta, < 0; -inf gives 1.
 
     Returns
     -------
     float
+        The limit, 0 .. 1; 1 if all rows are errors.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
 
     References
     ----------
@@ -123,7 +151,11 @@ def binomial_upper(errors: float, n: float, log_delta: float) -> float:
 
 
 def _compute_divergence_term(share: float, expected: float, excess: float) -> float:
-    """``share log(share / expected)``, where ``excess = expected - share`` is known better."""
+    """Compute ``share * log(share / expected)``, one term of a divergence.
+
+    excess: ``expected - share``, which the caller knows more precisely than the difference of the
+    two.
+    """
     if share == 0:
         return 0.0
     if abs(excess) < share / 2:
@@ -132,7 +164,10 @@ def _compute_divergence_term(share: float, expected: float, excess: float) -> fl
 
 
 def kl(q: float, p: float) -> float:
-    """Divergence of a coin of probability q from one of probability p, nats."""
+    """Compute the divergence (nats) of a Bernoulli distribution of mean q from one of mean p, kl(q, p).
+
+    q, p: between 0 and 1. Return inf if p is 0 or 1 and q differs.
+    """
     if p in (0, 1) and p != q:
         return math.inf
     return max(
@@ -141,7 +176,7 @@ def kl(q: float, p: float) -> float:
 
 
 def kl_upper(q: float, nats: float) -> float:
-    """The largest p with ``kl(q, p) <= nats``; q is clipped to 0 .. 1."""
+    """Return the largest p with ``kl(q, p) <= nats``, for nats >= 0; q is clipped to 0 .. 1."""
     q = min(max(q, 0.0), 1.0)
     if q == 0:
         return -math.expm1(-nats)
@@ -149,7 +184,7 @@ def kl_upper(q: float, nats: float) -> float:
 
 
 def kl_lower(q: float, nats: float) -> float:
-    """The smallest p with ``kl(q, p) <= nats``; q is clipped to 0 .. 1."""
+    """Return the smallest p with ``kl(q, p) <= nats``, for nats >= 0; q is clipped to 0 .. 1."""
     q = min(max(q, 0.0), 1.0)
     if q == 1:
         return math.exp(-nats)
@@ -157,10 +192,10 @@ def kl_lower(q: float, nats: float) -> float:
 
 
 def _kl_inverse(q: float, nats: float, side: int) -> float:
-    """Where ``kl(q, p)`` is about `nats`, above or below q; q itself where that is far away.
+    """Estimate the p above q (side 1) or below q (side -1) at which ``kl(q, p) = nats``.
 
-    Newton's steps from Pinsker's bound, which lies outside; as the divergence is convex in p, they
-    come nearer from there.
+    By at most ten Newton steps from Pinsker's bound, where kl is larger. Return q if that bound is
+    outside (0, 1).
     """
     p = q + side * math.sqrt(nats / 2)
     if not 0 < p < 1:
@@ -176,16 +211,17 @@ def _kl_inverse(q: float, nats: float, side: int) -> float:
 
 
 def log_xi(n: float) -> float:
-    """Log of ``sum_k C(n, k) (k/n)^k (1 - k/n)^(n - k)``.
+    """Compute the log of Maurer's constant ``sum_k C(n, k) (k/n)^k (1 - k/n)^(n - k)``, for n > 0.
 
-    By Abel's identity the sum is ``n! / n^n sum_k n^k / k!``. It lies between sqrt(n) and 2 sqrt(n).
+    By Abel's identity the sum is ``n! / n^n sum_k n^k / k!``. It lies between sqrt(n) and 2
+    sqrt(n).
 
     References
     ----------
     Maurer, "A note on the PAC Bayesian theorem", arXiv:cs/0411099, 2004. Riordan, "Combinatorial
     identities", 1968, Section 1.5.
     """
-    # n! by Stirling's formula where terms as large as its logarithm would cancel.
+    # Stirling's formula for large n, where the large terms of the difference would cancel.
     log_factorial = math.lgamma(n + 1) - n * math.log(n) + n
     if n > _MANY_ROWS:
         log_factorial = 0.5 * math.log(2 * math.pi * n) + 1 / (12 * n)
@@ -193,9 +229,13 @@ def log_xi(n: float) -> float:
 
 
 def occam(risk: float, n: float, complexity: float, log_delta: float) -> float:
-    """Bound on the risk of any hypothesis with a prior mass, from its share of errors.
+    """Compute the Occam bound on the error of a hypothesis with a prior probability.
 
-    A complexity of 0 is one hypothesis that was fixed before the rows were seen.
+    It is the Clopper-Pearson bound at the level delta times that probability.
+
+    risk: fraction of errors among the n rows; complexity: minus the log of the hypothesis' prior
+    probability (nats); log_delta: log of the probability that any bound fails. The bound holds for
+    all hypotheses at once.
 
     References
     ----------
@@ -206,7 +246,12 @@ def occam(risk: float, n: float, complexity: float, log_delta: float) -> float:
 
 
 def occam_holds(bound: float, risk: float, n: float, complexity: float, log_delta: float) -> bool:
-    """Whether `occam` is at most `bound`, without the search for its value."""
+    """Return whether ``occam(risk, n, complexity, log_delta)`` is at most `bound`.
+
+    Faster than computing the Occam bound. risk: fraction of errors among n rows; complexity: minus
+    the log of the hypothesis' prior probability (nats); log_delta: log of the probability that any
+    bound fails.
+    """
     errors = _count_errors(risk, n)
     return bound == 1 or (
         errors < n and log_binomial_tail(errors, n, bound) < log_delta - complexity
@@ -214,22 +259,28 @@ def occam_holds(bound: float, risk: float, n: float, complexity: float, log_delt
 
 
 def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta: float) -> float:
-    """Bound on the risk in one of some disjoint leaves, for all of them at once.
+    """Compute the bound on the error in one leaf, such that the bounds of all leaves hold together.
 
-    The leaf has the level ``1 - (1 - delta)^share``. Given how many rows fall into each leaf the
-    numbers of errors are independent, so that with shares that sum to 1 all bounds hold together with
+    The leaf has the level ``1 - (1 - delta)^share``. Given the number of rows in each leaf, errors
+    of different leaves are independent, so that bounds whose shares sum to 1 hold together with
     probability ``1 - delta``.
 
     Parameters
     ----------
     risk : float
-        Share of errors among the rows of the leaf.
+        Fraction of errors among the rows of the leaf.
     share : float
-        Share of the leaf in delta, in (0, 1].
+        The leaf's exponent, in (0, 1].
     n : float
-        Rows of the leaf; none give the bound 1.
+        Number of rows of the leaf; 0 gives the bound 1.
     complexity, log_delta : float
-        As above.
+        Price of choosing by the rows (nats), the same for all leaves; natural log of the
+        probability that the bound of any leaf fails, < 0.
+
+    Returns
+    -------
+    float
+        Bound on the error in the leaf.
 
     References
     ----------
@@ -240,7 +291,7 @@ def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
     _check_log_delta(log_delta)
     log_level = log_delta - complexity
-    if log_level < _TINY:  # Bernoulli's inequality, which is as good as equal there
+    if log_level < _TINY:  # Bernoulli's inequality, which is almost an equality here
         return occam(risk, n, 0.0, log_level + math.log(share))
     return occam(risk, n, 0.0, math.log(-math.expm1(share * math.log1p(-math.exp(log_level)))))
 
@@ -248,20 +299,26 @@ def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta
 def occam_gap(
     risk: float, other: float, share: float, n: float, complexity: float, log_delta: float
 ) -> float:
-    """Bound on how far the risk on one part of the rows is above that on another one.
+    """Bound the risk on one subset of rows minus the risk on another, disjoint subset.
 
-    Upper limit of the one less lower limit of the other, half of delta each.
+    The upper limit of the first minus the lower limit of the second, with half of delta each.
 
     Parameters
     ----------
     risk, other : float
-        Shares of errors in the two parts.
+        Fraction of errors in the first and in the second subset.
     share : float
-        Share of the rows of both that the first one has.
+        Fraction of the n rows that are in the first subset.
     n : float
-        Rows of both.
+        Number of rows of both subsets together.
     complexity, log_delta : float
-        As above.
+        Price of choosing by the rows (nats); natural log of the probability that the bound fails, <
+        0.
+
+    Returns
+    -------
+    float
+        Bound on the difference, at least 0.
 
     References
     ----------
@@ -274,17 +331,24 @@ def occam_gap(
 
 
 def occam_mix(*numbers: float) -> float:
-    """Bound on the risk where parts of the rows come in known shares, by bounds on all of them.
+    """Bound the risk when subsets of the rows have new, known frequencies, by bounds on all subsets.
 
     Parameters
     ----------
     *numbers : float
-        For each part its share of the new rows, its share of errors and its share of the n rows; then
-        n, complexity and log_delta as above, of the bounds on the parts.
+        For each subset three numbers: its fraction of the new rows, its fraction of errors, and its
+        fraction of the n calibration rows. Then n, complexity and log_delta (number of rows; price
+        of choosing by the rows, nats; log of the probability that the bound fails); these levels
+        are those of the bound on each subset.
+
+    Returns
+    -------
+    float
+        The mean of the subsets' bounds, weighted by their fractions of the new rows; at most 1.
 
     References
     ----------
-    The law of total probability; Clopper and Pearson, Biometrika 1934, for each part.
+    The law of total probability; Clopper and Pearson, Biometrika 1934, for each subset.
     """
     *observed, n, complexity, log_delta = numbers
     total = sum(
@@ -295,46 +359,79 @@ def occam_mix(*numbers: float) -> float:
 
 
 def _split_triples(numbers: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+    """Yield the numbers in threes; ValueError if their count is not a multiple of three."""
     if len(numbers) % 3:
-        raise ValueError(f"expected three numbers for each part, got {len(numbers)}")
+        raise ValueError(
+            f"numbers must hold three numbers for each subset of the rows, got {len(numbers)}"
+        )
     return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
 
 
 def prevalence_limits(positives: int, n: int, log_level: float) -> tuple[float, float]:
-    """Lower and upper limit of the share of a class, by its rows among n: its part of a level."""
+    """Compute lower and upper confidence limits of the fraction of positive rows.
+
+    positives: number of positive rows among n; log_level: log of the probability that all limits at
+    a threshold may fail, of which the two limits use a tenth. Return (lower, upper).
+    """
     half = log_level + math.log(_OF_PREVALENCE / 2)
     return 1 - binomial_upper(n - positives, n, half), binomial_upper(positives, n, half)
 
 
 def compute_rate_level(log_level: float) -> float:
-    """The part of a level that the rows of either class have for their band."""
+    """Return the log of the level that the confidence band of one class's score distribution uses.
+
+    log_level: log of the level of all limits at thresholds; each of the two classes uses 45 % of
+    that level.
+    """
     return log_level + math.log((1 - _OF_PREVALENCE) / 2)
 
 
 def highest_cost(missed: Any, alarmed: Any, prevalence: tuple[float, float]) -> Any:
-    """The largest mean of what is missed of one class and alarmed of another, by their limits.
+    """Compute the largest mean cost of a row over all prevalences within limits.
 
-    It is linear in the prevalence, so largest at one of its limits.
+    The mean cost ``pi * missed + (1 - pi) * alarmed`` is linear in the prevalence pi of the
+    positive class, so it is largest at one of its limits.
+
+    Parameters
+    ----------
+    missed : float or ndarray of shape (m,)
+        Mean cost of a positive row.
+    alarmed : float or ndarray of shape (m,)
+        Mean cost of a negative row.
+    prevalence : tuple of two floats
+        Lower and upper limit of pi.
+
+    Returns
+    -------
+    float or ndarray of shape (m,)
     """
     ends = (share * missed + (1 - share) * alarmed for share in prevalence)
     return np.maximum(*ends)
 
 
 def threshold_cost(*numbers: float) -> float:
-    """Bound on the mean cost at a threshold, for all thresholds and all costs at once.
+    """Bound the mean cost at a decision threshold, for all thresholds and all costs at once.
 
-    False negative and false positive rates are below the bands of equal local levels of their classes,
-    and the prevalence is between its limits.
+    Uses a simultaneous confidence band of the score distribution of each class, and limits of the
+    prevalence.
 
     Parameters
     ----------
     *numbers : float
-        Shares of the rows that are missed positives, false alarms, and positives; cost of a miss and of
-        a false alarm; n, complexity and log_delta as above.
+        In this order: number of false negatives, of false positives and of positive rows, each
+        divided by n; cost of a false negative; cost of a false positive; n, complexity and
+        log_delta (number of rows; price of choosing by the rows, nats; log of the probability that
+        the bound fails).
+
+    Returns
+    -------
+    float
+        Bound on the mean cost of a row.
 
     References
     ----------
-    Those of `order_statistics.compute_cdf_bounds`; Clopper and Pearson, Biometrika 1934, for the prevalence.
+    Those of `order_statistics.compute_cdf_bounds`; Clopper and Pearson, Biometrika 1934, for the
+    prevalence.
     """
     missed, alarms, positive, of_miss, of_alarm, n, complexity, log_delta = numbers
     _check_log_delta(log_delta)
@@ -351,18 +448,25 @@ def threshold_cost(*numbers: float) -> float:
 
 
 def named_cost(*numbers: float) -> float:
-    """Bound on the mean cost at one threshold, both fixed before the rows were seen.
+    """Bound the mean cost at one threshold; threshold and costs are fixed before the rows.
 
     Parameters
     ----------
     *numbers : float
-        Shares of the rows that are missed positives and false alarms; cost of either; n, complexity and
-        log_delta as above.
+        In this order: number of false negatives and of false positives, each divided by n; cost of
+        a false negative; cost of a false positive; n, complexity and log_delta (number of rows;
+        price of choosing by the rows, nats; log of the probability that the bound fails).
+
+    Returns
+    -------
+    float
+        Bound on the mean cost of a row.
 
     References
     ----------
-    Buehler, "Confidence intervals for the product of two binomial parameters", JASA 1957, of at most
-    3,000 rows; of more, Clopper and Pearson, Biometrika 1934, for either kind at half of the level.
+    Up to 3,000 rows: Buehler, "Confidence intervals for the product of two binomial parameters",
+    JASA 1957. Beyond: Clopper and Pearson, Biometrika 1934, for each kind of error at half of the
+    level.
     """
     missed, alarms, of_miss, of_alarm, n, complexity, log_delta = numbers
     _check_log_delta(log_delta)
@@ -379,38 +483,42 @@ def named_cost(*numbers: float) -> float:
 
 
 def _count_errors(risk: float, n: float) -> float:
-    """Errors among n rows; a share of whole ones may miss the whole number by rounding."""
+    """Return ``risk * n``, rounded to an integer if it is one up to rounding errors."""
     errors = risk * n
     whole = round(errors)
     return whole if abs(errors - whole) <= 1e-9 * max(n, 1) else errors
 
 
 def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
-    """Which of n independent numbers, in ascending order, no more than a share of new ones exceeds.
+    """Find the rank of the calibration number that covers a fraction of new numbers.
 
     Parameters
     ----------
     n : int
-        How many there are.
+        Number of independent calibration numbers.
     coverage : float
-        Share of new numbers, between 0 and 1, that are at most the number in that place.
+        Fraction of new numbers that shall be at most the one of that rank, between 0 and 1.
     log_delta : float
-        Natural logarithm of the probability that fewer are.
+        Log of the probability that fewer are.
 
     Returns
     -------
     int
-        From 1 on, the first place that serves, ``1 + quantile_{1 - delta} Bin(n, coverage)``; n + 1:
-        not even the largest does.
+        ``1 + quantile_{1 - delta} Bin(n, coverage)``, the smallest rank (from 1, in ascending
+        order) that covers; n + 1 if even the largest number does not.
 
     References
     ----------
     Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical
-    Statistics 1941. Ties make it hold all the more.
+    Statistics 1941. With ties the coverage is larger.
     """
     _check_log_delta(log_delta)
 
     def serves(place: int) -> bool:
+        """Return whether the number of rank `place` covers the fraction `coverage` of new numbers.
+
+        Uses `n`, `coverage` and `log_delta` of the enclosing function.
+        """
         return log_binomial_tail(float(n - place), float(n), 1 - coverage) <= log_delta
 
     below, place = 0, n + 1
@@ -421,16 +529,26 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
 
 
 def count_rows_to_cover(coverage: float, log_delta: float) -> int:
-    """The fewest numbers of which the largest serves `find_order_statistic`: ``coverage**n <= delta``."""
+    """Return the smallest number of calibration numbers of which the largest one covers.
+
+    coverage: fraction of new numbers that shall be at most the largest calibration number;
+    log_delta: log of the probability that fewer are. It is the smallest n >= 1 with ``coverage**n
+    <= delta``.
+    """
     _check_log_delta(log_delta)
     n = max(math.ceil(log_delta / math.log(coverage)), 1)
-    while find_order_statistic(n, coverage, log_delta) > n:  # rounding
+    while find_order_statistic(n, coverage, log_delta) > n:  # correct rounding errors
         n += 1 + n // 2**40
     return n
 
 
 def occam_mean(risk: float, n: float, complexity: float, log_delta: float) -> float:
-    """The same for losses between 0 and 1, which need not be whole.
+    """Compute the Occam bound for losses between 0 and 1.
+
+    It is the largest p with ``kl(risk, p) <= (complexity - log_delta) / n``.
+
+    risk: mean loss of the n rows, 0 .. 1; complexity: minus the log of the hypothesis' prior
+    probability (nats); log_delta: log of the probability that any bound fails.
 
     References
     ----------
@@ -443,23 +561,35 @@ def occam_mean(risk: float, n: float, complexity: float, log_delta: float) -> fl
 def occam_mean_holds(
     bound: float, risk: float, n: float, complexity: float, log_delta: float
 ) -> bool:
-    """Whether `occam_mean` is at most `bound`, without the search for its value."""
+    """Return whether ``occam_mean(risk, n, complexity, log_delta)`` is at most `bound`.
+
+    Faster than computing the bound. risk: mean loss of n rows; complexity: minus the log of the
+    hypothesis' prior probability (nats); log_delta: log of the probability that any bound fails.
+    """
     return bound == 1 or (risk <= bound and n * kl(risk, bound) >= complexity - log_delta)
 
 
 def pac_bayes_kl(risk: float, n: float, complexity: float, log_delta: float) -> float:
-    """Bound on the risk of a posterior over hypotheses, for all posteriors at once.
+    """Compute the PAC-Bayes-kl bound on the risk of a posterior, for all posteriors at once.
+
+    risk: observed risk of a hypothesis drawn from the posterior; n: number of rows; complexity:
+    divergence of the posterior from the prior (nats); log_delta: log of the probability that the
+    bound fails.
 
     References
     ----------
-    Langford and Seeger, "Bounds for averaging classifiers", 2001; Maurer, "A note on the PAC Bayesian
-    theorem", arXiv:cs/0411099, 2004.
+    Langford and Seeger, "Bounds for averaging classifiers", 2001; Maurer, "A note on the PAC
+    Bayesian theorem", arXiv:cs/0411099, 2004.
     """
     return kl_upper(risk, _compute_pac_bayes_radius(n, complexity, log_delta))
 
 
 def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float) -> float:
-    """The same without an inverse, at its best parameter; never below `pac_bayes_kl`.
+    """Compute the PAC-Bayes-lambda bound at its best lambda: a closed form, never below `pac_bayes_kl`.
+
+    risk: observed risk of a hypothesis drawn from the posterior; n: number of rows; complexity:
+    divergence of the posterior from the prior (nats); log_delta: log of the probability that the
+    bound fails.
 
     References
     ----------
@@ -476,26 +606,32 @@ def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float)
 def pac_bayes_fixed_lambda(
     risk: float, n: float, complexity: float, log_delta: float, lam: float
 ) -> float:
-    """Bound on the risk of a posterior at one parameter, for all posteriors and all parameters at once.
+    """Compute the PAC-Bayes-lambda bound at one lambda, for all posteriors and all lambdas at once.
 
-    Excess losses may take the place of the risk, with what they are known to lie too low by. Not cut
-    at 1.
+    ``(risk + (complexity + log(2 sqrt(n)) - log_delta) / (lam n)) / (1 - lam / 2)``, not limited to
+    1.
 
     Parameters
     ----------
     risk : float
-        Observed risk of the posterior, of losses between 0 and 1.
+        Observed risk of the posterior, of losses between 0 and 1; or an excess loss plus the amount
+        by which it may be too low.
     n : float
-        Rows, >= 8.
+        Number of rows, >= 8.
     complexity, log_delta : float
-        As above.
+        Price of choosing by the rows (nats); natural log of the probability that the bound fails, <
+        0.
     lam : float
-        The parameter, between 0 and 2.
+        Lambda, between 0 and 2.
+
+    Returns
+    -------
+    float
 
     References
     ----------
-    Thiemann, Igel, Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017, as
-    in Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 1.
+    Thiemann, Igel, Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017,
+    as in Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 1.
     """
     _check_log_delta(log_delta)
     if not n >= 8:
@@ -506,14 +642,18 @@ def pac_bayes_fixed_lambda(
 
 
 def check_lambda_error(lam: float) -> float:
-    """Check the parameter of these bounds, and return it."""
+    """Return `lam` as a float, after a check that it is between 0 and 2."""
     if not 0 < lam < 2:
         raise ValueError(f"lambda_error must lie between 0 and 2, got {lam!r}")
     return float(lam)
 
 
 def first_order(risk: float, n: float, complexity: float, log_delta: float) -> float:
-    """Bound on the risk of a majority vote: twice that of the posterior.
+    """Compute the first-order bound on the error of a majority vote: twice that of the posterior.
+
+    risk: observed risk of a hypothesis drawn from the posterior; n: number of rows; complexity:
+    divergence of the posterior from the prior (nats); log_delta: log of the probability that the
+    bound fails. At most 1.
 
     References
     ----------
@@ -525,21 +665,31 @@ def first_order(risk: float, n: float, complexity: float, log_delta: float) -> f
 def first_order_range(
     risk: float, right: float, wrong: float, n: float, complexity: float, log_delta: float
 ) -> float:
-    """Bound on the risk of a vote whose wrong shares are known to have gaps.
+    """Bound the error of a majority vote by the posterior's risk, given the range of its wrong mass.
+
+    The wrong mass of a row is the posterior probability of the hypotheses that predict it wrongly.
 
     Parameters
     ----------
     risk : float
         Observed risk of the posterior.
     right, wrong : float
-        The posterior errs with at least these probabilities wherever the vote is right, and wrong.
+        Smallest wrong mass of any row that the vote predicts correctly, and wrongly.
     n, complexity, log_delta : float
-        As above.
+        Number of independent rows; price of choosing by these rows (nats: minus the log prior
+        probability of the hypothesis, or the divergence of the posterior from the prior); natural
+        log of the probability that the bound fails, < 0.
+
+    Returns
+    -------
+    float
+        ``(PAC-Bayes-kl bound - right) / (wrong - right)``, limited to 0 .. 1; 1 if ``wrong <=
+        right``.
 
     References
     ----------
-    Leblanc and Germain, "A framework for bounding deterministic risk with PAC-Bayes: applications to
-    majority votes", arXiv:2510.25569, 2025. ``right = 0``, ``wrong = 1/2`` is `first_order`.
+    Leblanc and Germain, "A framework for bounding deterministic risk with PAC-Bayes: applications
+    to majority votes", arXiv:2510.25569, 2025. ``right = 0``, ``wrong = 1/2`` is `first_order`.
     """
     if wrong <= right:
         return 1.0
@@ -548,7 +698,11 @@ def first_order_range(
 
 
 def tandem(both_wrong: float, n: float, complexity: float, log_delta: float) -> float:
-    """Bound on the risk of a majority vote: four times the risk that two draws are both wrong.
+    """Compute the tandem bound on a majority vote: four times the risk that two draws are both wrong.
+
+    both_wrong: observed probability that two hypotheses drawn from the posterior are both wrong; n:
+    number of rows; complexity: divergence of the posterior from the prior (nats); log_delta: log of
+    the probability that the bound fails.
 
     References
     ----------
@@ -559,15 +713,18 @@ def tandem(both_wrong: float, n: float, complexity: float, log_delta: float) -> 
 
 
 def either_wrong(one_wrong: float, n: float, complexity: float, log_delta: float) -> float:
-    """Bound on the risk of a majority vote: 4/3 of the risk that one of two draws is wrong.
+    """Bound the error of a majority vote by 4/3 of the risk that at least one of two draws is wrong.
 
-    Where the vote errs a draw errs with probability 1/2 or more, so one of two with 3/4 or more.
+    If the vote is wrong, a draw is wrong with probability at least 1/2, so at least one of two with
+    at least 3/4. one_wrong: observed probability that at least one of two hypotheses drawn from the
+    posterior is wrong; n: number of rows; complexity: divergence of the posterior from the prior
+    (nats); log_delta: log of the probability that the bound fails.
     """
     return tuples(one_wrong, 2, 1, 1, n, complexity, log_delta)
 
 
 def at_least_wrong(p: float, n_draws: int, n_wrong: int) -> float:
-    """Probability that at least `n_wrong` of `n_draws` coins of probability p fall."""
+    """Compute P(Bin(n_draws, p) >= n_wrong), with 1 <= n_wrong <= n_draws."""
     return float(betaincc(n_draws - n_wrong + 1, n_wrong, 1 - p))
 
 
@@ -580,26 +737,35 @@ def tuples(
     complexity: float,
     log_delta: float,
 ) -> float:
-    """Bound on the risk of a majority vote from tuples of draws.
+    """Bound the error of a majority vote by the risk that several of some draws are wrong.
 
-    The risk that at least `n_wrong` of `n_draws` draws are wrong, over what it is when each is wrong
-    with probability 1/2. (1, 1) is `first_order`, (2, 2) `tandem` and (2, 1) `either_wrong`.
+    The bound on the risk that at least `n_wrong` of `n_draws` draws are wrong, divided by that
+    probability when each draw is wrong with probability 1/2. (n_draws, n_wrong) = (1, 1) is
+    `first_order`, (2, 2) `tandem` and (2, 1) `either_wrong`.
 
     Parameters
     ----------
     share : float
-        Observed risk that at least `n_wrong` of `n_draws` draws are wrong.
+        Observed probability that at least `n_wrong` of `n_draws` hypotheses drawn from the
+        posterior are wrong.
     n_draws, n_wrong : int
-        The kind of tuple.
+        Number of draws, and of wrong ones.
     n_kinds : int
-        CodedLabels of tuples that are tried; each has its part of delta.
+        Number of pairs (n_draws, n_wrong) that are tried, which share delta equally.
     n, complexity, log_delta : float
-        As above.
+        Number of independent rows; price of choosing by these rows (nats: minus the log prior
+        probability of the hypothesis, or the divergence of the posterior from the prior); natural
+        log of the probability that the bound fails, < 0.
+
+    Returns
+    -------
+    float
+        At most 1.
 
     References
     ----------
-    Lacasse, Laviolette, Marchand and Turgeon-Boutin, "Learning with randomized majority votes", ECML
-    2010, has the case ``n_wrong = (n_draws + 1) / 2``; the others follow in the same way.
+    Lacasse, Laviolette, Marchand and Turgeon-Boutin, "Learning with randomized majority votes",
+    ECML 2010, has the case ``n_wrong = (n_draws + 1) / 2``; the others follow in the same way.
     """
     if not 1 <= n_wrong <= n_draws:
         raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
@@ -608,19 +774,25 @@ def tuples(
 
 
 def chebyshev_cantelli(risk: float, one_wrong: float) -> float:
-    """Risk of a majority vote at most, by the mean and the variance of the wrong share.
+    """Bound the error of a majority vote by the mean and the variance of its wrong mass.
+
+    ``1 - (1 - 2 risk)^2 / (1 - 2 one_wrong)``; 1 if risk or one_wrong is at least 1/2.
 
     Parameters
     ----------
     risk : float
-        Risk of the posterior, at most.
+        Upper bound on the risk of the posterior.
     one_wrong : float
-        Probability that exactly one of two draws is wrong, at least.
+        Lower bound on the probability that exactly one of two draws is wrong.
+
+    Returns
+    -------
+    float
 
     References
     ----------
-    Lacasse, Laviolette, Marchand, Germain and Usunier, "PAC-Bayes bounds for the risk of the majority
-    vote and the variance of the Gibbs classifier", NeurIPS 2006.
+    Lacasse, Laviolette, Marchand, Germain and Usunier, "PAC-Bayes bounds for the risk of the
+    majority vote and the variance of the Gibbs classifier", NeurIPS 2006.
     """
     if risk >= 0.5 or one_wrong >= 0.5:
         return 1.0
@@ -628,7 +800,11 @@ def chebyshev_cantelli(risk: float, one_wrong: float) -> float:
 
 
 def c_bound(risk: float, one_wrong: float, n: float, complexity: float, log_delta: float) -> float:
-    """The C-bound: the risk from above and the variance from below, half of delta each.
+    """Compute the C-bound on the error of a majority vote, with half of delta for each observed number.
+
+    risk: observed risk of the posterior; one_wrong: observed probability that exactly one of two
+    draws is wrong; n: number of rows; complexity: divergence of the posterior from the prior
+    (nats); log_delta: log of the probability that the bound fails.
 
     References
     ----------
@@ -644,23 +820,32 @@ def c_bound(risk: float, one_wrong: float, n: float, complexity: float, log_delt
 def disagreement(
     risk: float, differing: float, n_classes: int, n: float, complexity: float, log_delta: float
 ) -> float:
-    """Bound on the risk of a majority vote by the risk of the posterior and how often two draws differ.
+    """Bound the error of a binary majority vote by the posterior's risk and its disagreement.
+
+    ``4 * risk - 2 * differing``, each replaced by its confidence limit at half of delta.
 
     Parameters
     ----------
     risk : float
         Observed risk of the posterior.
     differing : float
-        Probability that two draws predict different classes.
+        Observed probability that two draws predict different classes.
     n_classes : int
         Must be 2: with more classes two draws may differ and both be wrong.
     n, complexity, log_delta : float
-        As above; half of delta goes to each of the two observations.
+        Number of independent rows; price of choosing by these rows (nats: minus the log prior
+        probability of the hypothesis, or the divergence of the posterior from the prior); natural
+        log of the probability that the bound fails, < 0.
+
+    Returns
+    -------
+    float
+        Limited to 0 .. 1.
 
     Raises
     ------
     ValueError
-        If there are not two classes.
+        If `n_classes` is not 2.
 
     References
     ----------
@@ -668,7 +853,7 @@ def disagreement(
     vote", NeurIPS 2020.
     """
     if n_classes != 2:
-        raise ValueError(f"the disagreement bound takes 2 classes, got {n_classes}")
+        raise ValueError(f"n_classes must be 2 for the disagreement bound, got {n_classes}")
     half = log_delta - math.log(2)
     highest = pac_bayes_kl(risk, n, complexity, half)
     lowest = kl_lower(differing, _compute_pac_bayes_radius(n, 2 * complexity, half))
@@ -676,15 +861,16 @@ def disagreement(
 
 
 def single_draw(risk: float, n: float, log_ratio: float, log_delta: float) -> float:
-    """Bound on the risk of one hypothesis that was drawn once from a posterior.
+    """Bound the risk of one hypothesis that was drawn once from a posterior.
 
-    It holds with probability ``1 - delta`` over the rows and the draw. `log_ratio`, the log of the
-    posterior's probability of the hypothesis over the prior's, may be negative.
+    Holds with probability ``1 - delta`` over the rows and the draw. risk: observed risk of the
+    hypothesis; log_ratio: log of its posterior over its prior probability (nats), which may be
+    negative; n: number of rows; log_delta: log of the probability that the bound fails.
 
     References
     ----------
-    Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, "PAC-Bayes analysis beyond the usual bounds",
-    NeurIPS 2020.
+    Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, "PAC-Bayes analysis beyond the usual
+    bounds", NeurIPS 2020.
     """
     return pac_bayes_kl(risk, n, log_ratio, log_delta)
 
@@ -698,25 +884,33 @@ def root_fragment(
     complexity: float,
     log_delta: float,
 ) -> float:
-    """Bound on the error of a pruning by the rows that have chosen it, from one of its root fragments.
+    """Bound the error of a pruning by the rows that chose and labelled it.
+
+    The bound uses one root fragment of the pruning, which is a pruning of the pruning: it has the
+    same root and stops at the same nodes or above.
 
     Parameters
     ----------
     risk : float
-        Observed error of the pruning, whose leaves the same rows have labelled.
+        Error of the pruning on the rows, which have also labelled its leaves.
     sizes : float
-        Sum, over the leaves of the fragment, of the root of its share of the rows times the number of
-        the pruning's leaves in it.
+        Sum over the leaves v of the fragment of sqrt(p_v T_v), where p_v is the fraction of the
+        rows in v and T_v the number of the pruning's leaves in v.
     roots : float
-        The same of the share of the rows alone.
+        Sum over the leaves v of the fragment of sqrt(p_v).
     leaves : float
-        Leaves of the fragment.
+        Number of leaves of the fragment.
     n : float
-        Rows.
+        Number of rows.
     complexity : float
-        Log of the number of the smallest cells (nats).
+        Log of the number of cells of the grid.
     log_delta : float
-        As above.
+        Natural log of the probability that the bound fails, < 0.
+
+    Returns
+    -------
+    float
+        At most 1.
 
     References
     ----------
@@ -733,18 +927,18 @@ def root_fragment(
 def empirical_bernstein(
     mean: float, variance: float, n: float, width: float, log_delta: float
 ) -> float:
-    """Upper bound on the expectation of a number from a range, by what n rows say of it.
+    """Compute the empirical Bernstein upper bound on the mean of a bounded random variable.
 
     Parameters
     ----------
     mean, variance : float
-        Mean of the n independent numbers, and their variance with n - 1 below the line.
+        Mean of n independent observations, and their variance with divisor n - 1.
     n : float
-        How many there are, 2 at least.
+        Number of observations, at least 2.
     width : float
-        Length of the range.
+        Length of the interval that contains all values.
     log_delta : float
-        Natural logarithm of the probability that the bound fails.
+        Log of the probability that the bound fails.
 
     Returns
     -------
@@ -752,7 +946,8 @@ def empirical_bernstein(
 
     References
     ----------
-    Maurer and Pontil, "Empirical Bernstein bounds and sample-variance penalization", 2009, Theorem 4.
+    Maurer and Pontil, "Empirical Bernstein bounds and sample-variance penalization", 2009, Theorem
+    4.
     """
     _check_log_delta(log_delta)
     if not n >= 2:
@@ -762,30 +957,35 @@ def empirical_bernstein(
 
 
 def _compute_pac_bayes_radius(n: float, complexity: float, log_delta: float) -> float:
-    """How far the observed risk may be from the true one, nats per row."""
+    """Compute the limit of the PAC-Bayes theorem on kl(observed, true risk), in nats: at least 0.
+
+    ``(complexity + log_xi(n) - log_delta) / n`` for n rows, the divergence `complexity` (nats) and
+    the log of the probability that the bound fails.
+    """
     _check_log_delta(log_delta)
     return max(complexity + log_xi(n) - log_delta, 0.0) / n
 
 
 def _check_log_delta(log_delta: float) -> None:
+    """Raise ValueError unless `log_delta` is negative."""
     if not log_delta < 0:
         raise ValueError(f"log_delta must be negative, got {log_delta!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Inequality:
-    """A bound, and what is left of it with ever more rows.
+    """A bound with its limit for an infinite number of rows.
 
     Parameters
     ----------
     bound : callable
-        The bound, of ``(*observed, n, complexity, log_delta)``.
+        Returns the bound for the arguments ``(*observed, n, complexity, log_delta)``.
     limit : callable
-        What it tends to, of the same observed numbers.
+        Returns the limit of the bound as n grows, for the arguments ``*observed``.
     whole_errors : bool
-        Whether it needs losses of 0 and 1, and so refuses groups of rows.
+        Whether losses must be 0 or 1 and rows independent, so that groups of rows are refused.
     difference : bool
-        Whether it bounds a difference of two errors, which no rows have by themselves.
+        Whether it bounds a difference of two risks.
     """
 
     bound: Callable[..., float]

@@ -1,24 +1,29 @@
-"""How many new rows match rows of a fit where all are drawn independently from one source."""
+"""How many new rows are expected to equal rows of a fit, if all are drawn from one source."""
 
 import math
 
 from scipy.special import betainccinv
 
-# Probability with which new rows of the same source match more rows of the fit than `bound_matches`.
+# Probability that more new rows of the same source equal rows of the fit than `bound_matches` returns.
 _LEVEL = 1e-6
 
 
 def estimate_matches(n: int, n_once: int, n_new: int) -> float:
-    """Number of new rows whose features are expected to occur in a fit.
+    """Estimate how many new rows equal some row of a fit in all features.
 
     Parameters
     ----------
     n : int
-        Rows of the fit.
+        Number of rows of the fit.
     n_once : int
-        Rows whose features no other row of the fit has.
+        Number of rows of the fit that no other row of the fit equals.
     n_new : int
-        New rows.
+        Number of new rows.
+
+    Returns
+    -------
+    float
+        Expected number: ``n_new * (1 - n_once / n)``.
 
     References
     ----------
@@ -30,22 +35,24 @@ def estimate_matches(n: int, n_once: int, n_new: int) -> float:
 
 
 def bound_matches(n: int, n_once: int, n_twice: int, n_new: int, *, level: float = _LEVEL) -> int:
-    """Largest plausible number of new rows whose features occur in a fit.
+    """Return the largest plausible number of new rows that equal some row of a fit in all features.
 
-    The probability that a new row matches has a beta distribution with the mean of Good and Turing and
-    the variance of Esty, to which the binomial noise of the new rows is added. One pair of alike rows
-    more than there are is counted, so that a fit whose rows all differ may be matched by some.
+    The probability that a new row does has a beta distribution with the mean of Good and Turing and
+    the variance of Esty, plus the binomial variance of the new rows. One pair of equal rows is
+    added to the counts, so that the limit is not 0 if all rows of the fit differ.
 
     Parameters
     ----------
     n : int
-        Rows of the fit.
-    n_once, n_twice : int
-        Rows whose features no other row has, and feature rows that exactly two rows have.
+        Number of rows of the fit.
+    n_once : int
+        Number of rows of the fit that no other row of the fit equals.
+    n_twice : int
+        Number of different rows that occur exactly twice in the fit.
     n_new : int
-        New rows.
+        Number of new rows.
     level : float
-        Probability with which more of them match, if they are drawn from the source of the fit.
+        Probability with which more new rows match, if they are drawn from the source of the fit.
 
     Returns
     -------

@@ -1,10 +1,11 @@
-"""Distributions over prunings in numbers: how far apart they are, and what drawn prunings get wrong.
+"""Divergences between distributions over prunings, and moments of the errors of drawn prunings.
 
-A row's wrong mass is the probability that a drawn pruning gets it wrong. It takes one value for
-each leaf of the tree and class, so that a mean over rows is a sum over that table.
+A row's wrong mass is the probability that a pruning drawn from the posterior predicts it wrongly.
+It depends only on the row's leaf and class, so that a mean over rows is a sum over a table of
+leaves and classes.
 
-Prunings that stop in different cells of one chain label every row alike and count as one here:
-nodes, not cells, are where a pruning stops.
+Prunings that stop in different regions of one chain label all rows alike and count as one pruning
+here.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from certree.weights.node_weights import NodeWeights, reached
 
 
 def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
-    """Log of the sum over all prunings of a product over nodes, O(m).
+    """Compute the log of the sum over all prunings of a product over their nodes, in O(m).
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     log_stop : ndarray of float64, shape (m,)
-        Log of the factor of a leaf of the pruning; -inf forbids it.
+        Log of the factor of a node that is a leaf of the pruning; -inf excludes such prunings.
     log_split : ndarray of float64, shape (m,)
         Log of the factor of a node that the pruning splits.
 
     Returns
     -------
     float
-        -inf if all prunings are forbidden.
+        -inf if all prunings are excluded.
     """
     nothing = np.zeros((tree.n_nodes, 0))
     stops = np.ascontiguousarray(log_stop), np.ascontiguousarray(log_split)
@@ -48,22 +49,25 @@ def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
 
 @validate_arguments
 def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> float:
-    """Divergence of a posterior over prunings from another one (nats), O(m).
+    """Compute the KL divergence (nats) of one distribution over prunings from another, in O(m).
 
-    By the chain rule: the sum over nodes of the probability of reaching it times the divergence of
-    its decision. For a single pruning it is minus the log of its probability under the other.
+    By the chain rule it is the sum over nodes of the probability of reaching the node times the
+    divergence of its decision to stop or split. For a single pruning it is minus the log of its
+    probability under `prior`.
 
     Parameters
     ----------
     tree : Tree or Trees
-        The tree; of several trees, whose prunings are independent, the divergences add up.
-    posterior, prior : NodeWeights
-        The distribution, and the one that it is compared with.
+        The tree; divergences of several trees add up, as their prunings are independent.
+    posterior : NodeWeights
+        The distribution over prunings that is averaged over.
+    prior : NodeWeights
+        The distribution that it is compared with.
 
     Returns
     -------
     float
-        +inf if the prior forbids what the distribution allows.
+        KL(posterior || prior); inf if the prior excludes a pruning that the posterior allows.
 
     References
     ----------
@@ -75,7 +79,7 @@ def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> fl
     for probability, (log_posterior, log_prior) in zip(
         (expit(-own), expit(own)), decisions, strict=True
     ):
-        possible = probability > 0  # 0 times infinity is meant to be 0
+        possible = probability > 0  # 0 times infinity counts as 0
         nats[possible] += probability[possible] * (log_posterior[possible] - log_prior[possible])
     reach = reached(tree, posterior)
     seen = reach > 0
@@ -85,20 +89,23 @@ def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> fl
 
 @validate_arguments
 def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, order: float) -> float:
-    """Renyi divergence of a posterior over prunings from another one (nats), O(m).
+    """Compute the Renyi divergence (nats) of one distribution over prunings from another, in O(m).
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    posterior, prior : NodeWeights
-        The distribution, and the one that it is compared with.
+    posterior : NodeWeights
+        The distribution over prunings whose power `order` is taken.
+    prior : NodeWeights
+        The distribution that it is compared with.
     order : float
-        Positive and not 1; at 1 the limit is `kl_divergence`.
+        Positive and not 1, where the limit is `kl_divergence`.
 
     Returns
     -------
     float
+        At least 0; inf if order > 1 and the prior excludes a pruning that the posterior allows.
 
     References
     ----------
@@ -119,7 +126,7 @@ def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, ord
     for log_posterior, log_prior in decisions:
         with np.errstate(invalid="ignore", over="ignore"):
             tilted = order * log_posterior + (1 - order) * log_prior
-        # What the posterior never does counts for nothing, and the prior may forbid what is below.
+        # Decisions of posterior probability 0 do not count; the prior may exclude nodes below them.
         factors.append(
             np.where(log_posterior == -np.inf, -np.inf, np.where(tilted < np.inf, tilted, 0))
         )
@@ -128,33 +135,33 @@ def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, ord
 
 @validate_arguments
 def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: ArrayLike) -> float:
-    """Log of the prior mass of all labelled prunings that predict the same (nats), O(m L).
+    """Compute the log prior probability of predicting a given labelling of the leaves, in O(m L).
 
-    A labelled pruning is a pruning and a label for each of its leaves, drawn from the prior label by
-    label. Every labelling of the leaves of the tree is the prediction of some of them, the vote over
-    prunings is one, and the masses of all labellings sum to at most 1.
+    A labelled pruning is a pruning with a label for each leaf, drawn independently. Several
+    labelled prunings give all leaves of the tree the same labels; their probabilities are added up.
+    The probabilities of all labellings sum to at most 1.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     prior : NodeWeights
         The prior over prunings.
     log_label : array-like of shape (m, L)
-        Log of the prior probability of each label at each node as a leaf. Abstention may be one of
-        the labels.
+        Log of the prior probability of each of L labels at each node that is a leaf of the pruning;
+        abstention may be one of them.
     label : array-like of int, shape (m,)
-        The labelling, 0 .. L - 1; only those of the tree's leaves are read.
+        The labelling, 0 .. L - 1; only entries of the tree's leaves are read.
 
     Returns
     -------
     float
-        -inf if no labelled pruning predicts so.
+        In nats; -inf if no labelled pruning predicts so.
 
     References
     ----------
-    The pass is that of Willems, Shtarkov and Tjalkens, "The context-tree weighting method", IEEE
-    Trans. Information Theory 1995, over the prunings that are constant where the labelling is.
+    The recursion is that of Willems, Shtarkov and Tjalkens, "The context-tree weighting method",
+    IEEE Trans. Information Theory 1995, over the prunings that are constant where the labelling is.
     """
     log_prior: Float64 = check_column("log_label", log_label, "float64", (tree.n_nodes, None))
     cells = check_codes("label", label, *log_prior.shape)
@@ -163,16 +170,21 @@ def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: 
     return float(mass[0])
 
 
-# More than anybody draws; beta functions of larger numbers lose their digits.
+# Beta functions of larger numbers are imprecise.
 _MOST_DRAWS = 2**31 - 1
 _ROUNDING = 1e-9
 
 
 @validate_arguments
 def wrong_mass(ballot: Vote) -> Float64:
-    """Mass of the votes for other classes than each class, (m, K)."""
+    """Sum the vote's probabilities of all other classes, for each node and class.
+
+    ballot: a vote with the class probabilities of each node. Return entry (v, k): the probability
+    in node v of all classes but k; shape (m, K), at most 1. It is added up, as 1 minus the
+    probability would lose small values.
+    """
     score = ballot.score
-    # Sums from both sides, as 1 - score would lose what is small.
+    # Sums of the classes before and after each, as 1 - score would lose small values.
     before, after = np.zeros_like(score), np.zeros_like(score)
     with np.errstate(over="ignore"):
         before[:, 1:] = np.cumsum(score[:, :-1], axis=1)
@@ -181,21 +193,30 @@ def wrong_mass(ballot: Vote) -> Float64:
 
 
 def _check_votes(tree: Tree, ballot: Vote) -> Float64:
-    """Check that the votes are shares of classes in the nodes of a tree, and return them."""
+    """Return the class probabilities of a vote, (m, K), after a check against the tree.
+
+    Raises ValueError if the vote has another number of nodes, or values outside 0 .. 1.
+    """
     score = ballot.check_tree(tree).score
     if not ((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)).all():
-        raise ValueError("ballot must hold shares of classes, between 0 and 1")
+        raise ValueError("ballot must hold probabilities of classes, between 0 and 1")
     return score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafVotes:
-    """The rows of each leaf and class that has any, and the votes against and for that class.
+    """Calibration rows counted by leaf and true class, with the probabilities of the vote for them.
+
+    `LeafVotes.from_counts` makes it. Each entry is a pair of a leaf and a class that has rows there.
 
     Parameters
     ----------
-    rows, wrong, right : ndarray of float64, shape (a,)
-        Number of rows, wrong mass and votes for the class.
+    rows : ndarray of float64, shape (a,)
+        Number of rows of each pair.
+    wrong : ndarray of float64, shape (a,)
+        Probability that a drawn pruning predicts another class for them.
+    right : ndarray of float64, shape (a,)
+        Probability that it predicts their class.
     """
 
     rows: Float64
@@ -204,22 +225,33 @@ class LeafVotes:
 
     @classmethod
     def from_counts(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> LeafVotes:
-        """Judge the counted rows by the majority vote of a distribution."""
+        """Collect the pairs of a leaf and a class that have rows, with the vote's probabilities.
+
+        tree: the tree; stats: class counts of the rows in its nodes; ballot: the class
+        probabilities of a pruning drawn from the posterior, in each node. Rows of classes that the
+        vote lacks have wrong mass 1. Raises ValueError if there are no rows.
+        """
         held = np.where(tree.is_leaf[:, None], stats.check_tree(tree).counts, 0) > 0
         if not held.any():
-            raise ValueError("stats must count at least one row")
-        # Nothing votes for classes beyond those of the vote.
+            raise ValueError("stats must count at least one row, got none")
+        # Classes beyond those of the vote have probability 0.
         score = _check_votes(tree, ballot)
         beyond = (0, 0), (0, held.shape[1] - score.shape[1])
         wrong = np.pad(wrong_mass(ballot), beyond, constant_values=1.0)
         return cls(stats.counts[held], wrong[held], np.pad(score, beyond)[held])
 
     def mean(self, value: Float64) -> float:
-        """Mean of a value over the rows."""
+        """Return the mean of a value over all counted rows.
+
+        value: value of each pair of a leaf and a class, (a,).
+        """
         return float(self.rows @ value / self.rows.sum())
 
     def tuple_risk(self, n_draws: int, n_wrong: int) -> float:
-        """See the function of this name."""
+        """Compute the mean probability that at least `n_wrong` of `n_draws` drawn prunings are wrong.
+
+        The mean is over the rows. Raises ValueError unless 1 <= n_wrong <= n_draws < 2^31.
+        """
         if not 1 <= n_wrong <= n_draws:
             raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
         if n_draws > _MOST_DRAWS:
@@ -229,7 +261,10 @@ class LeafVotes:
         return self.mean(betaincc(n_draws - n_wrong + 1, n_wrong, 1 - self.wrong))
 
     def one_wrong(self) -> float:
-        """See the function of this name."""
+        """Compute the mean over the counted rows of ``2 wrong right``.
+
+        This is the probability that exactly one of two prunings drawn from the posterior is wrong.
+        """
         return self.mean(2 * self.wrong * self.right)
 
 
@@ -237,18 +272,22 @@ class LeafVotes:
 def tuple_risk(
     tree: Tree, stats: NodeStats, ballot: Vote, n_draws: int = 1, n_wrong: int = 1
 ) -> float:
-    """Share of rows that at least `n_wrong` of `n_draws` drawn prunings get wrong, expected, O(m K).
+    """Compute the expected fraction of rows that at least `n_wrong` of `n_draws` prunings get wrong.
+
+    The prunings are drawn independently from a distribution whose vote is given. Takes O(m K).
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     stats : NodeStats
-        Counts of the rows.
+        Class counts of the rows in each node.
     ballot : Vote
-        Majority vote of the distribution that the prunings are drawn from.
+        Probability of each class under a drawn pruning, in each node, (m, K): the majority vote of
+        the distribution.
     n_draws, n_wrong : int
-        (1, 1) is the Gibbs risk, (2, 2) the tandem risk, (2, 1) the risk that either is wrong.
+        Number of drawn prunings, and of wrong ones among them. (1, 1) gives the Gibbs risk, (2, 2)
+        the tandem risk, (2, 1) the risk that at least one of two is wrong.
 
     Returns
     -------
@@ -256,40 +295,62 @@ def tuple_risk(
 
     References
     ----------
-    Lacasse, Laviolette, Marchand and Turgeon-Boutin, "Learning with randomized majority votes", ECML
-    2010.
+    Lacasse, Laviolette, Marchand and Turgeon-Boutin, "Learning with randomized majority votes",
+    ECML 2010.
     """
     return LeafVotes.from_counts(tree, stats, ballot).tuple_risk(n_draws, n_wrong)
 
 
 @validate_arguments
 def one_wrong(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
-    """Share of rows that exactly one of two drawn prunings gets wrong, expected, O(m K)."""
+    """Compute the expected fraction of rows that exactly one of two drawn prunings gets wrong.
+
+    tree: the tree; stats: class counts of the rows in its nodes; ballot: probability of each class
+    under a drawn pruning, in each node. Takes O(m K).
+    """
     return LeafVotes.from_counts(tree, stats, ballot).one_wrong()
 
 
 @validate_arguments
 def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
-    """Share of rows for which two drawn prunings predict different classes, expected, O(m K).
+    """Compute the expected fraction of rows for which two drawn prunings predict different classes.
 
-    Their classes are not read. With two classes this is `one_wrong`.
+    tree: the tree; stats: counts of the rows in its nodes, whose classes do not matter; ballot:
+    probability of each class under a drawn pruning, in each node. With two classes this equals
+    `one_wrong`. Takes O(m K).
     """
     differing = (_check_votes(tree, ballot) * wrong_mass(ballot)).sum(axis=1)
     rows = np.where(tree.is_leaf, stats.check_tree(tree).n, 0.0)
     if not rows.any():
-        raise ValueError("stats must count at least one row")
+        raise ValueError("stats must count at least one row, got none")
     return float(rows @ differing / rows.sum())
 
 
 @validate_arguments
 def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, float]:
-    """First and second moment of the margin, votes for the class less votes for others, O(m K)."""
+    """Compute the mean and the second moment over the rows of the margin of a vote.
+
+    The margin of a row is the probability of its true class minus that of all other classes under a
+    drawn pruning. tree: the tree; stats: class counts of the rows in its nodes; ballot: probability
+    of each class under a drawn pruning, in each node. Takes O(m K).
+    """
     return (1 - 2 * tuple_risk(tree, stats, ballot), 1 - 2 * one_wrong(tree, stats, ballot))
 
 
 @dataclass(frozen=True, slots=True)
 class WrongRange:
-    """The smallest wrong mass anywhere in the tree, where the vote is right and where it is wrong."""
+    """The range of wrong masses over the leaves of a tree; `wrong_range` makes it.
+
+    The wrong mass of a row is the probability that a drawn pruning predicts another class than the
+    row's.
+
+    Parameters
+    ----------
+    right : float
+        Smallest wrong mass that a row can have whose class wins the vote in its leaf.
+    wrong : float
+        Smallest wrong mass that a row can have whose class does not win the vote.
+    """
 
     right: float
     wrong: float
@@ -297,9 +358,11 @@ class WrongRange:
 
 @validate_arguments
 def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
-    """Find the least mass of votes against the class that wins, and against any that does not.
+    """Find the smallest probability of votes against the winning class, and against any other class.
 
-    Over all leaves of the tree, also those without rows: new rows may lie in them.
+    Both minima are over all leaves of the tree, with or without rows. tree: the tree; ballot:
+    probability of each class under a drawn pruning, in each node. With a single class the result is
+    (0, 1).
     """
     if ballot.check_tree(tree).score.shape[1] == 1:
         return WrongRange(0.0, 1.0)
@@ -309,27 +372,33 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
 
 @validate_arguments
 def leaf_mean(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
-    """Expected sum of a value over the leaves of a drawn pruning, O(m)."""
+    """Compute the expected sum of a node value over the leaves of a drawn pruning, in O(m).
+
+    tree: the tree, with m nodes; weights: distribution over prunings; value: value of each node as
+    a leaf, (m,), finite.
+    """
     return float(weights.check_tree(tree).weight @ _check_values(tree, value))
 
 
 @validate_arguments
 def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
-    """Variance of the sum of a value over the leaves of a drawn pruning, O(m).
+    """Compute the variance of the sum of a node value over the leaves of a drawn pruning, in O(m).
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     weights : NodeWeights
-        The distribution.
+        The distribution over prunings.
     value : array-like of shape (m,)
-        Value of a node as a leaf: 1 counts leaves, the errors give the errors of a pruning.
+        Value of each node as a leaf: with 1 the number of leaves varies, with errors the errors of
+        a pruning.
 
     Returns
     -------
     float
-        The sum over nodes of the variance that their decision adds, by the law of total variance.
+        Sum over the nodes of the variance due to their decision to stop or split (law of total
+        variance).
     """
     values = _check_values(tree, value)
     log_odds = weights.check_tree(tree).log_odds
@@ -342,7 +411,8 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
 
 
 def _check_values(tree: Tree, value: ArrayLike) -> Float64:
+    """Return `value` as float64 array (m,), after a check that it has a finite entry for each node."""
     values: Float64 = check_column("value", value, "float64", (tree.n_nodes,))
     if not (np.abs(values) <= MAX_SETTING).all():
-        raise ValueError(f"value must be finite, and at most {MAX_SETTING:g} in size")
+        raise ValueError(f"value must be finite, and at most {MAX_SETTING:g} in absolute value")
     return values

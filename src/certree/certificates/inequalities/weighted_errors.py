@@ -1,9 +1,10 @@
-"""A bound on the mean cost of errors of two kinds that cost differently, from how many there were.
+"""An exact bound on the mean cost of two kinds of errors with different costs, from their counts.
 
-Of n independent rows some have an error of the first kind, some of the second, the others none: their
-numbers are multinomial. Outcomes are put in an order that was fixed before, and the bound is the
-highest cost at which outcomes so low in it are no less likely than delta. The order adds to the cost
-of an outcome what chance leaves open of it, so that few dear errors are not taken for many cheap ones.
+Each of n independent rows has an error of the first kind, one of the second, or none, so that the
+counts are multinomial. Outcomes (pairs of counts) are ordered by a statistic that is fixed before
+the rows are seen. The bound is the largest cost of error probabilities under which an outcome of at
+most the observed rank has probability at least delta. The statistic is the cost plus a multiple of
+its standard deviation, so that few expensive errors do not rank like many cheap ones.
 """
 
 import math
@@ -17,12 +18,12 @@ from scipy.special import betainc, betainccinv, gammaln, ndtri, xlog1py, xlogy
 
 from certree.interface.arrays import Float64
 
-# Cells of the first look, and parts of those that are looked at again.
+# Number of intervals of p at the start, and number into which an interval is divided when refined.
 _CELLS, _PARTS = 16, 4
-# How near to the lowest bound one gets, in shares of its way from the observed cost, and of the costs.
+# Precision of the bound: as a fraction of its distance from the observed cost, and of the costs.
 _CLOSE, _NEGLIGIBLE = 0.01, 5e-5
-# What bisection leaves open, and what sums of probabilities leave out in shares of the level; both are
-# added.
+# Precision of the bisection, and of sums of probabilities as a fraction of the level; both are added
+# to the bound.
 _STEP, _LEFT_OUT = 1e-5, 1e-7
 
 
@@ -30,49 +31,51 @@ _STEP, _LEFT_OUT = 1e-5, 1e-7
 def bound_weighted_errors(
     errors: tuple[int, int], n: int, weights: tuple[float, float], log_delta: float
 ) -> float:
-    """Bound ``weights[0] p + weights[1] q`` for errors of probabilities p and q, by their numbers.
+    """Bound ``weights[0] p + weights[1] q`` for error probabilities p and q of two kinds.
 
     Parameters
     ----------
-    errors : tuple of int
-        Rows with an error of either kind; no row has both.
+    errors : tuple of two ints
+        Number of rows with an error of the first and of the second kind; no row has both.
     n : int
-        Rows.
-    weights : tuple of float
-        What errors of either kind cost, > 0.
+        Number of rows.
+    weights : tuple of two floats
+        Cost of an error of each kind, > 0.
     log_delta : float
-        Log of the probability that the bound is too low.
+        Log of the probability that the bound fails.
 
     Returns
     -------
     float
-        From above, to a hundredth of its way from the observed cost.
+        Above the exact bound by at most about a hundredth of its distance from the observed cost.
+        Cached.
 
     References
     ----------
-    Buehler, "Confidence intervals for the product of two binomial parameters", JASA 1957: the lowest
-    bound that keeps an order of the outcomes.
+    Buehler, "Confidence intervals for the product of two binomial parameters", JASA 1957: the
+    lowest bound that respects an order of the outcomes.
     """
     return _ConfidenceSet.from_counts(errors, n, weights, log_delta).compute_highest_cost(errors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ConfidenceSet:
-    """Which probabilities make outcomes no less likely than a level that are so low in the order.
+    """The pairs of error probabilities (p, q) that are not rejected by the observed counts.
 
-    With (p, q) all that are at most p and q are likely enough, too, as the order rises with both
-    numbers of errors. So where q may be at most g(p), no p in a cell from a to b has a q above g(a).
+    A pair is kept if outcomes of at most the observed rank have probability at least `level`. If
+    (p, q) is kept, so are all smaller pairs, as the rank rises with both counts. `of` makes it.
 
     Parameters
     ----------
     n : int
-        Rows.
-    weights : tuple of float
-        What errors cost.
+        Number of rows.
+    weights : tuple of two floats
+        Cost of an error of each kind.
     level : float
-        The least probability.
+        Smallest probability of the outcomes for a pair that is kept.
     most : ndarray of shape (I,)
-        The outcomes: with 0, 1, ... errors of the first kind so many of the second at most.
+        The outcomes of at most the observed rank: i errors of the first kind with 0 .. ``most[i]``
+        of the second.
     """
 
     n: int
@@ -84,11 +87,21 @@ class _ConfidenceSet:
     def from_counts(
         cls, errors: tuple[int, int], n: int, weights: tuple[float, float], log_delta: float
     ) -> Self:
+        """Collect the outcomes whose rank is at most that of the observed counts.
+
+        errors: observed counts of both kinds; n: number of rows; weights: cost of each kind;
+        log_delta: log of the level.
+        """
         level = math.exp(log_delta)
         spread = max(-float(ndtri(level)), 0.0)
         one, other = weights
 
         def compute_rank(first: Float64, second: Float64) -> Float64:
+            """Compute the rank statistic of outcomes with `first` and `second` errors, both arrays.
+
+            It is the cost plus `spread` times its standard deviation; `one`, `other` (the costs)
+            and `spread` are those of the enclosing method.
+            """
             open_to_chance = np.sqrt(one**2 * (first + 1) + other**2 * (second + 1))
             rank: Float64 = one * first + other * second + spread * open_to_chance
             return rank
@@ -104,7 +117,11 @@ class _ConfidenceSet:
         return cls(n, weights, level, below)
 
     def compute_probability(self, p: Float64, q: Float64) -> Float64:
-        """Probability of the outcomes, less what is left out, for pairs of probabilities."""
+        """Compute the probability of the outcomes for pairs of error probabilities.
+
+        p, q: probabilities of the two kinds, both (a,). Return (a,): below the exact probability by
+        at most 1e-7 of `level`, as rare outcomes are left out.
+        """
         nats = math.log(2 / (_LEFT_OUT * self.level))
         lowest, highest = self.n * float(p.min()), self.n * float(p.max())
         first = math.floor(max(lowest - math.sqrt(2 * lowest * nats), 0.0))
@@ -120,10 +137,18 @@ class _ConfidenceSet:
         return total
 
     def is_likely(self, p: Float64, q: Float64) -> NDArray[np.bool_]:
+        """Return for each pair of error probabilities whether this set contains it, bool (a,).
+
+        p, q: probabilities of the two kinds of errors, both (a,).
+        """
         return self.compute_probability(p, q) >= self.level * (1 - 2 * _LEFT_OUT)
 
     def find_largest_q(self, p: Float64, low: Float64, high: Float64) -> tuple[Float64, Float64]:
-        """Bring the two ends of an interval with the highest q of each p close to each other."""
+        """Bisect for the largest q with which each p is kept.
+
+        p: probabilities of the first kind, (a,); low, high: q that is kept and q that is not, (a,).
+        Return the two ends, at most 1e-5 apart.
+        """
         while (high - low > _STEP).any():
             middle = (low + high) / 2
             likely = self.is_likely(p, middle)
@@ -131,12 +156,19 @@ class _ConfidenceSet:
         return low, high
 
     def find_limit(self, k: float) -> float:
-        """What makes fewer than k errors of one kind likely enough, without any of the other."""
+        """Return a limit on one error probability above which no pair is kept.
+
+        k: the outcomes have fewer than k errors of this kind; the other kind has probability 0.
+        """
         if k > self.n:
             return 1.0
         return min(float(betainccinv(k, self.n - k + 1, self.level)) + _STEP, 1.0)
 
     def compute_highest_cost(self, errors: tuple[int, int]) -> float:
+        """Compute an upper bound on the cost of all pairs that are kept, by refining intervals of p.
+
+        errors: observed counts, from whose cost the precision is measured.
+        """
         one, other = self.weights
         observed = (one * errors[0] + other * errors[1]) / self.n
         ends = np.linspace(0, self.find_limit(len(self.most)), _CELLS + 1)
@@ -151,7 +183,7 @@ class _ConfidenceSet:
             if not again.any():
                 return min(reached + close, max(one, other))
             parts = np.linspace(left[again], right[again], _PARTS + 1)
-            below = np.append(low[1:], 0.0)[again]  # of the next cell that is left
+            below = np.append(low[1:], 0.0)[again]  # lower end of the next interval
             bracket = (np.tile(each, (_PARTS, 1)) for each in (below, high[again]))
             left, right, low, high = (each.T.ravel() for each in (parts[:-1], parts[1:], *bracket))
             low, high = self.find_largest_q(left, low, high)

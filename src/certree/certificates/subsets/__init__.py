@@ -1,7 +1,7 @@
-"""What is promised of parts of the rows at once: leaves, classes, groups, sets and bands.
+"""Guarantees on subsets of the rows: leaves, classes, groups, prediction sets and prediction intervals.
 
-`families` certifies parts, `answers` says which there are and what went wrong in each, `coverage`
-which order statistic of scores holds a share of new rows, in each region for itself.
+`families` certifies the error in subsets, `row_subsets` counts the rows and errors in each, and
+`coverage` finds the order statistic of conformity scores that covers a fraction of new rows.
 """
 
 from certree.certificates.subsets.coverage import PredictionIntervals, Scores, place_to_cover

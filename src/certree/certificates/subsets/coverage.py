@@ -1,12 +1,12 @@
-"""How far one has to go to hold a share of new rows: scores of calibration samples in order.
+"""Conformity scores of calibration rows, sorted, and the order statistics that cover new rows.
 
-A score says how far a row's target lies off what was said of it before the calibration samples were
-seen. Of new rows from the same source a share `coverage` has no larger score than the k-th of the
-calibration samples, with probability ``1 - delta``, if k is one more than the ``1 - delta`` quantile of
-Bin(N, coverage). That is exact where no scores are tied, and holds all the more where some are.
+A conformity score says how far a row's target is from a prediction that was fixed before the
+calibration rows. With probability ``1 - delta`` a fraction `coverage` of new rows from the same
+source has a score of at most the k-th smallest of N calibration scores, if k is one more than the
+``1 - delta`` quantile of Bin(N, coverage). This is exact without ties, and conservative with ties.
 
-Bands around a number score a row by how far its target lies off the prediction, in units of the
-scale of its leaf; sets of classes by one less the share of its class.
+Prediction intervals use the absolute error divided by the scale of the leaf; prediction sets use 1
+minus the probability of the class.
 """
 
 from __future__ import annotations
@@ -42,27 +42,29 @@ from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 @validate_arguments
 def place_to_cover(n: int, coverage: float, delta: float | None) -> int:
-    """Which of n scores in ascending order a share of new ones is not above; n + 1: none of them.
+    """Return the rank k of the calibration score that covers a fraction of new scores.
 
     Parameters
     ----------
     n : int
-        How many scores there are.
+        Number of calibration scores.
     coverage : float
-        Share of new rows, between 0 and 1.
+        Fraction of new scores that shall be at most the k-th smallest calibration score, between 0
+        and 1.
     delta : float or None
-        Probability over the n scores with which fewer are covered; None: as many are on average over
-        the n scores and the new ones.
+        Probability, over the draw of the calibration scores, with which fewer are; None: the
+        coverage holds on average over calibration scores and new scores (marginal coverage).
 
     Returns
     -------
     int
-        From 1 on.
+        The smallest such k, counted from 1 in ascending order; n + 1 if even the largest score is
+        not enough.
 
     Raises
     ------
     ValueError
-        If a number is out of range.
+        If an argument is out of range.
 
     References
     ----------
@@ -77,7 +79,7 @@ def place_to_cover(n: int, coverage: float, delta: float | None) -> int:
     (96, 91, 29)
     """
     if not 0 <= n <= MAX_EXACT_INTEGER:
-        raise ValueError(f"n must be a number of rows, at most 2**53, got {n!r}")
+        raise ValueError(f"n must be a number of rows in 0 .. 2**53, got {n!r}")
     check_coverage(coverage)
     if delta is None:
         return math.ceil((int(n) + 1) * coverage * (1 - 1e-12))
@@ -85,29 +87,33 @@ def place_to_cover(n: int, coverage: float, delta: float | None) -> int:
 
 
 def check_coverage(coverage: Any) -> None:
-    """Check a share of new rows."""
+    """Raise ValueError if `coverage`, a fraction of new rows, is not between 0 and 1 (exclusive)."""
     if not 0 < coverage < 1:
         raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores(ArrayRecord):
-    """Scores of calibration samples in ascending order, by regions that are covered each for itself.
+    """Sorted conformity scores of calibration rows, by region; each region is covered separately.
+
+    A region is a set of leaves, or a class; without regions there is one for all rows.
 
     Parameters
     ----------
     value : array-like of shape (N,)
-        Scores, those of one region after those of another, ascending in each; infinite where nothing
-        covers the row.
+        Scores, region after region, in ascending order within each; infinity for a row that nothing
+        covers.
     start : array-like of int, shape (R + 1,)
-        Where those of each region begin, and their number.
+        Region r has the scores ``value[start[r]:start[r + 1]]``.
     mass : array-like of shape (R,)
-        Share of delta of each region, fixed without the scores; they sum to at most 1.
+        Fraction of delta that each region uses, fixed without the scores; positive, with a sum of
+        at most 1.
 
     Raises
     ------
     ValueError
-        If the scores are not in order, or shares are not positive or sum to more than 1.
+        If scores are not ascending within a region, `start` does not rise from 0 to N, or `mass` is
+        not positive or sums to more than 1.
     """
 
     value: Float64
@@ -124,34 +130,45 @@ class Scores(ArrayRecord):
         if not len(mass) or start[0] != 0 or start[-1] != len(value) or steps.min() < 0:
             raise ValueError(f"start must rise from 0 to the {len(value)} scores, got {start}")
         if not ((mass > 0).all() and mass.sum() <= 1 + 1e-9):
-            raise ValueError("mass must hold positive shares that sum to at most 1")
+            raise ValueError(
+                f"mass must hold positive fractions that sum to at most 1, got {mass.tolist()}"
+            )
         region = np.repeat(np.arange(len(mass)), steps)
         rises = value[1:] >= value[:-1]
         if np.isnan(value).any() or not (rises | (region[1:] > region[:-1])).all():
-            raise ValueError("value must ascend in every region")
+            raise ValueError("value must be in ascending order within each region, without NaN")
 
     @classmethod
     def from_rows(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:
-        """Put scores of rows of several regions in order."""
+        """Sort the scores of rows by region and value.
+
+        value: score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction
+        of delta of each region, (R,).
+        """
         order = np.lexsort((value, region))
         start = np.searchsorted(region[order], np.arange(len(mass) + 1))
         return cls(value[order], start.astype(np.int64), mass)
 
     def find_limits(self, coverage: float, delta: float) -> Float64:
-        """How far to go in each region, (R,); infinitely far in one of too few rows.
+        """Return the largest conformity score in each region that is covered, (R,).
+
+        With probability ``1 - delta``, in all regions at once, a fraction `coverage` of new rows
+        has a score of at most the limit. It is a calibration score, or infinity in a region with
+        too few rows.
 
         Raises
         ------
         ValueError
-            If a number is out of range, or all regions have too few rows.
+            If an argument is not between 0 and 1, or all regions have too few rows.
         """
         places, sizes = self._places(coverage, delta), np.diff(self.start).tolist()
         if all(place > n for place, n in zip(places, sizes, strict=True)):
             levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
             needed = min(count_rows_to_cover(coverage, level) for level in levels)
             raise ValueError(
-                f"coverage={coverage!r} with delta={delta!r} takes at least {needed:,} rows that "
-                f"certify{' a region' if len(sizes) > 1 else ''}, got {max(sizes):,}"
+                f"coverage={coverage!r} with delta={delta!r} needs at least {needed:,} calibration rows"
+                f"{' in a region' if len(sizes) > 1 else ''}, got {max(sizes):,}: lower the coverage, "
+                "raise delta, or use more rows"
             )
         return np.array([self._at(region, place) for region, place in enumerate(places)])
 
@@ -163,9 +180,28 @@ class Scores(ArrayRecord):
         parts: Sequence[str] = ("",),
         **drawn: Any,
     ) -> tuple[Certificate | None, ...]:
-        """What holds at once of all regions, by their names; None where one goes infinitely far.
+        """Certify in each region the fraction of new rows with a score above the limit.
 
-        How the rows were drawn, `get_sampling_facts` says.
+        The limit of a region is the entry that `find_limits` returns for it.
+
+        Parameters
+        ----------
+        method : str
+            Key of `METHODS`, such as "prediction_set".
+        coverage : float
+            Fraction of new rows of each region whose score is at most the limit, between 0 and 1.
+        delta : float
+            Probability with which this fails in any region.
+        parts : sequence of str
+            Name of each region in its certificate, R names.
+        **drawn
+            Fields of `Certificate` about the draw of the calibration rows, as `get_sampling_facts`
+            returns them.
+
+        Returns
+        -------
+        tuple of (Certificate or None)
+            R certificates that hold together; None for a region whose limit is infinite.
         """
         made: list[Certificate | None] = []
         for region, place in enumerate(self._places(coverage, delta)):
@@ -176,14 +212,17 @@ class Scores(ArrayRecord):
                 continue
             outside = float(np.sum(self.value[first:end] > reach)) / n
             nats = max(-math.log(self.mass[region]), 0.0)
-            # Counted by places, not by scores: where some are tied, fewer may lie outside by chance.
+            # Counted by rank, as ties may leave fewer scores above the limit.
             observed = ((n - place) / n,)
             entries = method, observed, n, nats, delta, 1.0
             made.append(compute_certificate(*entries, risk=outside, part=parts[region], **drawn))
         return tuple(made)
 
     def _places(self, coverage: float, delta: float) -> list[int]:
-        """The place in each region, from 1 on; one more than it has scores: none of them serves."""
+        """Return the rank of the covering score in each region, from 1, as a list of R ints.
+
+        The rank is one more than the number of scores if the region has too few rows.
+        """
         check_coverage(coverage)
         levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
         sizes = np.diff(self.start).tolist()
@@ -192,25 +231,37 @@ class Scores(ArrayRecord):
         ]
 
     def _at(self, region: int, place: int) -> float:
+        """Return the score of a rank in one region, or infinity if the region has fewer scores.
+
+        region: index of the region; place: rank in ascending order, from 1.
+        """
         first, end = self.start[region : region + 2].tolist()
         return float(self.value[first + place - 1]) if place <= end - first else math.inf
 
 
-# A region is expected to have so many times the calibration samples that its level takes: far fewer
-# come by chance only, and with more of them the band is less wide than the largest score.
+# A region is expected to get this multiple of the calibration rows that its level needs. Then chance
+# rarely leaves it with too few, and its limit is usually below the largest score.
 _SPARE = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictionIntervals(ArrayRecord):
-    """How wide the bands of a tree's leaves are.
+    """Scale and region of each node of a tree, which set the widths of its prediction intervals.
+
+    The interval of a row in leaf v is its prediction plus and minus ``scale[v]`` times the score
+    limit of region ``region[v]``.
 
     Parameters
     ----------
     scale : array-like of shape (m,)
-        What widths are multiples of at each node, in units of the target.
+        Unit of the half width at each node, in units of the target, > 0.
     region : array-like of int, shape (m,)
-        Region of each node; each is covered for itself.
+        Region of each node; the coverage holds in each region separately.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not positive and finite, or `region` is out of range.
     """
 
     scale: Float64
@@ -225,18 +276,26 @@ class PredictionIntervals(ArrayRecord):
             object.__setattr__(self, name, values)
 
     def check_tree(self, tree: Tree) -> Self:
-        """Check that the bands belong to a tree of this size, and return them."""
+        """Return self if `tree` has as many nodes as these arrays; raise ValueError if not."""
         expect_nodes(len(self.scale), tree)
         return self
 
     def scores(self, leaf: Int32, off: Float64, mass: Float64) -> Scores:
-        """Scores of rows whose targets lie so far off, by the leaves that they reach."""
-        with np.errstate(over="ignore"):  # a row that lies infinitely far off is in no band
+        """Compute the sorted conformity scores of rows, absolute error divided by the leaf's scale.
+
+        leaf: leaf of each row, (N,); off: its absolute error, (N,); mass: fraction of delta of each
+        region, (R,).
+        """
+        with np.errstate(over="ignore"):  # a score of infinity is never covered
             value = off / self.scale[leaf]
         return Scores.from_rows(value, self.region[leaf], mass)
 
     def half_width(self, leaf: Int32, reach: Float64) -> Float64:
-        """Half the width of the band in each of some leaves, in units of the target."""
+        """Return half the width of the prediction intervals of rows, (N,), in units of the target.
+
+        leaf: leaf that each row reaches, (N,); reach: limit of the conformity score in each region,
+        (R,).
+        """
         with np.errstate(over="ignore"):
             half: Float64 = reach[self.region[leaf]] * self.scale[leaf]
         return half
@@ -246,31 +305,34 @@ def merge_leaves_into_regions(
     tree: Tree,
     pruning: NodeWeights,
     rows: Float64,
-    n_weighing: int,
+    n_calibration: int,
     coverage: float,
     delta: float,
 ) -> tuple[Int32, Float64]:
-    """Make the leaves of a pruning regions, as far down as enough rows are to be expected.
+    """Merge the leaves of a pruning into regions that are expected to have enough calibration rows.
+
+    A split of the pruning is kept if both children are expected to receive three times the
+    calibration rows that their level needs.
 
     Parameters
     ----------
     tree : Tree
-        The tree.
+        The tree, with m nodes.
     pruning : NodeWeights
-        Weights 0 and 1.
+        Weights 0 and 1 over its nodes; the leaves of the pruning have weight 1.
     rows : ndarray of shape (m,)
-        Training samples in each node, by which those that will weigh there are expected.
-    n_weighing : int
-        Number of calibration samples.
+        Number of training rows in each node, from which the calibration rows in it are estimated.
+    n_calibration : int
+        Number of calibration rows.
     coverage, delta : float
-        What every region is to keep, all together.
+        The coverage of each region, and the probability with which that of any region may fail.
 
     Returns
     -------
     region : ndarray of int32, shape (m,)
-        Region of each node; 0 above all of them.
+        Region of each node; nodes above all regions have 0.
     mass : ndarray of shape (R,)
-        Share of delta of each region, in proportion to one more than its training samples.
+        Fraction of delta of each region, in proportion to 1 plus its number of training rows.
     """
     total = float(rows[0])
     inner = np.flatnonzero((reached(tree, pruning) == 1) & (pruning.weight == 0))
@@ -278,10 +340,10 @@ def merge_leaves_into_regions(
     log_delta = compute_log_delta(delta)
     for node in inner.tolist():
         children = rows[tree.left[node] : tree.left[node] + 2]
-        # A level below half of its share leaves room for the one row more that each region counts.
+        # Half of the level is enough, although each region counts one training row more.
         levels = log_delta + np.log(np.maximum(children, 0.5) / (2 * total))
         needed = np.array([count_rows_to_cover(coverage, level) for level in levels.tolist()])
-        splits[node] = (children * n_weighing >= _SPARE * needed * total).all()
+        splits[node] = (children * n_calibration >= _SPARE * needed * total).all()
     kept = make_pruning(tree, splits & (tree.left != LEAF))
     leaves = np.flatnonzero(kept.weight == 1)
     number = np.zeros((tree.n_nodes, 1))
@@ -291,16 +353,19 @@ def merge_leaves_into_regions(
     return np.round(region).astype(np.int32), parts / parts.sum()
 
 
-# Rows with the classes of its parent that every cell is given: no class has no share at all, so that
-# classes which a leaf lacks are still told apart by what is around it.
+# Number of rows with the class frequencies of its parent that are added to each node, so that classes
+# which a leaf lacks are still ordered by their frequency around it.
 _SMOOTHING = 1.0
 
 
 def compute_class_scores(held: HeldOut) -> Float64:
-    """1 less the share of every class in every cell, (m, K), by the training samples alone.
+    """Compute the conformity score of each class in each node, (m, K), from the training set alone.
 
-    All prunings vote by the posterior that stops where training samples are few: a single one, or
-    leaves that are pure, would leave most classes tied.
+    The score is 1 minus a smoothed class probability: that of the vote of all prunings under a
+    prior that stops where training rows are few (`count_prior`). A single pruning with pure leaves
+    would give most classes equal scores.
+
+    held: the tree with the class counts of its training set; its calibration set is not read.
     """
     posterior = count_prior(held.tree, held.grown).distributions[0]
     ballots = Voting("mean", _SMOOTHING).ballots(held.tree, held.grown)
@@ -315,19 +380,24 @@ def sort_truth_scores(
     *,
     per_class: bool = False,
 ) -> Scores:
-    """Scores of the classes that rows have.
+    """Sort the conformity scores of the true classes of calibration rows.
 
     Parameters
     ----------
     score : ndarray of shape (n, K)
-        1 less the share of each class at each row, by what was known before the rows.
+        Score of each class for each row: 1 minus its probability, fixed before the calibration
+        rows.
     code : ndarray of int, shape (n,)
-        Class of each row; K: another one.
+        True class of each row, 0 .. K - 1; K: a class that has no score.
     is_worst : ndarray of bool, shape (n,), or None
-        Rows that no set holds, whatever they score; they stay in their classes. None: none.
+        True for repeated rows that count as not covered whatever their score; None: no such rows.
     per_class : bool
-        Whether every class is a region of its own, with as much of delta as the others. Else all rows
-        are one region, in which no set holds a class that is none of the K.
+        True: each class is a region of its own, with 1 / K of delta, and rows of code K are left
+        out. False: all rows are one region, in which rows of code K have the score infinity.
+
+    Returns
+    -------
+    Scores
     """
     n_classes = score.shape[1]
     known = np.flatnonzero(code < n_classes)

@@ -1,4 +1,4 @@
-"""Families of promises: one for each part of the rows, all of which hold at once."""
+"""Families of certificates: one for each class, group, leaf or node, all of which hold together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from certree.interface.signatures import validate_settings
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import check_groups
 
-# What the parts are, and what is promised of them beside the error.
+# What the subsets of each method are, and which rate is 1 minus the error in them.
 _WORDS = {
     "every_leaf": ("leaf", ""),
     "every_cell": ("cell", ""),
@@ -35,13 +35,25 @@ _WORDS = {
     "every_group": ("group", ""),
     "every_gap": ("gap of groups", ""),
 }
-# Of a longer family those parts are shown that have the most rows.
+# Longest table; of larger families the subsets with the most rows are listed.
 _MOST_LINES = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What all promises of one request share; the fields are those of `Certificate`."""
+    """Fields that all certificates of a family share.
+
+    Confidence, and how the calibration rows were drawn.
+
+    Parameters
+    ----------
+    delta : float
+        Probability with which the guarantees may fail.
+    share : float
+        Fraction of delta that the family uses.
+    grouped, repeats, distinct, shift, matches, worst, near_copies
+        As the fields of `Certificate`.
+    """
 
     delta: float
     share: float
@@ -59,24 +71,31 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CertificateFamily(Mapping[Any, Certificate]):
-    """Promises on parts of the rows, all of which hold at once: a mapping of parts to certificates.
+    """Certificates on the error in subsets of the rows, which hold together with probability 1 - delta.
+
+    A mapping from a subset (a class, a group, a pair of groups, or a node number) to its
+    `Certificate`, which is computed on access. `conditional_guarantees` makes it.
 
     Parameters
     ----------
     method : str
-        Row of `METHODS`.
-    parts : dict
-        What was observed of each part. Keys are classes, groups, pairs of groups or numbers of nodes.
+        Key of `METHODS`.
+    subsets : dict of object to RowSubset
+        Number of rows and observed errors of each subset.
     terms : Terms
-        What all certificates share.
+        Delta and the other fields that all certificates share.
     """
 
     method: str
-    parts: Mapping[Any, RowSubset]
+    subsets: Mapping[Any, RowSubset]
     terms: Terms
 
     def __getitem__(self, key: Any) -> Certificate:
-        part, terms = self.parts[key], self.terms
+        """Compute the certificate of the error in one subset of the rows.
+
+        key: a key of `subsets`, such as a class or a node number. Raises KeyError if it is unknown.
+        """
+        part, terms = self.subsets[key], self.terms
         observed = get_inequality(self.method).limit(*part.observed)
         return compute_certificate(
             self.method,
@@ -85,30 +104,38 @@ class CertificateFamily(Mapping[Any, Certificate]):
             part.complexity,
             terms.delta,
             terms.share,
-            risk=min(observed, 1.0),  # sums of shares are right to a few units of rounding
+            risk=min(observed, 1.0),  # a sum of fractions may exceed 1 by rounding
             part=part.name,
             shift=terms.shift,
             **get_sampling_facts(terms),
         )
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.parts)
+        return iter(self.subsets)
 
     def __len__(self) -> int:
-        return len(self.parts)
+        return len(self.subsets)
 
     @property
     def worst(self) -> Certificate:
-        """The certificate with the highest bound: no part is worse, and no mix of the parts."""
+        """The certificate of this family that has the highest bound.
+
+        The error of no subset, and of no mixture of subsets, exceeds that bound.
+        """
         return max(self.values(), key=lambda certificate: certificate.bound)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Head and lines: each part with its rows, its observed error and its bound, in words."""
-        shown = set(nlargest(_MOST_LINES, self.parts, key=lambda key: self.parts[key].n))
+        """Return the head and the rows of a table of subsets, as lists of str.
+
+        The columns are the subset, its number of calibration rows, its observed error and its
+        bound, and for classes also the lower bound on recall or precision. Of more than 24 subsets
+        those with the most rows are listed.
+        """
+        shown = set(nlargest(_MOST_LINES, self.subsets, key=lambda key: self.subsets[key].n))
         first, also = _WORDS.get(self.method, ("", ""))
         head = [first, "rows", "observed error", "error at most"]
         lines = []
-        for key in self.parts:
+        for key in self.subsets:
             if key in shown:
                 one = self[key]
                 bound = math.ceil(1000 * one.bound - 1e-9) / 1000
@@ -120,7 +147,7 @@ class CertificateFamily(Mapping[Any, Certificate]):
 
     @property
     def title(self) -> str:
-        """The sentence above the table: what holds at once, and with which probability."""
+        """The sentence above the table: confidence, and what the bounds of this family limit."""
         sure = format_confidence(self.terms.delta * self.terms.share)
         subject = METHODS[self.method].subject
         left = len(self) - _MOST_LINES
@@ -129,7 +156,7 @@ class CertificateFamily(Mapping[Any, Certificate]):
         return f"With probability at least {sure}, {subject}{source} is at most{most}:"
 
     def __str__(self) -> str:
-        """A title, and a line for each part."""
+        """Return this family as text: its title, and a table with a line for each subset."""
         head, lines = self.table()
         return "\n".join([self.title, *align_columns([head, *lines])])
 
@@ -137,11 +164,11 @@ class CertificateFamily(Mapping[Any, Certificate]):
         return make_html_table(self.title, *self.table())
 
 
-# Of fewer rows nothing is promised that anybody could use.
+# Bounds from fewer calibration rows would be useless.
 FEWEST_ROWS = 10
 _ROUNDING = 1e-9
 
-# The row of METHODS of each family; the error has the row of what certifies the whole.
+# The method of each family; "error" has the method of the certificate of all rows.
 FAMILIES = {
     "error": "",
     "recall": "every_class",
@@ -157,13 +184,16 @@ GROUP_FAMILIES = ("groups", "gaps")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConditionalGuarantees(Mapping[str, CertificateFamily]):
-    """Families of guarantees, by name: ``found["recall"]``, or ``found.recall``.
+    """Several families of certificates by name, such as "recall" and "precision".
+
+    A mapping; ``found["recall"]`` and ``found.recall`` return the same `CertificateFamily`.
+    `conditional_guarantees` makes it.
 
     Parameters
     ----------
     families : dict of str to CertificateFamily
-        Each holds for all of its parts at once with probability ``1 - delta``, by itself; if they were
-        asked for jointly, so do all of them together.
+        Each family holds for all its subsets at once with probability ``1 - delta``, by itself.
+        With ``jointly=True`` all families hold together.
     """
 
     families: Mapping[str, CertificateFamily]
@@ -178,39 +208,49 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         return len(self.families)
 
     def __getattr__(self, name: str) -> CertificateFamily:
+        """Return the family with this name, so that ``found.recall`` is ``found["recall"]``.
+
+        Raises AttributeError if the name is unknown, or the family was not requested.
+        """
         if name not in FAMILIES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name not in self.families:
             raise AttributeError(
-                f"{name} was not asked for, or there are no groups: there are {', '.join(self)}"
+                f"the family {name!r} was not requested, or there are no groups: the families here are "
+                f"{', '.join(self)}"
             )
         return self.families[name]
 
     def mix(self, shares: Mapping[Any, float] | ArrayLike) -> Certificate:
-        """Bound the error where classes come in other shares, such as after a shift of labels.
+        """Bound the error for new rows in which the classes have other frequencies (label shift).
 
-        All mixes are covered at once by the promises on recall, and cost no more: the shares may be
-        chosen after looking. No mix is worse than ``recall.worst``.
+        The bound is the mean of the class bounds of the family "recall", weighted by the new
+        frequencies, so it holds for all frequencies at once, which may be chosen after looking. It
+        is at most ``recall.worst.bound``.
 
         Parameters
         ----------
         shares : dict of class to float, or array-like of shape (K,)
-            Share of each class in the new rows, in the order of the classes; a dict may leave out those
-            with a share of 0.
+            Fraction of each class among the new rows; an array is in the order of the family's
+            classes, and classes that a dict lacks have 0. Non-negative, with sum 1.
 
         Returns
         -------
         Certificate
+            By the method "every_mix".
 
         Raises
         ------
         ValueError
-            If recall was not asked for, a class is unknown, or the shares are no shares that sum to 1.
+            If the family "recall" was not requested, a class is unknown, or `shares` are not
+            non-negative with sum 1.
         """
         if "recall" not in self.families:
-            raise ValueError('mix needs the family "recall", which was not asked for')
+            raise ValueError(
+                'mix needs the family "recall": request it by families="recall", or families=None'
+            )
         recall = self.families["recall"]
-        new, rows = _check_class_fractions(shares, [*recall]), [*recall.parts.values()]
+        new, rows = _check_class_fractions(shares, [*recall]), [*recall.subsets.values()]
         n = sum(part.n for part in rows)
         observed = [
             number
@@ -224,17 +264,19 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
     ) -> ConditionalGuarantees:
-        """All promises for sources near this one; see `Certificate.nearby`, which says how near.
+        """Return the families for new rows from any distribution near that of the calibration rows.
 
-        Returns
-        -------
-        Promises
-            Without those on gaps.
+        kl: largest divergence KL(calibration || new) in nats; total_variation: largest total
+        variation distance; exactly one must be passed. In each subset the distance is between its
+        own distributions. The family "gaps" is left out, as it bounds differences. Raises
+        ValueError if a family already has a shift.
         """
         shift = make_shift(kl, total_variation)
         kept = {name: family for name, family in self.items() if name != "gaps"}
         if any(family.terms.shift is not None for family in kept.values()):
-            raise ValueError("the promises speak of another source already")
+            raise ValueError(
+                "the guarantees already hold for a shifted source: call nearby on the original ones"
+            )
         return ConditionalGuarantees(
             {
                 name: replace(family, terms=replace(family.terms, shift=shift))
@@ -243,7 +285,7 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         )
 
     def __str__(self) -> str:
-        """One table after the other."""
+        """Return all families as text: title and table of each."""
         return "\n\n".join(map(str, self.values()))
 
     def _repr_html_(self) -> str:
@@ -251,11 +293,15 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
 
 
 def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
-    """Share of each class, in their order."""
+    """Return the fraction of each class as a list of floats, in the order of `classes`.
+
+    shares: a dictionary from class to fraction, or an array (K,). Raises ValueError if a class is
+    unknown, or fractions are negative or do not sum to 1.
+    """
     if isinstance(shares, Mapping):
         unknown = [key for key in shares if key not in classes]
         if unknown:
-            raise ValueError(f"shares must be of classes among {classes}, got {unknown}")
+            raise ValueError(f"shares must have keys among the classes {classes}, got {unknown}")
         shares = [shares.get(key, 0.0) for key in classes]
     given: Float64 = check_column("shares", shares, "float64", (len(classes),))
     if not ((given >= 0).all() and abs(given.sum() - 1) <= _ROUNDING):
@@ -264,7 +310,12 @@ def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
 
 
 def check_families(families: Any, impossible: Collection[str]) -> list[str]:
-    """Names of the families asked for; by default those that there can be."""
+    """Return the names of the requested families as a list.
+
+    families: a name, a sequence of names, or None for all that are possible; impossible: names of
+    families that cannot be computed. Raises ValueError for an unknown, repeated or impossible
+    family.
+    """
     if families is None:
         return [name for name in FAMILIES if name not in impossible]
     named = [families] if isinstance(families, str) else list(families)
@@ -275,14 +326,18 @@ def check_families(families: Any, impossible: Collection[str]) -> list[str]:
         )
     for name in named:
         if name in impossible:
-            needs = "a tree whose fit certifies" if name in TREE_FAMILIES else "groups"
-            raise ValueError(f"the family {name} needs {needs}")
+            needs = "a certified tree" if name in TREE_FAMILIES else "the argument groups"
+            raise ValueError(f"families must not include {name!r} here: it needs {needs}")
     return named
 
 
 def encode_groups(groups: ArrayLike, n: int) -> CodedLabels:
-    """The groups of n rows, of which there are two at least."""
+    """Encode the group of each of n rows as `CodedLabels`.
+
+    Raises ValueError if there are fewer than two different groups, not n of them, or one is
+    missing.
+    """
     kinds = encode_labels("groups", check_groups(groups, n))
     if len(kinds.names) < 2:
-        raise ValueError(f"groups must have at least two values, got {len(kinds.names)}")
+        raise ValueError(f"groups must have at least two different values, got {len(kinds.names)}")
     return kinds

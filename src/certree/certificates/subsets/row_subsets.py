@@ -1,4 +1,7 @@
-"""Right and wrong answers by class, by prediction, by group, and by leaves and cells of a tree."""
+"""Count calibration rows and their errors in subsets.
+
+Classes, groups, pairs of groups, leaves and nodes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,23 @@ from certree.weights.node_weights import make_pruning
 
 @dataclass(frozen=True, slots=True)
 class RowSubset:
-    """A part of the rows: its name, what enters the bound, its rows, and the price of it (nats)."""
+    """A subset of the calibration rows, with the numbers that enter the bound on its error.
+
+    Made by the functions `make_..._subsets` of this module.
+
+    Parameters
+    ----------
+    name : str
+        Name of the subset in certificates, such as a class or a node number; empty: all rows.
+    observed : tuple of float
+        Observed numbers that the inequality takes, first of all the fraction of errors in the
+        subset.
+    n : int
+        Number of calibration rows in the subset.
+    complexity : float
+        What the bound pays (nats) for covering all subsets of the family at once, and for choices
+        by the calibration rows.
+    """
 
     name: str
     observed: tuple[float, ...]
@@ -29,45 +48,57 @@ class RowSubset:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedLabels:
-    """The kind of each row, such as its class.
+    """Labels of rows as codes, such as the class or the group of each row.
 
     Parameters
     ----------
     names : list
-        The kinds there are.
-    place : ndarray of int, shape (n,)
-        Place of each row's kind among them; rows with the place after the last are of none.
+        The K different labels.
+    codes : ndarray of int, shape (n,)
+        Code of each row: index of its label in `names`. Rows with code K have none of these labels.
     """
 
     names: Sequence[Any]
     codes: NDArray[np.integer]
 
     def take(self, kept: NDArray[np.integer]) -> CodedLabels:
-        """Those of some of the rows."""
+        """Return the labels of some of the rows; `names` stay the same.
+
+        kept: indices of the rows.
+        """
         return replace(self, codes=self.codes[kept])
 
 
 def encode_labels(name: str, values: ArrayLike) -> CodedLabels:
-    """The kinds that occur.
+    """Replace labels of rows by integer codes.
+
+    name: name of the argument in messages; values: label of each row, (n,). The names of the result
+    are the different labels in ascending order.
 
     Raises
     ------
     ValueError
-        If values cannot be told apart or put in order, or one is missing.
+        If labels are of types that cannot be compared, such as text and numbers, or one is missing.
     """
     given = to_array(name, values)
     try:
         names, place = np.unique(given, return_inverse=True)
     except TypeError:
         raise ValueError(
-            f"{name} must hold values of one kind, all numbers or all text, got dtype {given.dtype}"
+            f"{name} must hold values of one type, all numbers or all text, got dtype {given.dtype} "
+            "with several types"
         ) from None
-    if (names != names).any():  # NaN is not what it is
-        raise ValueError(f"{name} must not be missing for any row")
+    if (names != names).any():  # NaN
+        raise ValueError(f"{name} must have a value for each row, got missing values")
     return CodedLabels(names.tolist(), place)
 
 
 def _compute_risks(rows: NDArray[Any], errors: NDArray[Any]) -> list[tuple[float, int]]:
+    """Return the pairs (fraction of errors, number of rows) of subsets as a list.
+
+    rows, errors: number of rows and of errors in each subset, both (n_subsets,). The fraction is 0
+    for a subset without rows.
+    """
     risk = errors / np.maximum(rows, 1)
     return list(zip(risk.tolist(), rows.astype(np.int64).tolist(), strict=True))
 
@@ -75,7 +106,12 @@ def _compute_risks(rows: NDArray[Any], errors: NDArray[Any]) -> list[tuple[float
 def make_label_subsets(
     kinds: CodedLabels, wrong: NDArray[np.bool_], nats: float
 ) -> dict[Any, RowSubset]:
-    """One part for each kind of rows that are right or wrong, with the same share of delta."""
+    """Count rows and errors by label; the labels share delta equally (Bonferroni).
+
+    kinds: label of each row, n codes; wrong: whether each row is an error, (n,) bool; nats:
+    complexity of the choice of the classifier. Return a dictionary from label to subset, in the
+    order of ``kinds.names``.
+    """
     size, alpha = len(kinds.names) + 1, nats + math.log(len(kinds.names))
     rows = np.bincount(kinds.codes, minlength=size)[:-1]
     counts = _compute_risks(rows, np.bincount(kinds.codes, wrong, minlength=size)[:-1])
@@ -88,10 +124,22 @@ def make_label_subsets(
 def make_pair_subsets(
     kinds: CodedLabels, wrong: NDArray[np.bool_], surely_wrong: NDArray[np.bool_], nats: float
 ) -> dict[tuple[Any, Any], RowSubset]:
-    """All pairs of kinds; upper and lower limits of each kind have the same share of delta.
+    """Count rows and errors of all ordered pairs of labels, for bounds on the difference of two errors.
 
-    The inequality halves it between the two limits, and all pairs are of the same limits. The error of
-    the second kind is that of rows which are surely wrong.
+    The keys of the result are pairs (first, second) of labels; observed are the error of the first,
+    a lower count of the error of the second, and the fraction of the pair's rows that the first
+    has. All upper and lower limits have the same fraction of delta.
+
+    Parameters
+    ----------
+    kinds : CodedLabels
+        Label of each row.
+    wrong : ndarray of bool, shape (n,)
+        Whether each row counts as an error in upper limits.
+    surely_wrong : ndarray of bool, shape (n,)
+        Whether each row counts as an error in lower limits: repeated rows do not.
+    nats : float
+        Complexity of the choice of the classifier.
     """
     parts, most = {}, make_label_subsets(kinds, wrong, nats)
     least = make_label_subsets(kinds, surely_wrong, nats)
@@ -106,12 +154,32 @@ def make_pair_subsets(
 def make_leaf_subsets(
     tree: Tree, grown: Float64, label: Int32, leaf: Int32, wrong: NDArray[np.bool_], nats: float
 ) -> dict[int, RowSubset]:
-    """The largest cells with one label each: the leaves of the smallest pruning that predicts the same.
+    """Count rows and errors in each leaf of the smallest pruning that predicts the same as a labelling.
 
-    They depend on the tree and the labelling, (m,), alone, and a leaf's share of the level of the
-    labelling on its training samples, (m,). Given how many rows reach each leaf, the numbers of errors
-    are independent, so that all hold with probability 1 - product of (1 - delta)^share = delta at
-    least.
+    Leaf regions are the largest nodes below which all leaves have one label. Their fractions of the
+    level are proportional to 1 + their number of training rows; given the number of calibration
+    rows in each, errors are independent, so that levels ``1 - (1 - delta)^fraction`` hold together
+    (Sidak).
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, with m nodes.
+    grown : ndarray of shape (m,)
+        Number of training rows in each node.
+    label : ndarray of int32, shape (m,)
+        Label of each node; those of leaves are read.
+    leaf : ndarray of int32, shape (n,)
+        Leaf that each calibration row reaches.
+    wrong : ndarray of bool, shape (n,)
+        Whether each calibration row is an error.
+    nats : float
+        Complexity of the choice of the labelling.
+
+    Returns
+    -------
+    dict of int to RowSubset
+        By node number. Observed are the fraction of errors and the leaf's fraction of the level.
     """
     shares, ends = grown + 1, tree.is_leaf
     places = np.flatnonzero(ends).astype(np.int32)
@@ -130,11 +198,29 @@ def make_leaf_subsets(
 def make_node_subsets(
     tree: Tree, grown: Float64, leaf: Int32, wrong: NDArray[np.bool_], nats: float
 ) -> dict[int, RowSubset]:
-    """Every node of the tree, so that one may look before one chooses some.
+    """Count rows and errors in every node of a tree, so that bounds on all nodes hold together.
 
-    A node below d splits has the level 2^-(d + 1) times its share of the training samples at its depth.
-    The shares of one depth sum to 1 and the powers over all depths to less than 1, so all levels sum
-    to less than delta.
+    A node at depth d (d splits above it) gets the fraction 2^-(d + 1) of delta times its fraction
+    of the training rows at that depth, where each node counts one row more. These fractions sum to
+    less than 1.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, with m nodes.
+    grown : ndarray of shape (m,)
+        Number of training rows in each node.
+    leaf : ndarray of int32, shape (n,)
+        Leaf that each calibration row reaches.
+    wrong : ndarray of bool, shape (n,)
+        Whether each calibration row is an error.
+    nats : float
+        Complexity of the choice of the classifier.
+
+    Returns
+    -------
+    dict of int to RowSubset
+        By node number, all m nodes.
     """
     rows, depth = grown + 1, tree.splits_above
     alpha = (depth + 1) * math.log(2) - np.log(rows / np.bincount(depth, rows)[depth])
@@ -148,7 +234,11 @@ def make_node_subsets(
 def _count_in_nodes(
     tree: Tree, leaf: Int32, wrong: NDArray[np.bool_], nodes: NDArray[np.intp]
 ) -> Iterable[tuple[int, float, int]]:
-    """Number, share of errors and rows of some nodes."""
+    """Yield (node, fraction of errors, number of rows) for each node of `nodes`.
+
+    leaf: leaf that each row reaches, (n,); wrong: whether each row is an error, (n,); nodes: node
+    numbers.
+    """
     outcomes = count_by_leaf(tree, leaf, wrong.astype(np.int32), None, 2).counts[nodes]
     of_each = _compute_risks(outcomes.sum(axis=1), outcomes[:, 1])
     return ((node, *of) for node, of in zip(nodes.tolist(), of_each, strict=True))

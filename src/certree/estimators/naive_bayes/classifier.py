@@ -1,4 +1,4 @@
-"""Naive Bayes for numbers and categories: within a class, features are taken as independent."""
+"""Naive Bayes for numbers and categories: features are independent within each class."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from certree.rows.training import (
     RowInputMixin,
 )
 
-# More bins than any table has rows that tell them apart.
+# Upper limit of `bins`; more bins than rows are never useful.
 _MOST_BINS = 10**6
 
 _CHOICES = ("auto", *KINDS)
@@ -62,42 +62,49 @@ _CHOICES = ("auto", *KINDS)
 def resolve_densities(
     densities: Any, n_features: int, names: Sequence[str] | None = None
 ) -> list[str]:
-    """Say for each feature which density a string, a list or a dictionary asks for.
+    """Return the density option of each feature, from a string, a list or a dictionary.
 
     Parameters
     ----------
-    densities : str, sequence of str, or dict of str
-        One for all features, one for each, or by the names of some, "auto" for the others.
+    densities : str, sequence of str, or dict from str to str
+        An option for all features, one for each feature, or options by feature name; features that
+        the dictionary lacks get "auto". Options are "auto", "normal", "histogram" and
+        "categorical".
     n_features : int
         Number of features.
     names : sequence of str, or None
-        Names of the features.
+        Names of the features; None if they have none.
 
     Returns
     -------
     list of {"auto", "normal", "histogram", "categorical"}
+        The option of each feature.
 
     Raises
     ------
     ValueError
-        If a density or a name is unknown, or a list has another length.
+        If an option or a name is unknown, a list has another length than `n_features`, or
+        `densities` is a dictionary and there are no feature names.
     """
     if isinstance(densities, str):
         choices = [densities] * n_features
     elif isinstance(densities, dict):
         if names is None:
             raise ValueError(
-                f"densities names features, got {list(densities)!r}, but X has no feature names"
+                f"densities must not be a dict with feature names, got {list(densities)!r}, as X has "
+                "no feature names: give a list with one density for each feature"
             )
         unknown = [name for name in densities if name not in names]
         if unknown:
-            raise ValueError(f"densities must be of features among {list(names)}, got {unknown}")
+            raise ValueError(
+                f"densities must have feature names among {list(names)} as keys, got {unknown}"
+            )
         choices = [densities.get(name, "auto") for name in names]
     else:
         choices = list(densities)
         if len(choices) != n_features:
             raise ValueError(
-                f"densities must be one for each of {n_features} features, got {len(choices)}"
+                f"densities must have one entry for each of {n_features} features, got {len(choices)}"
             )
     wrong = [choice for choice in choices if choice not in _CHOICES]
     if wrong:
@@ -106,7 +113,10 @@ def resolve_densities(
 
 
 def _get_counts(density: Any) -> Float64:
-    """Rows of each class and category, or bin, (K, B)."""
+    """Return the row counts of a Histogram or CategoricalTable, (K, B).
+
+    They are numbers (or weights) of the rows of each of K classes in each of B bins or categories.
+    """
     counts: Float64 = (density.table if isinstance(density, Histogram) else density).counts
     return counts
 
@@ -114,65 +124,67 @@ def _get_counts(density: Any) -> Float64:
 class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     """Naive Bayes for tables of numbers and categories, with missing values.
 
-    The posterior of a class is its prior times the densities of the features in it. A feature has a
-    normal density, a histogram or a table of categories. Values that are missing and categories that
-    were not seen in training are left out of the product.
+    The posterior probability of a class is proportional to its prior times the densities of all
+    features in the class. A feature has a normal density, a histogram or a table of categories.
+    Missing values, and categories that the training rows do not have, are left out of the product.
 
     Parameters
     ----------
     densities : {"auto", "normal", "histogram", "categorical"}, list or dict of these, default="auto"
-        Density of all features, of each feature, or of features by their names (the others are
-        "auto"). "categorical" makes any feature one of categories. "auto" is "categorical" for
-        features of categories; for numbers it is the density, normal or histogram, with the larger
-        leave-one-out log likelihood; see `certree.densities.prefers_histogram`.
+        Density of all features, a list with the density of each feature, or a dictionary by feature
+        name (features that it lacks are "auto"). "categorical" treats any feature as categorical.
+        "auto" is "categorical" for categorical features; for a numeric feature it is the density,
+        normal or histogram, with the larger leave-one-out log likelihood.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories: those of a data frame with a dtype of categories, strings or
-        objects, or those of a mask, of indices or of names; None: none.
+        Which features are categorical. "from_dtype": columns of a data frame with a category,
+        string or object dtype. Otherwise a boolean mask, indices or names. None: no feature.
     bins : int or {"auto", "fd", "sturges"}, default="auto"
-        Number of bins of a histogram, all of the same width, or the rule that chooses it: Freedman
-        and Diaconis', Sturges', or the larger number of the two, as in NumPy.
+        Number of bins of a histogram, all of equal width, or the rule that chooses it: "fd" of
+        Freedman and Diaconis, "sturges", or "auto", the larger number of the two, as in NumPy.
     alpha : float, default=1
-        Rows of mean weight of each class that every category and every bin is given besides; as in
-        CategoricalNB.
+        Number of rows, of mean weight, that are added to each category and each bin of every class;
+        additive smoothing as in CategoricalNB.
     var_smoothing : float, default=1e-9
-        Share of the largest variance of all features of numbers that is added to the variances of
-        normal densities; as in GaussianNB.
+        Fraction of the largest variance of all numeric features that is added to the variances of
+        normal densities, as in GaussianNB.
     power : float in 0 .. 1 or "auto", default="auto"
-        Power of the product of the densities. Less than 1 makes up for features that say the same
-        twice, and for densities learned from few rows, which make naive Bayes too sure of itself.
-        "auto": the power with the smallest log loss on the training rows, each left out in its turn.
-        1: naive Bayes as in lectures, the product of the prior and the densities; GaussianNB and
-        CategoricalNB are this.
+        Power to which the product of the densities is raised. A power below 1 corrects the
+        overconfidence of naive Bayes that comes from dependent features and from few rows. "auto":
+        the power with the smallest leave-one-out log loss on the training rows. 1: the usual naive
+        Bayes, as in GaussianNB and CategoricalNB.
     priors : array-like of shape (K,), or None, default=None
-        Prior probabilities of the classes in their order; None: their shares of the rows.
+        Prior probabilities of the classes in the order of `classes_`; None: their fractions of the
+        training rows, by weight.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn. They change the priors, so priors must be None.
+        Weights of the classes, as in scikit-learn. They change the priors, so `priors` must be
+        None.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        The classes.
+        The classes, sorted.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
-        was saved without.
+        Hashes of the training rows, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     class_count_ : ndarray of shape (K,)
-        Number (or weight) of the rows of each class.
+        Number (or total weight) of the training rows of each class.
     class_prior_ : ndarray of shape (K,)
         Prior probability of each class.
     power_ : float
-        Power of the densities, given or chosen.
+        The power of the densities, as set or chosen.
     densities_ : list of Normal, Histogram or CategoricalTable
-        The density of each feature; `kind` says which it is.
+        The density of each feature; its attribute `kind` is "normal", "histogram" or "categorical".
     feature_importances_ : ndarray of shape (p,)
-        Share of each feature in what features say of the class, each by itself: mutual information.
+        Mutual information of each single feature and the class, divided by the sum over all
+        features.
     categories_ : Categories or None
-        The categories of the features; None if all are numbers.
+        Names of the categories of each categorical feature; None if all features are numeric.
     is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features hold categories; None if all are numbers.
+        Which features are categorical; None if all features are numeric.
     n_features_in_ : int
-        Number of features.
+        Number of features, p.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+        Names of the features; only if X had column names that are all strings.
 
     References
     ----------
@@ -199,10 +211,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    # Rows of positive weight that were learned from; None: not known, as of earlier versions.
+    # Number of training rows of positive weight; None if a file of an earlier version lacks it.
     _n_rows: int | None
 
-    # An identifier is one factor of a product here.
+    # A feature of identifiers does no harm here, as it is one factor of a product.
     _splits_categories = False
 
     def __init__(
@@ -223,16 +235,16 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
 
     @fit_method
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose and learn the density of each feature in each class.
+        """Choose and estimate the density of each feature in each class.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value.
+            Training rows; NaN is a missing value.
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row, relative to the mean weight; a row is one draw whatever it weighs.
+            Weight of each row. Only ratios of weights matter; None: all rows have weight 1.
 
         Returns
         -------
@@ -249,27 +261,28 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from more rows.
+        """Update the densities by a further batch of rows.
 
-        Normal densities and tables of categories need nothing but the rows: batches give what `fit`
-        gives on all rows together, to rounding. Categories that come up later are learned then. The
-        first batch decides for good the edges of histograms and which density "auto" means for
-        numbers. Make it a large one if there are some.
+        Normal densities and tables of categories are the same, within rounding, as those of a `fit`
+        to all batches together; new categories may occur in any batch. The first batch fixes the
+        edges of the histograms, and which density "auto" stands for, so it should be large.
 
-        The power "auto" is chosen anew with every batch. A row is judged once, with its batch: by
-        all rows learned so far but itself. Rows that were judged by less than a quarter of the rows
-        learned since are forgotten. Calls after `fit` go on where it ended.
+        With power="auto" the power is chosen again after every batch. The rows of a batch are
+        scored once, by the densities of all rows so far without the row itself. Losses from the
+        time when the model had less than a quarter of its present rows are dropped. Calls after
+        `fit` update the model of `fit`.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value.
+            Rows of the batch; NaN is a missing value.
         y : array-like of shape (n,)
             Class of each row.
         classes : array-like of shape (K,), or None
-            All classes that can come up; needed at the first call.
+            All classes that may occur in any batch. Required in the first call; in later calls
+            None, or the same classes.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row, relative to the mean weight of all rows that have been learned from.
+            Weight of each row, in the same unit in all batches; None: all rows have weight 1.
 
         Returns
         -------
@@ -279,16 +292,20 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the model was read from a file of an earlier version, which does not say of how many rows
-            it is.
+            If `classes` is missing in the first call or differs later, class_weight is "balanced",
+            or the model was loaded from a file of an earlier version, which lacks the number of
+            training rows.
         """
         if isinstance(self.class_weight, str):
-            raise ValueError('class_weight="balanced" needs all rows at once; use fit')
+            raise ValueError(
+                'class_weight must be a dict or None in partial_fit, got "balanced", which needs all '
+                "rows at once: use fit"
+            )
         first = not hasattr(self, "densities_")
         if not first and self._n_rows is None:
             raise ValueError(
-                "partial_fit must know the number of rows of the fit, which files of earlier versions "
-                "of certree do not hold: fit the model again"
+                "partial_fit needs the number of training rows, which model files of earlier versions "
+                "of certree lack: fit the model again"
             )
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -303,8 +320,16 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def _fit_batch(
         self, X: ArrayLike, y: ArrayLike, sample_weight: Any, first: bool, classes: Any
     ) -> Self:
+        """Fit the model to its first batch (`first`), or update it by a further one; return self.
+
+        X, y, sample_weight and classes are those of `partial_fit`; `fit` passes classes=None and
+        first=True. All fitted attributes are set.
+        """
         if self.priors is not None and self.class_weight is not None:
-            raise ValueError("priors and class_weight contradict each other: give one of them")
+            raise ValueError(
+                "priors must be None if class_weight is set, as both define the prior probabilities: "
+                "set one of them to None"
+            )
         training = self._prepare_training(
             X, y, sample_weight, classes=classes, reuse_encoding=not first
         )
@@ -320,7 +345,11 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return self
 
     def _find_categories(self, X: Any, reuse_encoding: bool) -> Categories | None:
-        """The categories of the features that hold some, or are to; later rows may have more."""
+        """Return the categories of each feature that is categorical, or set to "categorical".
+
+        again: whether the model has categories from an earlier batch, to which new ones of X are
+        appended. None: all features are numeric.
+        """
         if reuse_encoding:
             return None if self.categories_ is None else self.categories_.add_categories(X)
         categories = learn_categories(X, self.categorical_features)
@@ -328,23 +357,33 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
             return categories
         frame = as_data_frame(X)
         names = None if frame is None else frame.columns
-        given = check_array(X, dtype=None, ensure_all_finite=False) if frame is None else frame
-        choices = resolve_densities(self.densities, given.shape[1], names)
-        asked = np.array([choice == "categorical" for choice in choices])
-        held = np.zeros_like(asked) if categories is None else categories.mask
-        for j in np.flatnonzero(held):
+        table = check_array(X, dtype=None, ensure_all_finite=False) if frame is None else frame
+        choices = resolve_densities(self.densities, table.shape[1], names)
+        is_chosen = np.array([choice == "categorical" for choice in choices])
+        is_categorical = np.zeros_like(is_chosen) if categories is None else categories.mask
+        for j in np.flatnonzero(is_categorical):
             if choices[j] not in ("auto", "categorical"):
                 raise ValueError(
-                    f"feature {j if names is None else names[j]!r} holds categories: its density "
-                    f"must be 'auto' or 'categorical', got {choices[j]!r}"
+                    "densities must be 'auto' or 'categorical' for the categorical feature "
+                    f"{j if names is None else names[j]!r}, got {choices[j]!r}"
                 )
-        return Categories.learn(X, asked | held) if (asked & ~held).any() else categories
+        return (
+            Categories.learn(X, is_chosen | is_categorical)
+            if (is_chosen & ~is_categorical).any()
+            else categories
+        )
 
     def _orders_categories_by_rows(self) -> bool:
+        """Return False: category codes are in the order of the names, not of the target."""
         return False  # later rows may have more of them, and sums go by no order
 
     def _fit_first_batch(self, rows: Float64, y: Int32, weight: Float64) -> None:
-        """Choose the densities, and learn them from the first rows."""
+        """Choose the density of each feature by the first batch, and estimate it.
+
+        rows: encoded features, (n, p); y: class codes, (n,); weight: weights, (n,). Sets
+        `class_count_`, `densities_`, the moments of numeric features, and empty losses of the
+        powers.
+        """
         self._power_losses = PowerLosses.empty()
         self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
         self._moments = {
@@ -364,10 +403,26 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def _choose_density(
         self, j: int, choice: str, floor: float, x: Float64, y: Int32, weight: Float64
     ) -> Density:
-        """The density of feature j, learned from the first rows."""
+        """Choose the density of feature j, and estimate it from the first batch.
+
+        Parameters
+        ----------
+        j : int
+            Index of the feature, whose moments have been computed if it is numeric.
+        choice : {"auto", "normal", "histogram", "categorical"}
+            The option of the user.
+        floor : float
+            Square root of what is added to variances; see `_compute_floor`.
+        x, y, weight : ndarray of shape (n,)
+            Value or category code (NaN if missing), class code and weight of each row.
+
+        Returns
+        -------
+        Normal, Histogram or CategoricalTable
+        """
         n_classes, names = len(self.classes_), self._get_category_names(j)
         if names is not None:
-            # Where no category is known, the table has a place that no row will ask for.
+            # A table without categories gets one column, which stays empty.
             table = CategoricalTable.empty(n_classes, max(1, len(names)), self._compute_smoothing())
             return table.add_rows(x, y, weight)
         if choice == "normal":
@@ -382,7 +437,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return self._make_normal(j, floor)
 
     def _add_batch(self, rows: Float64, y: Int32, weight: Float64) -> None:
-        """Add rows to the densities that were chosen."""
+        """Update the class counts, moments and densities by a further batch.
+
+        rows: encoded features, (n, p); y: class codes, (n,); weight: weights, (n,).
+        """
         n_classes = len(self.classes_)
         self.class_count_ = self.class_count_ + np.bincount(y, weight, n_classes)
         self._moments = {
@@ -399,7 +457,12 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def _update_density(
         self, j: int, density: Density, floor: float, x: Float64, y: Int32, weight: Float64
     ) -> Density:
-        """The density of feature j with more rows."""
+        """Return the density of feature j with the rows of a batch added; its kind does not change.
+
+        density: the present density; floor: square root of what is added to variances; x, y,
+        weight: value or category code (NaN if missing), class code and weight of each row of the
+        batch, (n,) each. The moments of the feature must include the batch already.
+        """
         if isinstance(density, Normal):
             return self._make_normal(j, floor)
         if isinstance(density, CategoricalTable):
@@ -407,58 +470,85 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return density.with_alpha(self._compute_smoothing()).add_rows(x, y, weight)
 
     def _compute_smoothing(self) -> float:
-        """Weight that every category and every bin of a class is given besides its rows."""
+        """Return the weight added to each category and bin: `alpha` times the mean row weight."""
         assert self._n_rows is not None
         return float(self.alpha) * float(self.class_count_.sum()) / self._n_rows
 
     def _check_finite(self) -> None:
-        """Refuse sums that float64 does not hold; predictions by them would be NaN."""
+        """Raise ValueError if class counts or moments exceed the range of float64.
+
+        The message names the feature. Predictions would be NaN.
+        """
         if not has_finite_total(self.class_count_):
-            raise ValueError(f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}")
+            raise ValueError(
+                f"sample_weight must sum to at most {MAX_TOTAL_WEIGHT:g} over all rows, got more: "
+                "divide it by a constant"
+            )
         names = self._feature_names()
         for j, moments in self._moments.items():
             if not (np.isfinite(moments.mean).all() and np.isfinite(moments.deviation).all()):
                 raise ValueError(
-                    f"the mean or the deviation of feature {names[j]!r} is too large for a "
-                    "float64: multiply it by a small constant"
+                    f"X must have a mean and standard deviation within float64 in each feature, but "
+                    f"those of feature {names[j]!r} overflow: divide the feature by a large constant"
                 )
 
     def _compute_floor(self) -> float:
-        """Root of what is added to the variances of normal densities."""
+        """Return the square root of what is added to the variances of normal densities.
+
+        It is ``sqrt(var_smoothing)`` times the largest standard deviation of all numeric features.
+        """
         spreads = [moments.pool_classes()[1] for moments in self._moments.values()]
         largest = max(spreads, default=0.0)
-        # Where no feature varies any width will do: the classes have the same density.
+        # If no feature varies, all classes have the same density whatever its width.
         return sqrt(self.var_smoothing) * (largest or 1.0)
 
     def _make_normal(self, j: int, floor: float) -> Normal:
+        """Return the normal densities of feature j, with variances raised by ``floor ** 2``.
+
+        Raise ValueError if a standard deviation is 0, which needs var_smoothing=0.
+        """
         normal = self._moments[j].make_normal(floor)
         if not normal.deviation.all():
             name, label = self._feature_names()[j], self.classes_[normal.deviation.argmin()]
             raise ValueError(
-                f"feature {name!r} does not vary within class {label!r}: a normal density "
-                "needs var_smoothing > 0 there"
+                "var_smoothing must be positive for normal densities if a feature does not vary "
+                f"within a class, got 0, and feature {name!r} is constant in class {label!r}"
             )
         return normal
 
     def _compute_priors(self) -> Float64:
-        shares: Float64 = self.class_count_ / self.class_count_.sum()
+        """Return the prior probability of each class, (K,): `priors`, or fractions of row weight.
+
+        Raise ValueError if `priors` has another length, is negative, does not sum to 1, or is 0 for
+        a class that has training rows.
+        """
+        fractions: Float64 = self.class_count_ / self.class_count_.sum()
         if self.priors is None:
-            return shares
+            return fractions
         priors: Float64 = check_column("priors", self.priors, "float64", (None,))
-        if priors.shape != shares.shape:
+        if priors.shape != fractions.shape:
             raise ValueError(
-                f"priors must be one for each of {len(shares)} classes, got shape {priors.shape}"
+                f"priors must have shape ({len(fractions)},), one entry for each class, got "
+                f"{priors.shape}"
             )
         if not (priors >= 0).all():
             raise ValueError(f"priors must be non-negative, got {priors}")
         if not np.isclose(priors.sum(), 1.0):
             raise ValueError(f"priors must sum to 1, got the sum {priors.sum():.6g}")
-        denied = self.classes_[(priors == 0) & (shares > 0)]
+        denied = self.classes_[(priors == 0) & (fractions > 0)]
         if len(denied):
-            raise ValueError(f"priors of 0 contradict rows of the classes {denied}")
+            raise ValueError(
+                f"priors must be positive for classes with training rows, got 0 for {denied}"
+            )
         return priors
 
     def _set_power(self, rows: Float64, y: Int32, weight: Float64) -> None:
+        """Set `power_`: the parameter `power`, or the power of smallest leave-one-out log loss.
+
+        rows: encoded features of the present batch, (n, p), which the densities already include; y:
+        class codes, (n,); weight: weights, (n,). With "auto" the losses of this batch are added to
+        earlier ones.
+        """
         if not isinstance(self.power, str):
             self.power_ = float(self.power)
             return
@@ -469,7 +559,11 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         self.power_ = self._power_losses.best_power
 
     def _compute_left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
-        """Log of all densities multiplied, of each row in its class after it was left out, (n,)."""
+        """Compute the log product of densities of each row in its own class by the other rows.
+
+        rows: encoded training rows, (n, p); y: class codes, (n,); weight: weights, (n,). The result
+        (nats) has shape (n,), and belongs to power 1.
+        """
         floor, total = self._compute_floor(), np.zeros(len(rows))
         for j, density in enumerate(self.densities_):
             row = rows[:, j], y, weight
@@ -482,7 +576,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit, and what `partial_fit` goes on from."""
+        """Return the fitted state for a model file, by stored name, with what `partial_fit` needs."""
         n_classes = len(self.classes_)
         moments = [self._moments[j] for j in sorted(self._moments)]
         return {
@@ -498,23 +592,33 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         }
 
     def __restore__(self, stored: StoredState) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Set the fitted attributes from the content of a model file, `stored`.
+
+        Raise ValueError if values are missing, out of range, or inconsistent with each other.
+        """
         super().__restore__(stored)
         n_classes = len(self.classes_)
         self.class_count_ = stored.get_numbers("class_count", (n_classes,), 0)
         if not self.class_count_.any() or not has_finite_total(self.class_count_):
-            raise ValueError("class_count holds no rows, or too many to be added up")
+            raise ValueError(
+                "the model file must have a class_count that is positive, and at most "
+                f"{MAX_TOTAL_WEIGHT:g} in total, got {self.class_count_}"
+            )
         # Files of earlier versions do not hold it.
         self._n_rows = stored.get_integer("n_rows", 1) if "n_rows" in stored else None
         self.class_prior_ = stored.get_numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
         if not np.isclose(self.class_prior_.sum(), 1):
-            raise ValueError(f"class_prior must sum to 1, got {self.class_prior_.sum()}")
+            raise ValueError(
+                f"the model file must have a class_prior of sum 1, got {self.class_prior_.sum()}"
+            )
         if (self.class_count_[self.class_prior_ == 0] > 0).any():
-            raise ValueError("class_prior is 0 for a class with rows")
+            raise ValueError(
+                "the model file must have a positive class_prior for classes with rows, got 0"
+            )
         self.power_ = stored.get_number("power", 0, 1)
-        judged = stored.get_section("judged")
-        losses = (judged.get_numbers(name, POWERS.shape) for name in ("older", "recent"))
-        self._power_losses = PowerLosses(judged.get_number("rows", 0, np.inf), *losses)
+        section = stored.get_section("judged")
+        losses = (section.get_numbers(name, POWERS.shape) for name in ("older", "recent"))
+        self._power_losses = PowerLosses(section.get_number("rows", 0, np.inf), *losses)
         kinds = self._check_kinds(stored["densities"])
         of_numbers = [j for j, kind in enumerate(kinds) if kind != "categorical"]
         moments = restore_moments(stored, (len(of_numbers), n_classes))
@@ -523,114 +627,143 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         self._check_counts()
 
     def _check_kinds(self, kinds: Any) -> list[str]:
-        """The kinds of the densities, which go with what features hold."""
+        """Check the density kinds of a model file, and return them.
+
+        There must be one for each feature: "categorical" for a categorical feature, else "normal"
+        or "histogram". Raise ValueError otherwise.
+        """
         if not isinstance(kinds, list) or len(kinds) != self.n_features_in_:
-            raise ValueError(f"expected densities of {self.n_features_in_} features, got {kinds!r}")
+            raise ValueError(
+                f"the model file must have a list of {self.n_features_in_} densities, got {kinds!r}"
+            )
         for j, kind in enumerate(kinds):
             held = self._get_category_names(j) is not None
             possible = ("categorical",) if held else ("normal", "histogram")
             if kind not in possible:
-                raise ValueError(f"the density of feature {j} must be {' or '.join(possible)}")
+                raise ValueError(
+                    f"the model file must have a density {' or '.join(possible)} for feature {j}, "
+                    f"got {kind!r}"
+                )
         return kinds
 
     def _check_counts(self) -> None:
-        """No feature is known of more rows than a class has, or has other categories than named."""
-        # But for what rounding adds.
-        most = self.class_count_ * (1 + 1e-6)
+        """Raise ValueError if restored moments or tables contradict `class_count_` or categories.
+
+        No feature may count more rows of a class than the class has, within rounding, and the table
+        of a categorical feature must have one column for each category name.
+        """
+        # Sums may exceed each other by rounding errors.
+        limit = self.class_count_ * (1 + 1e-6)
         for j, density in enumerate(self.densities_):
             names = self._get_category_names(j)
-            if j in self._moments and (self._moments[j].rows > most).any():
-                raise ValueError("moments.rows counts more rows than class_count")
+            if j in self._moments and (self._moments[j].rows > limit).any():
+                raise ValueError(
+                    f"the model file must have at most class_count rows in the moments of feature {j}"
+                )
             if isinstance(density, Normal):
                 continue
             counts = _get_counts(density)
             if names is not None and counts.shape[1] != max(1, len(names)):
-                raise ValueError(f"the table of feature {j} has {counts.shape[1]} categories")
-            if (counts.sum(axis=1) > most).any():
-                raise ValueError("table.counts counts more rows than class_count")
+                raise ValueError(
+                    f"the model file must have {max(1, len(names))} categories for feature {j}, got "
+                    f"{counts.shape[1]}"
+                )
+            if (counts.sum(axis=1) > limit).any():
+                raise ValueError(
+                    f"the model file must have at most class_count rows in the table of feature {j}"
+                )
 
     # -- prediction --------------------------------------------------------------------------------
 
     def _compute_log_product(self, rows: NDArray[Any]) -> Float64:
-        """Log of the densities of all features multiplied, (n, K)."""
+        """Compute the log of the product of all densities in each class, (n, K).
+
+        rows: encoded features, (n, p).
+        """
         total = np.zeros((len(rows), len(self.classes_)))
         for x, density in zip(rows.T.astype(np.float64), self.densities_, strict=True):
             total += density.log_density(x)
         return total
 
     def _compute_log_density(self, rows: NDArray[Any]) -> Float64:
-        """That product to the power."""
+        """Compute `power_` times the log of the product of all densities in each class, (n, K).
+
+        rows: encoded features, (n, p).
+        """
         return self.power_ * self._compute_log_product(rows)
 
     @property
     def _log_prior(self) -> Float64:
-        with np.errstate(divide="ignore"):  # a class of which there were no rows yet
+        """Log prior probability (nats) of each class, (K,); -inf for a class of prior 0."""
+        with np.errstate(divide="ignore"):  # a class may have no rows yet
             log_prior: Float64 = np.log(self.class_prior_)
         return log_prior
 
     @snapshot_method
     def predict_joint_log_proba(self, X: ArrayLike) -> Float64:
-        """Log of prior times densities of each class.
+        """Compute the log of prior times powered densities for each class.
+
+        The values differ from the log posterior by one number for each row.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         ndarray of shape (n, K)
-            In the order of `classes_`.
+            Logarithms (nats), in the order of `classes_`.
         """
         log_density = self._compute_log_density(self._encode_new_rows(X))
         return self._log_prior + log_density
 
     @snapshot_method
     def predict_log_proba(self, X: ArrayLike) -> Float64:
-        """Log posterior of each class.
+        """Compute the log posterior probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         ndarray of shape (n, K)
-            In the order of `classes_`.
+            Logarithms (nats), in the order of `classes_`.
         """
         log_density = self._compute_log_density(self._encode_new_rows(X))
         return self._log_prior + subtract_marginal(self._log_prior, log_density)
 
     @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
-        """Posterior of each class.
+        """Compute the posterior probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         ndarray of shape (n, K)
-            In the order of `classes_`; rows sum to 1.
+            Probabilities in the order of `classes_`; rows sum to 1.
         """
         return np.exp(self.predict_log_proba(X))
 
     @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class with the largest posterior, ties to the first in `classes_`.
+        """Predict the class of the largest posterior probability, ties to the first class.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         ndarray of shape (n,)
-            Classes.
+            The predicted class of each row.
         """
         joint = self.predict_joint_log_proba(X)
         return self.classes_[joint.argmax(axis=1)]
@@ -640,35 +773,38 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     @property
     @snapshot_method
     def feature_importances_(self) -> Float64:
-        """Share of each feature in what features say of the class, each by itself, (p,).
+        """Mutual information of each feature and the class, divided by its sum over features, (p,).
 
-        That is the mutual information (nats) of the class and a value that the densities draw, by the
-        prior; a class counts by its share of rows that have the value. All zero if none says anything.
-        It does not see that two features say the same.
+        The information (nats) is that of the class and a value drawn from the densities, with the
+        prior probabilities. The term of a class is multiplied by the fraction of its rows that have
+        the value. All entries are 0 if no feature carries information. Each feature is measured
+        alone, so features that repeat each other all get their full value.
         """
         check_is_fitted(self)
         prior, rows = self.class_prior_, np.maximum(self.class_count_, 1e-300)
-        said = np.zeros(self.n_features_in_)
+        information = np.zeros(self.n_features_in_)
         for j, density in enumerate(self.densities_):
-            known = (
+            n_present = (
                 self._moments[j].rows if j in self._moments else _get_counts(density).sum(axis=1)
             )
-            share = np.minimum(known / rows, 1.0)
-            said[j] = (prior * share * compute_divergences(density, self._log_prior)).sum()
-        total = said.sum()
-        return said / (total if total > 0 else 1.0)
+            fraction = np.minimum(n_present / rows, 1.0)
+            information[j] = (
+                prior * fraction * compute_divergences(density, self._log_prior)
+            ).sum()
+        total = information.sum()
+        return information / (total if total > 0 else 1.0)
 
     @property
     @snapshot_method
     def class_log_prior_(self) -> Float64:
-        """Logarithm of the prior probability of each class, (K,), as in CategoricalNB."""
+        """Log prior probability (nats) of each class, (K,), as in CategoricalNB."""
         check_is_fitted(self)
         return self._log_prior
 
     @property
     @snapshot_method
     def theta_(self) -> Float64:
-        """Mean of each number in each class, (K, p), as in GaussianNB; NaN for categories."""
+        """Mean of each numeric feature in each class, (K, p), as in GaussianNB; else NaN."""
         check_is_fitted(self)
         means = np.full((len(self.classes_), self.n_features_in_), np.nan)
         for j, moments in self._moments.items():
@@ -676,26 +812,28 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return means
 
     def _get_category_names(self, j: int) -> CategoryNames | None:
+        """Return the names of the categories of feature j by code, or None if it is numeric."""
         return None if self.categories_ is None else self.categories_.names[j]
 
     @snapshot_method
     def explain(self, X: ArrayLike) -> Explanation:
-        """Say how much each feature adds to the score of each row.
+        """Compute how much each feature adds to the score of each class, for each row.
 
-        A feature adds ``log P(class | value) - log P(class)``, as if it were the only one, and nothing
-        if it is missing or was not seen in training; the base is ``log P(class)``. So sums are log
-        posteriors, but for a number that all classes of a row share.
+        A feature adds ``log P(class | value) - log P(class)``, computed as if it were the only
+        feature; a missing value or unknown category adds 0. The base is ``log P(class)``. Base plus
+        contributions is the log posterior, up to one number for each row that all classes have in
+        common.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; NaN is a missing value.
 
         Returns
         -------
         Explanation
-            Contributions to the log odds of the second of two classes, or to K scores whose softmax
-            are the probabilities.
+            Contributions (nats) to the log odds of the second of two classes; for more classes, to
+            K scores whose softmax gives the probabilities.
         """
         rows, values = self._encode_with_raw_values(X)
         prior = self._log_prior
@@ -705,5 +843,5 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
             added[:, :, j] = subtract_marginal(prior, log_density)
         if len(prior) == 2:
             prior, added = prior[1:] - prior[:1], added[:, 1:] - added[:, :1]
-        parts = build_explanation_fields(prior, added, self.classes_, "softmax")
-        return Explanation(feature_names=self._feature_names(), values=values, **parts)
+        fields = build_explanation_fields(prior, added, self.classes_, "softmax")
+        return Explanation(feature_names=self._feature_names(), values=values, **fields)

@@ -1,7 +1,8 @@
 """Densities of one feature in each class: normal, histogram or table of categories.
 
-All are given in logarithms. A missing value, NaN, has log density 0 in every class, so that it drops
-out of a product over features. What a row's density would be without the row has a closed form.
+All densities are returned as logarithms. A missing value, NaN, has log density 0 in every class, so
+that it drops out of a product over features. The density of a training row after the row itself was
+left out has a closed form.
 """
 
 import math
@@ -25,19 +26,22 @@ from certree.interface.stored_state import StoredState
 KINDS = ("normal", "histogram", "categorical")
 
 
-# What a file holds, by name.
+# Arrays of a model file, by stored name.
 Columns = dict[str, NDArray[Any]]
 
 # The smallest number above 0.
 _NARROWEST = float(np.finfo(np.float64).smallest_subnormal)
-# Beyond so many standard deviations a square overflows.
+# Squares of larger numbers of standard deviations overflow.
 _FARTHEST = 1e150
 
 
 def drop_missing(x: Float64, y: Int32, weight: Float64) -> tuple[Float64, Int32, Float64]:
-    """Leave out the rows that miss a feature."""
-    there = ~np.isnan(x)
-    return x[there], y[there], weight[there]
+    """Return x, y and weight of the rows whose x is not NaN, in their order.
+
+    x: values, (n,); y: class codes, (n,); weight: weights, (n,).
+    """
+    is_present = ~np.isnan(x)
+    return x[is_present], y[is_present], weight[is_present]
 
 
 # -- normal ----------------------------------------------------------------------------------------
@@ -45,16 +49,17 @@ def drop_missing(x: Float64, y: Int32, weight: Float64) -> tuple[Float64, Int32,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments(ArrayRecord):
-    """Rows, mean and standard deviation of a feature in each class.
+    """Number of rows, mean and standard deviation of one numeric feature in each of K classes.
 
-    Standard deviations are kept, not variances, so that nothing overflows. They divide by the number
-    of rows.
+    Standard deviations are kept instead of variances, so that nothing overflows. Their divisor is
+    the number of rows, not that number minus 1.
 
-    Parameters
+    Attributes
     ----------
-    rows, mean, deviation : ndarray of float64, shape (K,)
-        Number (or weight) of the rows with a known value, their mean and standard deviation; 0 for
-        a class without rows.
+    rows : ndarray of float64, shape (K,)
+        Total weight of the rows of each class whose value is not missing.
+    mean, deviation : ndarray of float64, shape (K,)
+        Their weighted mean and standard deviation; 0 for a class without rows.
     """
 
     rows: Float64
@@ -65,49 +70,66 @@ class Moments(ArrayRecord):
         self._check("float64", (len(self.rows),), "rows", "mean", "deviation")
 
     @classmethod
-    def of(cls, x: Float64, y: Int32, weight: Float64, n_classes: int) -> Self:
-        """Summarise values (n,) of rows of classes y with positive weights."""
+    def from_rows(cls, x: Float64, y: Int32, weight: Float64, n_classes: int) -> Self:
+        """Compute the moments of rows.
+
+        x: value of each row, NaN where it is missing, (n,); y: class code of each row, 0 ..
+        n_classes - 1, (n,); weight: positive weight of each row, (n,).
+        """
         x, y, weight = drop_missing(x, y, weight)
         rows = np.bincount(y, weight, n_classes).astype(np.float64)
-        share = weight / rows[y]
+        fraction = weight / rows[y]
         # Differences to a value of the class are exactly 0 where the class does not vary.
         origin = np.zeros(n_classes)
         origin[y[::-1]] = x[::-1]
-        mean = origin + np.bincount(y, share * (x - origin[y]), n_classes)
+        mean = origin + np.bincount(y, fraction * (x - origin[y]), n_classes)
         residual = x - mean[y]
         unit = np.zeros(n_classes)
         np.maximum.at(unit, y, np.abs(residual))
         unit[unit == 0] = 1.0
-        square = np.bincount(y, share * (residual / unit[y]) ** 2, n_classes)
+        square = np.bincount(y, fraction * (residual / unit[y]) ** 2, n_classes)
         return cls(rows, mean, unit * np.sqrt(square))
 
-    def plus(self, other: Self) -> Self:
-        """Moments of both rows together, by the rule of Chan, Golub and LeVeque (1979)."""
+    def merge(self, other: Self) -> Self:
+        """Return the moments of the rows of this object and of `other` together.
+
+        Both must have the same classes. The formula is that of Chan, Golub and LeVeque, "Updating
+        formulae and a pairwise algorithm for computing sample variances", 1979.
+        """
         rows = self.rows + other.rows
-        share = np.divide(other.rows, rows, out=np.zeros_like(rows), where=rows > 0)
-        apart = other.mean - self.mean
-        within = np.hypot(np.sqrt(1 - share) * self.deviation, np.sqrt(share) * other.deviation)
-        between = np.sqrt(share * (1 - share)) * apart
+        fraction = np.divide(other.rows, rows, out=np.zeros_like(rows), where=rows > 0)
+        difference = other.mean - self.mean
+        within = np.hypot(
+            np.sqrt(1 - fraction) * self.deviation, np.sqrt(fraction) * other.deviation
+        )
+        between = np.sqrt(fraction * (1 - fraction)) * difference
         return replace(
-            self, rows=rows, mean=self.mean + share * apart, deviation=np.hypot(within, between)
+            self,
+            rows=rows,
+            mean=self.mean + fraction * difference,
+            deviation=np.hypot(within, between),
         )
 
     def pool_classes(self) -> tuple[float, float]:
-        """Mean and standard deviation over all classes; 0 and 0 without rows."""
+        """Compute the mean and the standard deviation of the rows of all classes together.
+
+        Return two floats: mean and standard deviation; both are 0 if there are no rows.
+        """
         present = self.rows > 0
         if not present.any():
             return 0.0, 0.0
-        share = self.rows[present] / self.rows.sum()
+        fraction = self.rows[present] / self.rows.sum()
         means, origin = self.mean[present], self.mean[present][0]
-        mean = origin + (share * (means - origin)).sum()
-        parts = np.concatenate([self.deviation[present], means - mean])
-        deviation = np.hypot.reduce(np.sqrt(np.tile(share, 2)) * parts)
+        mean = origin + (fraction * (means - origin)).sum()
+        terms = np.concatenate([self.deviation[present], means - mean])
+        deviation = np.hypot.reduce(np.sqrt(np.tile(fraction, 2)) * terms)
         return float(mean), float(deviation)
 
     def make_normal(self, floor: float) -> "Normal":
-        """The normal densities, their variances raised by floor ** 2.
+        """Return the normal densities of all classes, with ``floor ** 2`` added to their variances.
 
-        A class without rows has the density of all classes together.
+        A class without rows gets the mean and variance of all classes together. If no class has
+        rows, all densities have mean 0 and standard deviation 1.
         """
         if not self.rows.any():
             return Normal(self.mean, np.ones_like(self.mean))
@@ -119,34 +141,49 @@ class Moments(ArrayRecord):
         )
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64, floor: float) -> Float64:
-        """Log normal density of each of these rows in its class after it was left out, (n,).
+        """Compute each row's log normal density in its own class by the other rows.
 
-        It is 0 where a value is missing. Where no row is left, it is that of a single row at the mean
-        of all classes: so narrow is the density that the class has.
+        If a row is the only one of its class, its density is centred at the mean of all classes and
+        has the standard deviation `floor`.
+
+        Parameters
+        ----------
+        x, y, weight : ndarray of shape (n,)
+            Value (NaN if it is missing), class code and weight of each row. The moments must
+            include these rows.
+        floor : float
+            Square root of what is added to the variances.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Log densities (nats); 0 where the value is missing.
         """
-        there = ~np.isnan(x)
+        is_present = ~np.isnan(x)
         stay = self.rows[y] - weight
         residual, deviation = x - self.mean[y], self.deviation[y]
         mean, _ = self.pool_classes()
         with np.errstate(all="ignore"):
             moved = residual * (self.rows[y] / stay)
             # Share of the class's sum of squares that stays when the row goes.
-            share = np.where(deviation > 0, 1 - weight / stay * (residual / deviation) ** 2, 0.0)
-            rest = deviation * np.sqrt(np.maximum(share, 0) * (self.rows[y] / stay))
+            fraction = np.where(deviation > 0, 1 - weight / stay * (residual / deviation) ** 2, 0.0)
+            rest = deviation * np.sqrt(np.maximum(fraction, 0) * (self.rows[y] / stay))
         moved, rest = np.where(stay > 0, moved, x - mean), np.where(stay > 0, rest, 0.0)
         # With no floor, what is left of two rows is a point.
         narrow = np.maximum(np.hypot(rest, floor), np.finfo(np.float64).tiny)
-        return _fill_missing(there, _compute_log_normal(moved[there], narrow[there]))
+        return _fill_missing(is_present, _compute_log_normal(moved[is_present], narrow[is_present]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal(ArrayRecord):
-    """A normal density in each class.
+    """A normal density of one feature in each of K classes.
 
-    Parameters
+    Attributes
     ----------
     mean, deviation : ndarray of float64, shape (K,)
-        Means and standard deviations; these are positive.
+        Means, and standard deviations > 0.
+    kind : str
+        "normal".
     """
 
     mean: Float64
@@ -157,19 +194,34 @@ class Normal(ArrayRecord):
         self._check("float64", (len(self.mean),), "mean", "deviation")
 
     def log_density(self, x: Float64) -> Float64:
-        """Log density of values (n,) in each class, (n, K); 0 where a value is missing."""
-        there = ~np.isnan(x)[:, None]
-        return np.where(there, _compute_log_normal(x[:, None] - self.mean, self.deviation), 0.0)
+        """Compute the log density (nats) of values in each class.
+
+        x: the values, (n,), NaN where one is missing. The result has shape (n, K), and is 0 where x
+        is NaN.
+        """
+        is_present = ~np.isnan(x)[:, None]
+        return np.where(
+            is_present, _compute_log_normal(x[:, None] - self.mean, self.deviation), 0.0
+        )
 
 
-def _fill_missing(there: NDArray[np.bool_], values: Float64) -> Float64:
-    """Log densities of the rows with a value, 0 for the others."""
-    result = np.zeros(len(there))
-    result[there] = values
+def _fill_missing(is_present: NDArray[np.bool_], values: Float64) -> Float64:
+    """Return an array (n,) with `values` at the True entries of a mask, and 0 elsewhere.
+
+    is_present: mask of the rows whose value is not missing, (n,); values: log density of these
+    rows, (any,).
+    """
+    result = np.zeros(len(is_present))
+    result[is_present] = values
     return result
 
 
 def _compute_log_normal(residual: Float64, deviation: Float64) -> Float64:
+    """Compute the log density (nats) of a normal distribution with mean 0 at residuals.
+
+    residual: values minus the mean; deviation: positive standard deviations. The two shapes
+    broadcast.
+    """
     with np.errstate(over="ignore"):
         z = np.clip(residual / deviation, -_FARTHEST, _FARTHEST)
     return -0.5 * z**2 - np.log(deviation) - 0.5 * np.log(2 * np.pi)
@@ -180,14 +232,17 @@ def _compute_log_normal(residual: Float64, deviation: Float64) -> Float64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoricalTable(ArrayRecord):
-    """A smoothed table of categories in each class.
+    """A smoothed table of the B categories of one feature in each of K classes.
 
-    Parameters
+    Attributes
     ----------
     counts : ndarray of float64, shape (K, B)
-        Number (or weight) of the rows of each class and category.
+        Number (or total weight) of the rows of each class and category.
     alpha : float
-        Weight of each class that every category is given besides: that of so many rows of mean weight.
+        Weight that is added to every entry of `counts` before they become probabilities (Lidstone
+        smoothing).
+    kind : str
+        "categorical".
     """
 
     counts: Float64
@@ -199,59 +254,77 @@ class CategoricalTable(ArrayRecord):
 
     @classmethod
     def empty(cls, n_classes: int, n_categories: int, alpha: float) -> Self:
-        """A table that has seen no rows."""
+        """Return a table of n_categories categories in n_classes classes with counts of 0.
+
+        alpha: weight that is added to every count before they become probabilities.
+        """
         return cls(np.zeros((n_classes, n_categories)), alpha)
 
     def with_alpha(self, alpha: float) -> Self:
-        """Return the table with another weight that every category is given besides."""
+        """Return a copy with another `alpha`, the weight that is added to every count."""
         return replace(self, alpha=alpha)
 
     def pad(self, n_categories: int) -> Self:
-        """The table with places for categories that no row has had yet behind the others."""
+        """Return the table with zero columns appended, so that it has at least `n_categories`."""
         more = max(0, n_categories - self.counts.shape[1])
         return replace(self, counts=np.pad(self.counts, ((0, 0), (0, more))))
 
-    def plus(self, x: Float64, y: Int32, weight: Float64) -> Self:
-        """The table with rows added; x holds codes, or NaN."""
+    def add_rows(self, x: Float64, y: Int32, weight: Float64) -> Self:
+        """Return a table with these rows added; this one does not change.
+
+        x: category code of each row as float, NaN where it is missing, (n,); y: class codes, (n,);
+        weight: positive weights, (n,).
+        """
         x, y, weight = drop_missing(x, y, weight)
-        cell = y * self.counts.shape[1] + x.astype(np.intp)
-        added = np.bincount(cell, weight, self.counts.size).reshape(self.counts.shape)
+        entry = y * self.counts.shape[1] + x.astype(np.intp)
+        added = np.bincount(entry, weight, self.counts.size).reshape(self.counts.shape)
         return replace(self, counts=self.counts + added)
 
     @property
     def log_probability(self) -> Float64:
-        """Log probability of each category in each class, (K, B)."""
+        """Log probability (nats) of each category in each class, after smoothing, (K, B)."""
         smoothed = self.counts + self.alpha
         # When all weights double, a quotient keeps its bits, and a difference of logarithms does not.
         return np.log(smoothed / smoothed.sum(axis=1, keepdims=True))
 
     def log_density(self, x: Float64) -> Float64:
-        """Log probability of codes (n,) in each class, (n, K); 0 where a value is missing."""
+        """Return the log probability (nats) of category codes in each class.
+
+        x: codes as floats, (n,), NaN where the category is missing. The result has shape (n, K),
+        and is 0 where x is NaN.
+        """
         result = np.zeros((len(x), len(self.counts)))
-        there = ~np.isnan(x)
-        result[there] = self.log_probability.T[x[there].astype(np.intp)]
+        is_present = ~np.isnan(x)
+        result[is_present] = self.log_probability.T[x[is_present].astype(np.intp)]
         return result
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
-        """Log probability of each of these rows in its class after it was left out, (n,)."""
-        there = ~np.isnan(x)
-        code, y, out = x[there].astype(np.intp), y[there], weight[there]
+        """Compute each row's log probability (nats) in its own class by the other rows.
+
+        x: category code of each row, NaN where it is missing, (n,); y: class codes, (n,); weight:
+        weights, (n,). The table must include these rows. The result has shape (n,), and is 0 where
+        x is NaN.
+        """
+        is_present = ~np.isnan(x)
+        code, y, out = x[is_present].astype(np.intp), y[is_present], weight[is_present]
         rest = np.maximum(self.counts[y, code] - out, 0) + self.alpha
         total = np.maximum(self.counts.sum(axis=1)[y] - out, 0) + self.alpha * self.counts.shape[1]
-        return _fill_missing(there, np.log(rest / total))
+        return _fill_missing(is_present, np.log(rest / total))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram(ArrayRecord):
-    """A smoothed histogram in each class, all with the same bins.
+    """A smoothed histogram of one feature in each of K classes, with B bins that all classes share.
 
-    Parameters
+    Attributes
     ----------
     edges : ndarray of float64, shape (B + 1,)
-        Where bins begin and end, ascending. A value on an edge belongs to the bin above. The first
-        and the last bin have their density for all values beyond as well.
+        Ends of the bins, ascending. A value on an edge belongs to the bin above. Values outside all
+        bins get the density of the first or the last bin.
     table : CategoricalTable
-        The rows of each class and bin.
+        Number (or weight) of the rows of each class and bin.
+    kind : str
+        "histogram".
     """
 
     edges: Float64
@@ -263,39 +336,57 @@ class Histogram(ArrayRecord):
 
     @classmethod
     def empty(cls, edges: Float64, n_classes: int, alpha: float) -> Self:
-        """A histogram that has seen no rows."""
+        """Return a histogram without rows.
+
+        edges: ends of the bins, (B + 1,); n_classes: number of classes; alpha: weight that is added
+        to the count of every class and bin.
+        """
         return cls(edges, CategoricalTable.empty(n_classes, len(edges) - 1, alpha))
 
     def with_alpha(self, alpha: float) -> Self:
-        """Return the histogram with another weight that every bin is given besides."""
+        """Return a copy with another `alpha`, the weight that is added to every count."""
         return replace(self, table=self.table.with_alpha(alpha))
 
-    def plus(self, x: Float64, y: Int32, weight: Float64) -> Self:
-        """The histogram with rows added; its edges stay."""
+    def add_rows(self, x: Float64, y: Int32, weight: Float64) -> Self:
+        """Return a histogram with these rows added and the same edges; this one does not change.
+
+        x: value of each row, NaN where it is missing, (n,); y: class codes, (n,); weight: positive
+        weights, (n,).
+        """
         return replace(self, table=self.table.add_rows(self._bins(x), y, weight))
 
     def log_density(self, x: Float64) -> Float64:
-        """Log density of values (n,) in each class, (n, K); 0 where a value is missing."""
+        """Compute the log density (nats) of values in each class.
+
+        x: the values, (n,), NaN where one is missing. The result has shape (n, K), and is 0 where x
+        is NaN.
+        """
         bins = self._bins(x)
-        there = ~np.isnan(x)
+        is_present = ~np.isnan(x)
         result = self.table.log_density(bins)
-        result[there] -= self.log_width[bins[there].astype(np.intp)][:, None]
+        result[is_present] -= self.log_width[bins[is_present].astype(np.intp)][:, None]
         return result
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
-        """Log density of each of these rows in its class after it was left out, (n,)."""
+        """Compute each row's log density (nats) in its own class by the other rows.
+
+        x: value of each row, NaN where it is missing, (n,); y: class codes, (n,); weight: weights,
+        (n,). The histogram must include these rows. The result has shape (n,), and is 0 where x is
+        NaN.
+        """
         bins = self._bins(x)
-        there = ~np.isnan(x)
-        log_width = _fill_missing(there, self.log_width[bins[there].astype(np.intp)])
+        is_present = ~np.isnan(x)
+        log_width = _fill_missing(is_present, self.log_width[bins[is_present].astype(np.intp)])
         return self.table.compute_left_out(bins, y, weight) - log_width
 
     def _bins(self, x: Float64) -> Float64:
+        """Return the bin number of each value in x, (n,), as float64; NaN where x is NaN."""
         bins = np.searchsorted(self.edges[1:-1], x, side="right").astype(np.float64)
         return np.where(np.isnan(x), np.nan, bins)
 
     @property
     def log_width(self) -> Float64:
-        """Logarithm of the width of each bin, (B,)."""
+        """Natural logarithm of the width of each bin, (B,); 0 for a bin of width 0."""
         # Halves do not overflow. A single value has one bin, whose width means nothing.
         half = np.diff(self.edges / 2)
         return np.log(2 * np.where(half > 0, half, 0.5))
@@ -308,46 +399,97 @@ Density = Normal | Histogram | CategoricalTable
 
 
 def store_columns(name: str, columns: Sequence[Moments | Normal], n_classes: int) -> Columns:
-    """What a file holds of the same of several features: a row for each."""
+    """Stack moments or normal densities of several features to arrays for a model file.
+
+    Parameters
+    ----------
+    name : {"moments", "normal"}
+        Which of the two `columns` holds, and the prefix of the stored names.
+    columns : sequence of Moments or of Normal
+        One object for each numeric feature.
+    n_classes : int
+        Number of classes, K.
+
+    Returns
+    -------
+    dict from str to ndarray
+        For each field an array of shape (len(columns), K), under "<name>.<field>".
+    """
     kind = Moments if name == "moments" else Normal
-    stored: list[dict[str, Float64]] = [one.to_stored() for one in columns]
+    stored: list[dict[str, Float64]] = [record.to_stored() for record in columns]
     return {
-        f"{name}.{field.name}": np.reshape([one[field.name] for one in stored], (-1, n_classes))
+        f"{name}.{field.name}": np.reshape(
+            [record[field.name] for record in stored], (-1, n_classes)
+        )
         for field in fields(kind)
     }
 
 
 def store_densities(densities: Sequence[Density], n_classes: int) -> Columns:
-    """What a file holds of densities: those of a kind, one after the other as their features are."""
-    histograms = [one for one in densities if isinstance(one, Histogram)]
+    """Return the arrays of a model file for the densities of all features; see `restore_densities`.
+
+    The arrays hold all normal densities, then the edges of all histograms one after the other, then
+    the size, alpha and counts of all tables, including those of histograms. Within each, features
+    keep their order. n_classes: number of classes, K.
+    """
+    histograms = [density for density in densities if isinstance(density, Histogram)]
     tables = [
-        one.table if isinstance(one, Histogram) else one
-        for one in densities
-        if not isinstance(one, Normal)
+        density.table if isinstance(density, Histogram) else density
+        for density in densities
+        if not isinstance(density, Normal)
     ]
-    normals = [one for one in densities if isinstance(one, Normal)]
+    normals = [density for density in densities if isinstance(density, Normal)]
     return {
         **store_columns("normal", normals, n_classes),
-        "histogram.edges": np.concatenate([np.zeros(0), *(one.edges for one in histograms)]),
-        "table.size": np.array([one.counts.shape[1] for one in tables], dtype=np.int64),
-        "table.alpha": np.array([one.alpha for one in tables], dtype=np.float64),
-        "table.counts": np.hstack([np.zeros((n_classes, 0)), *(one.counts for one in tables)]),
+        "histogram.edges": np.concatenate(
+            [np.zeros(0), *(density.edges for density in histograms)]
+        ),
+        "table.size": np.array([density.counts.shape[1] for density in tables], dtype=np.int64),
+        "table.alpha": np.array([density.alpha for density in tables], dtype=np.float64),
+        "table.counts": np.hstack(
+            [np.zeros((n_classes, 0)), *(density.counts for density in tables)]
+        ),
     }
 
 
 def restore_moments(stored: StoredState, shape: tuple[int, int]) -> list[Moments]:
-    """The moments that a file holds, of so many features and classes."""
-    least = {"rows": 0.0, "mean": -np.inf, "deviation": 0.0}
-    columns = [stored.get_numbers(f"moments.{name}", shape, low) for name, low in least.items()]
-    return [Moments(*one) for one in zip(*columns, strict=True)]
+    """Read the moments of numeric features from the content of a model file, `stored`.
+
+    shape: numbers of numeric features and of classes. Return one `Moments` for each numeric
+    feature, in order. Raise ValueError if an array has another shape, or numbers are negative or
+    not finite.
+    """
+    smallest = {"rows": 0.0, "mean": -np.inf, "deviation": 0.0}
+    columns = [stored.get_numbers(f"moments.{name}", shape, low) for name, low in smallest.items()]
+    return [Moments(*record) for record in zip(*columns, strict=True)]
 
 
 def restore_densities(stored: StoredState, kinds: Sequence[str], n_classes: int) -> list[Density]:
-    """The densities that a file holds, of these kinds."""
+    """Read the densities of all features from a model file; see `store_densities`.
+
+    Parameters
+    ----------
+    stored : StoredState
+        Content of the file.
+    kinds : sequence of {"normal", "histogram", "categorical"}
+        Kind of the density of each feature.
+    n_classes : int
+        Number of classes, K.
+
+    Returns
+    -------
+    list of Normal, Histogram or CategoricalTable
+        The density of each feature.
+
+    Raises
+    ------
+    ValueError
+        If arrays do not match in size, edges do not ascend, or numbers are out of range.
+    """
     shape = kinds.count("normal"), n_classes
     mean = stored.get_numbers("normal.mean", shape)
     deviation = stored.get_numbers("normal.deviation", shape, _NARROWEST)
-    normals = (Normal(*one) for one in zip(mean, deviation, strict=True))
+    normals = (Normal(*parameters) for parameters in zip(mean, deviation, strict=True))
     tables = iter(_restore_tables(stored, (n_classes, len(kinds) - shape[0])))
     edges = stored.get_numbers("histogram.edges", (None,))
     densities: list[Density] = []
@@ -360,48 +502,76 @@ def restore_densities(stored: StoredState, kinds: Sequence[str], n_classes: int)
             densities.append(table)
             continue
         n_bins = table.counts.shape[1]
-        own, edges = edges[: n_bins + 1], edges[n_bins + 1 :]
-        _check_ascending(own, n_bins)
-        densities.append(Histogram(own, table))
+        table_edges, edges = edges[: n_bins + 1], edges[n_bins + 1 :]
+        _check_ascending(table_edges, n_bins)
+        densities.append(Histogram(table_edges, table))
     return densities
 
 
 def _check_ascending(edges: Float64, n_bins: int) -> None:
+    """Raise ValueError unless `edges` holds n_bins + 1 ascending numbers.
+
+    A single bin may have width 0.
+    """
     if len(edges) != n_bins + 1:
-        raise ValueError(f"histogram.edges lacks numbers for {n_bins} bins")
+        raise ValueError(
+            f"the model file must have {n_bins + 1} histogram.edges for {n_bins} bins, got {len(edges)}"
+        )
     # A single value has one bin of no width.
     if not (edges[1:] > edges[:-1]).all() and not (n_bins == 1 and edges[0] == edges[1]):
-        raise ValueError("histogram.edges must ascend")
+        raise ValueError("the model file must have ascending histogram.edges for each feature")
 
 
 def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
+    """Read all category tables of a model file, `stored`, also those of histograms.
+
+    shape: numbers of classes and of tables. The tables are in the order of their features. Raise
+    ValueError if sizes do not match, or numbers are out of range.
+    """
     n_classes, n_tables = shape
     sizes: Int64 = check_column("table.size", stored["table.size"], "int64", (n_tables,))
     counts = stored.get_numbers("table.counts", (n_classes, None), 0, MAX_TOTAL_WEIGHT)
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
-        raise ValueError("table.size does not go with table.counts")
+        raise ValueError(
+            "the model file must have a positive table.size whose sum is the number of columns of "
+            f"table.counts, {counts.shape[1]}"
+        )
     alpha = stored.get_numbers("table.alpha", (n_tables,), _NARROWEST)
     with np.errstate(over="ignore"):
         if not np.isfinite(alpha * sizes).all():
-            raise ValueError("table.alpha must be finite for all categories together")
-    parts = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if n_tables else []
-    return [CategoricalTable(part, one) for part, one in zip(parts, alpha.tolist(), strict=True)]
+            raise ValueError(
+                "the model file must have table.alpha that is finite times the number of categories"
+            )
+    blocks = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if n_tables else []
+    return [
+        CategoricalTable(block, record)
+        for block, record in zip(blocks, alpha.tolist(), strict=True)
+    ]
 
 
 # -- bins ------------------------------------------------------------------------------------------
 
 
 def _sturges(n: float, spread: float) -> float:  # noqa: ARG001 - the rule looks at the rows alone
+    """Return Sturges' number of bins, log2(n) + 1, for n rows; `spread` is not used."""
     return float(np.log2(n) + 1)
 
 
 def _freedman_diaconis(n: float, spread: float) -> float:
-    # Between numbers of Python: their product may be infinite, the smaller of the two is not.
+    # Python's floats: their product may be infinite without a warning, the minimum is finite.
+    """Return Freedman and Diaconis' number of bins for n rows, at most twice the square root of n.
+
+    spread: the range of the values divided by their interquartile range.
+    """
     return min(0.5 * spread * float(np.cbrt(n)), 2 * math.sqrt(n))
 
 
 def _auto(n: float, spread: float) -> float:
+    """Return the larger of the numbers of bins of Freedman and Diaconis and of Sturges.
+
+    n: number of rows; spread: the range of the values divided by their interquartile range.
+    """
     return max(_freedman_diaconis(n, spread), _sturges(n, spread))
 
 
@@ -422,21 +592,22 @@ def compute_bin_edges(x: Float64, bins: int | str) -> Float64:
     Parameters
     ----------
     x : ndarray of shape (n,)
-        Values, NaN where one is missing; each counts once, whatever its row weighs.
+        Value of each row, NaN where it is missing. Row weights play no part.
     bins : int or {"auto", "fd", "sturges"}
-        Number of bins, or the rule that chooses it: Freedman and Diaconis' (at most twice the square
-        root of the number of rows, and two for each value that occurs), Sturges', or the larger
-        number of the two, as in NumPy.
+        Number of bins, or the rule that chooses it: "fd" of Freedman and Diaconis, "sturges", or
+        "auto", the larger number of the two, as in NumPy. The number is at most twice the number of
+        distinct values, and for "fd" at most twice the square root of the number of rows.
 
     Returns
     -------
     ndarray of shape (B + 1,)
-        One bin if all values are the same; from 0 to 0 if none is known.
+        The edges, ascending. If all values are equal, two edges at this value; if all are missing,
+        two edges at 0.
 
     References
     ----------
-    Freedman and Diaconis, "On the histogram as a density estimator", 1981. Sturges, "The choice of a
-    class interval", 1926.
+    Freedman and Diaconis, "On the histogram as a density estimator", 1981. Sturges, "The choice of
+    a class interval", 1926.
     """
     x = x[~np.isnan(x)]
     if not len(x):
@@ -445,29 +616,37 @@ def compute_bin_edges(x: Float64, bins: int | str) -> Float64:
     if low == high:
         return np.array([low, high])
     number = bins if isinstance(bins, (int, np.integer)) else _choose_n_bins(x, bins)
-    part = np.linspace(0, 1, int(number) + 1)
-    # Between neighbouring floats there is no room for more edges.
-    return np.unique(low * (1 - part) + high * part)
+    fraction = np.linspace(0, 1, int(number) + 1)
+    # Between neighbouring floats there is no other float for an edge.
+    return np.unique(low * (1 - fraction) + high * fraction)
 
 
 def _choose_n_bins(x: Float64, rule: str) -> int:
+    """Choose the number of bins of a histogram by a rule.
+
+    x: values, (n,), without NaN and not all equal; rule: "auto", "fd" or "sturges"; see
+    `compute_bin_edges`.
+    """
     n = float(len(x))
     lower, upper = _compute_quartiles(x)
     within = upper / 2 - lower / 2
-    with np.errstate(over="ignore"):  # rows may lie farther apart than a number can say
+    with np.errstate(over="ignore"):  # the range may be more than float64 holds
         spread = float((x.max() / 2 - x.min() / 2) / within) if within > 0 else np.inf
-    # Rows that only repeat others tell no more values apart.
-    most = max(2.0 * len(np.unique(x)), _sturges(n, spread))
-    return max(1, int(np.ceil(min(_RULES[rule](n, spread), most))))
+    # Repeated values give no reason for more bins.
+    limit = max(2.0 * len(np.unique(x)), _sturges(n, spread))
+    return max(1, int(np.ceil(min(_RULES[rule](n, spread), limit))))
 
 
 def _compute_quartiles(x: Float64) -> Float64:
-    """The quartiles of rows, between neighbours along a line."""
+    """Return the lower and the upper quartile of values x, (n,), as an array (2,).
+
+    Between two values they are interpolated linearly.
+    """
     place = np.array([0.25, 0.75]) * (len(x) - 1)
     ordered, below = np.sort(x), np.floor(place)
-    part = place - below
+    fraction = place - below
     ends = ordered[below.astype(np.intp)], ordered[np.ceil(place).astype(np.intp)]
-    return ends[0] * (1 - part) + ends[1] * part
+    return ends[0] * (1 - fraction) + ends[1] * fraction
 
 
 # -- the choice between normal and histogram -------------------------------------------------------
@@ -476,28 +655,30 @@ def _compute_quartiles(x: Float64) -> Float64:
 def prefers_histogram(
     x: Float64, y: Int32, weight: Float64, moments: Moments, floor: float, histogram: Histogram
 ) -> bool:
-    """Whether a histogram predicts left-out rows better than a normal density.
+    """Return whether a histogram predicts left-out rows better than a normal density.
 
-    Compared are the sums over rows of the log density that a row has in its class after it was
-    left out, which have closed forms. Only classes of more than one row take part. A histogram
-    cannot tell the values in a bin apart, so the normal density is spread over a bin as well
-    (Sheppard's correction); otherwise a value that comes up often would make it too good.
+    Compared are the sums over rows of the log density that each row has in its own class by all
+    other rows. Only rows of classes with more than one row take part. A histogram does not
+    distinguish the values in a bin, so the normal density is spread over the width of a bin as well
+    (Sheppard's correction). Otherwise a value that occurs often would give the histogram an unfair
+    advantage.
 
     Parameters
     ----------
     x, y, weight : ndarray of shape (n,)
-        Values, classes and weights; a row is left out with its whole weight.
+        Value (NaN if it is missing), class code and weight of each row; a row is left out with its
+        whole weight.
     moments : Moments
         The moments of these rows.
     floor : float
-        Root of what is added to the variances of the normal densities.
+        Square root of what is added to the variances of the normal densities.
     histogram : Histogram
-        The histogram of these rows; its edges are kept when a row is left out.
+        The histogram of these rows; leaving a row out does not change its edges.
 
     Returns
     -------
     bool
-        True for a feature that does not vary: its histogram of one bin says nothing of the class.
+        True also for a feature with a single value.
 
     References
     ----------

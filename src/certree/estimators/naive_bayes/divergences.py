@@ -1,4 +1,4 @@
-"""What a feature says of the class on average, by the densities that a model has learned."""
+"""How much information a feature carries about the class, by the densities of naive Bayes."""
 
 import numpy as np
 
@@ -6,30 +6,32 @@ from certree.estimators.naive_bayes.densities import CategoricalTable, Density, 
 from certree.estimators.naive_bayes.powers import subtract_marginal
 from certree.interface.arrays import Float64
 
-# Beyond so many standard deviations lies nothing that counts.
+# Densities are integrated over this number of standard deviations on both sides of each mean.
 _FARTHEST = 9.0
-# Points of each density of a feature, and of all of them where classes are many.
+# Largest number of points around the mean of one class, and of all classes together.
 _POINTS, _ALL_POINTS = 257, 2**15
 
 
 def compute_divergences(density: Density, log_prior: Float64) -> Float64:
-    """Divergence of the density in each class from that over all classes (nats), (K,).
+    """Compute the divergence of each class's density from the mixture of all classes.
 
-    Weighed by the prior they sum up to the mutual information of the class and a value that the
-    densities draw. Those of tables and histograms are exact; normal densities are integrated by
-    trapezoids between points that lie around all of their means.
+    The divergence is Kullback and Leibler's.
+
+    The mean of the divergences with the prior as weights is the mutual information of the class and
+    the feature. It is exact for tables and histograms. For normal densities it is integrated by the
+    trapezoidal rule over points around the means of all classes.
 
     Parameters
     ----------
     density : Normal, Histogram or CategoricalTable
-        The density of a feature.
+        The density of one feature in each of K classes.
     log_prior : ndarray of shape (K,)
-        Logarithms of the prior, which may be infinite.
+        Log prior probabilities of the classes; -inf for a class of prior 0.
 
     Returns
     -------
     ndarray of shape (K,)
-        Between 0 and minus the logarithm of the prior; 0 for a class of prior 0.
+        Divergences (nats), each between 0 and ``-log_prior``; 0 for a class of prior 0.
 
     References
     ----------
@@ -41,24 +43,29 @@ def compute_divergences(density: Density, log_prior: Float64) -> Float64:
         table: CategoricalTable = density.table if isinstance(density, Histogram) else density
         log_share = table.log_probability
         found = (np.exp(log_share) * subtract_marginal(log_prior, log_share.T).T).sum(axis=1)
-    most = np.where(np.isfinite(log_prior), -log_prior, 0.0)
-    clipped: Float64 = np.clip(np.nan_to_num(found, nan=0.0), 0.0, most)
+    limit = np.where(np.isfinite(log_prior), -log_prior, 0.0)
+    clipped: Float64 = np.clip(np.nan_to_num(found, nan=0.0), 0.0, limit)
     return clipped
 
 
 def _integrate_normals(density: Normal, log_prior: Float64) -> Float64:
-    """The same of normal densities, in a unit in which no difference overflows."""
+    """Compute the divergences of K normal densities, (K,), by numeric integration.
+
+    The arguments are those of `compute_divergences`. The density is scaled first so that no
+    difference overflows. The result is not yet clipped to its range, and may be NaN for a class of
+    prior 0.
+    """
     unit = max(np.abs(density.mean).max(), density.deviation.max())
     tiny = float(np.finfo(np.float64).tiny)
-    own = Normal(density.mean / unit, np.maximum(density.deviation / unit, tiny))
+    scaled = Normal(density.mean / unit, np.maximum(density.deviation / unit, tiny))
     n_points = int(np.clip(_ALL_POINTS // len(log_prior), 9, _POINTS))
     steps = np.linspace(-_FARTHEST, _FARTHEST, n_points)
-    points = np.unique(own.mean[:, None] + own.deviation[:, None] * steps)
-    log_density = own.log_density(points)
+    points = np.unique(scaled.mean[:, None] + scaled.deviation[:, None] * steps)
+    log_density = scaled.log_density(points)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         height = np.exp(log_density)
-        # Shares of the density around each point; they sum to 1 whatever is rounded.
-        share = height * np.gradient(points)[:, None] if len(points) > 1 else height
-        said: Float64 = share * subtract_marginal(log_prior, log_density)
-        total: Float64 = said.sum(axis=0) / share.sum(axis=0)
+        # Probability around each point; dividing by the sum makes up for rounding.
+        probability = height * np.gradient(points)[:, None] if len(points) > 1 else height
+        terms: Float64 = probability * subtract_marginal(log_prior, log_density)
+        total: Float64 = terms.sum(axis=0) / probability.sum(axis=0)
     return total

@@ -1,4 +1,4 @@
-"""The power of a product of densities: chosen by how rows that were left out are judged."""
+"""The power of the product of densities in naive Bayes, chosen by leave-one-out log loss."""
 
 from dataclasses import dataclass
 from math import frexp
@@ -14,49 +14,51 @@ POWERS: Float64 = np.append(2.0**-40, 2.0 ** (-np.arange(48, -1, -1) / 4))
 POWERS.flags.writeable = False
 
 
-# Sums of losses that differ by less are equal: in other units of weight they round otherwise.
+# Sums of losses that differ by less are equal: in another unit of weight they are rounded differently.
 _ROUNDING = 1e-12
-# A row loses no more than this: scikit-learn's log loss knows no smaller probability.
+# Largest loss of a row: scikit-learn's log loss clips probabilities at this epsilon, too.
 _LARGEST = -np.log(np.finfo(np.float64).eps)
 
 
 def subtract_marginal(log_prior: Float64, log_density: Float64) -> Float64:
-    """Log density in each class less that over all classes; (n, K), as is log_density.
+    """Return the log density of each class minus the log density of the mixture of all classes.
 
-    With the logarithm of the prior it adds up to the log posterior.
+    log_prior: log prior probabilities, (K,); log_density: log density of n rows in each class, (n,
+    K). The result, (n, K), plus the log prior is the log posterior.
     """
-    # Far from all classes densities are so small that only their differences are exact enough.
-    apart = log_density - (log_prior + log_density).max(axis=1, keepdims=True)
-    return apart - np.log(np.exp(log_prior + apart).sum(axis=1, keepdims=True))
+    # Far from all classes the densities underflow; differences of their logarithms do not.
+    difference = log_density - (log_prior + log_density).max(axis=1, keepdims=True)
+    return difference - np.log(np.exp(log_prior + difference).sum(axis=1, keepdims=True))
 
 
 def compute_power_losses(
     log_prior: Float64, log_density: Float64, y: Int32, weight: Float64
 ) -> Float64:
-    """Log loss of rows for each of `POWERS`.
+    """Compute the total log loss of rows for each power in `POWERS`.
 
     Parameters
     ----------
     log_prior : ndarray of shape (K,)
-        Logarithms of the prior, finite for the classes of the rows.
+        Log prior probabilities, finite for the classes of the rows.
     log_density : ndarray of shape (n, K)
-        Log density of each row in each class.
+        Log density of each row in each class, for power 1.
     y, weight : ndarray of shape (n,)
-        Classes and weights of the rows.
+        Class code and weight of each row.
 
     Returns
     -------
-    ndarray of the shape of `POWERS`
-        Sums over the rows. A row counts for 36 nats at most.
+    ndarray of shape (len(POWERS),)
+        Weighted sums of the log loss (nats). The loss of a row is limited to 36 nats, -log of the
+        smallest probability that scikit-learn's log loss distinguishes from 0.
     """
     # One row for each class: sums over classes then run along the memory.
     by_class = np.ascontiguousarray(log_density.T)
-    apart = by_class - by_class[y, np.arange(len(y))]
+    difference = by_class - by_class[y, np.arange(len(y))]
     with np.errstate(invalid="ignore"):  # of a class whose weight is lost beside that of the others
         prior_odds = log_prior[:, None] - log_prior[y]
     losses = np.zeros(len(POWERS))
     for number, power in enumerate(POWERS):
-        odds = prior_odds + power * apart
+        odds = prior_odds + power * difference
         largest = odds.max(axis=0)
         loss = largest + np.log(np.exp(odds - largest).sum(axis=0))
         # Not a dot product: that of many rows goes to the threads of BLAS, which wait for each other.
@@ -66,19 +68,19 @@ def compute_power_losses(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PowerLosses(ArrayRecord):
-    """The log loss of rows that were left out, for each power.
+    """The leave-one-out log loss of training rows for each power in `POWERS`, summed over batches.
 
-    Sums over rows are all that is kept, so batches can be added for ever. A model of few rows is a
-    bad judge of one of many: every time the number of rows passes a power of two, what was judged
-    before the last such time is forgotten.
+    A row is scored once, with its batch, by the model as it was then. A model of few rows is a bad
+    guide to the power of a model of many, so losses are dropped in time: whenever the number of
+    rows passes a power of two, the losses before the previous such moment are dropped.
 
-    Parameters
+    Attributes
     ----------
     rows : float
-        Number of the rows seen.
-    older, recent : ndarray of float64, of the shape of `POWERS`
-        Losses of the rows that were judged before and after the number of rows passed the last power
-        of two.
+        Number of rows of all batches so far.
+    older, recent : ndarray of float64, shape (len(POWERS),)
+        Total losses (nats) of the rows that came before, and after, the number of rows last passed
+        a power of two.
     """
 
     rows: float
@@ -90,19 +92,25 @@ class PowerLosses(ArrayRecord):
 
     @classmethod
     def empty(cls) -> Self:
-        """No row has been judged."""
+        """Return the losses before the first batch: all are 0."""
         return cls(0.0, np.zeros(len(POWERS)), np.zeros(len(POWERS)))
 
-    def plus(self, losses: Float64, rows: float) -> Self:
-        """Add the losses of a batch; `rows` is the number of rows seen with it."""
+    def add_batch(self, losses: Float64, rows: float) -> Self:
+        """Return new losses with a batch added; this object does not change.
+
+        losses: result of `compute_power_losses` for the batch, (len(POWERS),); rows: number of rows
+        of all batches, including this one.
+        """
         passed = frexp(rows)[1] - frexp(self.rows)[1]
         if passed == 0:
             return type(self)(rows, self.older, self.recent + losses)
         return type(self)(rows, self.recent if passed == 1 else np.zeros(len(POWERS)), losses)
 
     @property
-    def best(self) -> float:
-        """The power with the smallest loss, of those that are equal but for rounding the largest.
+    def best_power(self) -> float:
+        """The power with the smallest loss.
+
+        Of powers whose losses are equal within rounding, the largest one.
 
         References
         ----------
@@ -110,5 +118,5 @@ class PowerLosses(ArrayRecord):
         of head injured patients", JRSS A 1981, where dependent features are made to count for less.
         """
         losses = self.older + self.recent
-        least = losses.min() + _ROUNDING * abs(losses.min())
-        return float(POWERS[np.flatnonzero(losses <= least)[-1]])
+        limit = losses.min() + _ROUNDING * abs(losses.min())
+        return float(POWERS[np.flatnonzero(losses <= limit)[-1]])

@@ -17,7 +17,11 @@ _MAX_RULES = 24
 
 
 def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with the certificate, its terms and assumptions; None if there is none."""
+    """Return the report's section with the certificate: bound, terms and assumptions.
+
+    It also has guarantees for classes and leaves. evaluated: the fitted model, whose fit made the
+    certificate; the rows of the report are not used. None if the model has no certificate.
+    """
     certificate = getattr(evaluated.model, "certificate_", None)
     if not isinstance(certificate, Certificate):
         return None
@@ -40,7 +44,11 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def _build_full_certificate(model: Any) -> Html:
-    """Return a sentence on the certificate of the vote of all prunings, if the model has one."""
+    """Return a sentence as HTML on the bound of the vote over all prunings of the whole tree.
+
+    It is for models that predict by one pruning instead, as `max_leaf_nodes` was set. model: a
+    fitted model. The result is empty if it has no `full_certificate_`.
+    """
     full = getattr(model, "full_certificate_", None)
     if full is None:
         return Html("")
@@ -48,9 +56,10 @@ def _build_full_certificate(model: Any) -> Html:
 
 
 def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
-    """Return the bound for other numbers of rows, and guarantees for classes and leaves.
+    """Return HTML with the bound by number of rows, and guarantees for classes and leaves.
 
-    If there are none, return a sentence that says why, or nothing for a regressor.
+    model: the fitted model. certificate: its certificate. If the model cannot give such guarantees,
+    return a sentence that says why. The result is empty for a regressor.
     """
     if certificate.unit is not None:
         return Html("")
@@ -77,7 +86,10 @@ def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
 
 
 def _build_bound_by_rows(certificate: Certificate) -> Html:
-    """Return a figure of the bound against the number of calibration rows, with a sentence."""
+    """Return HTML with the figure of the bound against the number of calibration rows.
+
+    certificate: the bound and its terms. A sentence explains the figure.
+    """
     text = (
         "The bound for other sizes of the calibration set, if the observed error stayed the same. "
         "Use it for planning; it is not a guarantee."
@@ -86,9 +98,10 @@ def _build_bound_by_rows(certificate: Certificate) -> Html:
 
 
 def _certify_rules(model: Any) -> CertificateFamily:
-    """Return the certificates of the leaves of a shown tree, named by their rules.
+    """Return the certificates of the errors of a tree's leaves, named by the leaves' rules.
 
-    Leaves with the most calibration rows come first.
+    model: a fitted CertifiedTreeClassifier. Only the leaves of its most important subtree of at
+    most 24 leaves are included; those with the most calibration rows come first.
     """
     family: CertificateFamily = model._certify_nodes()
     certificates = {
@@ -100,6 +113,9 @@ def _certify_rules(model: Any) -> CertificateFamily:
 
 
 def _build_family_table(summary: str, family: CertificateFamily) -> Html:
-    """Return the table of a family of guarantees, hidden until the reader opens it."""
+    """Return the table of a family of guarantees as HTML, hidden until the reader opens it.
+
+    summary: the text on which the reader clicks. family: guarantees that hold together.
+    """
     headings, rows = family.table()
     return collapse(summary, table(headings, rows, family.title))

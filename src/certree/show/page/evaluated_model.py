@@ -42,7 +42,9 @@ _MODEL_TYPES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluatedModel:
-    """A fitted model with rows, their targets and its predictions; create it with `from_rows`.
+    """A fitted model, the rows on which the report evaluates it, and its predictions for them.
+
+    `from_rows` makes it, and predicts once for all sections of the report.
 
     Parameters
     ----------
@@ -56,12 +58,14 @@ class EvaluatedModel:
         True classes or numbers.
     predicted : ndarray of shape (n,)
         Predicted classes or numbers.
-    probabilities : ndarray of shape (n, K), or None
-        Predicted class probabilities; None for a regressor.
+    probabilities : ndarray of float64, shape (n, K), or None
+        Predicted probabilities of the K classes of the model; None for a regressor.
     groups : CodedLabels or None
-        Group of each row, such as a branch; None: no groups.
+        Group of each row, such as a branch: the names of the groups, and the index of each row's
+        name. None: no groups.
     user_costs : pair of float, or None
-        Cost of a missed row of the second of two classes, and of a false alarm, if the user gave them.
+        Cost of a missed row of the second of two classes, and of a false alarm; None if the user
+        gave no costs.
     """
 
     model: Any
@@ -82,14 +86,35 @@ class EvaluatedModel:
         groups: ArrayLike | None = None,
         costs: tuple[float, float] | None = None,
     ) -> EvaluatedModel:
-        """Check the input, predict the rows, and return the result.
+        """Check rows and targets, predict the rows, and return both with the model.
+
+        Parameters
+        ----------
+        model : fitted estimator of certree
+            A tree, forest, boosted trees, AdaBoost or naive Bayes with one target.
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            True classes or numbers.
+        groups : array-like of shape (n,), or None
+            Group of each row, with at least two different values.
+        costs : pair of float, or None
+            Cost of a missed row of the second of two classes, and of a false alarm; None: both cost
+            1.
+
+        Returns
+        -------
+        EvaluatedModel
 
         Raises
         ------
         TypeError
-            If the model is not a supported estimator of certree.
+            If the model is not one of these estimators.
         ValueError
-            If X, y and groups differ in length or are empty, or costs are invalid.
+            If X, y and groups differ in length or are empty, there is one group only, the model has
+            several targets, or costs are negative or both 0.
+        NotFittedError
+            If the model is not fitted.
         """
         if not isinstance(model, _MODEL_TYPES):
             raise TypeError(
@@ -101,7 +126,10 @@ class EvaluatedModel:
         target: NDArray[Any] = column_or_1d(y)
         check_consistent_length(X, target)
         if not len(target):
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
+            raise ValueError(
+                "Found array with 0 sample(s) while a minimum of 1 is required: X and y must have at "
+                "least one row"
+            )
         if is_regressor(model):
             target = target.astype(np.float64)
         row_groups = None if groups is None else encode_groups(groups, len(target))
@@ -112,22 +140,25 @@ class EvaluatedModel:
 
     @property
     def costs(self) -> tuple[float, float]:
-        """Cost of a missed row of the second class, and of a false alarm; both 1 by default."""
+        """Cost of a missed row of the second class, and of a false alarm; both 1 if not given."""
         return (1.0, 1.0) if self.user_costs is None else self.user_costs
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of rows that the model is evaluated on."""
         return len(self.y)
 
     @property
     def classes(self) -> list[Any]:
-        """Classes of the model; empty for a regressor."""
+        """The K classes of the model, in the order of the probabilities; empty for a regressor."""
         return [] if self.probabilities is None else list(self.model.classes_.tolist())
 
     @property
     def n_known_rows(self) -> int | None:
-        """Number of rows that also occur in the fit; None if the model has no hashes of its rows."""
+        """Number of rows that equal a row of the fit, or equal one in float32.
+
+        None if the model does not keep hashes of the rows of its fit.
+        """
         hashes = getattr(self.model, "sample_hashes_", None)
         if hashes is None:
             return None
@@ -135,23 +166,27 @@ class EvaluatedModel:
 
     @property
     def has_additive_trees(self) -> bool:
-        """Whether predictions are sums of values in the leaves of trees, as Shapley values need."""
+        """Whether predictions follow from sums of leaf values of trees, as Shapley values need."""
         return hasattr(self.model, "explain") and not isinstance(self.model, NaiveBayesClassifier)
 
     def take_rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
-        """Return the rows with these indices, in the type of X."""
+        """Return the rows of X with these indices, in order, as a table of the type of X."""
         return take_rows(self.X, np.asarray(indices))
 
     def sample_indices(self, n_max: int) -> NDArray[np.intp]:
-        """Return the indices of at most `n_max` random rows, in increasing order."""
+        """Return the indices of at most `n_max` random rows, ascending; the same at each call.
+
+        All rows are taken if there are no more than `n_max`.
+        """
         if self.n <= n_max:
             return np.arange(self.n)
         return np.sort(np.random.default_rng(0).choice(self.n, n_max, replace=False))
 
     def select_examples(self, n_max: int) -> NDArray[np.intp]:
-        """Return the indices of at most `n_max` rows to show.
+        """Return the indices of at most `n_max` rows that the report shows as examples.
 
-        First rows at quantiles of the loss, from the best predicted row to the worst, then random rows.
+        First come rows at six quantiles of the loss, from the best predicted row to the worst, then
+        random rows. The loss is the log loss, or the absolute error of a regressor.
         """
         is_regression = self.probabilities is None
         loss = np.abs(self.predicted - self.y) if is_regression else self.row_losses
@@ -162,7 +197,11 @@ class EvaluatedModel:
 
     @property
     def row_losses(self) -> Float64:
-        """Log loss of each row (nats). A class that the model does not know has probability 0."""
+        """Log loss of each row in nats, (n,): minus the logarithm of its class's probability.
+
+        Only for classifiers. Probabilities below 2.2e-16, and those of classes that the model does
+        not know, count as 2.2e-16.
+        """
         assert self.probabilities is not None  # Call it for classifiers only.
         position = {label: k for k, label in enumerate(self.classes)}
         column = np.array([position.get(label, -1) for label in self.y.tolist()])
@@ -171,7 +210,11 @@ class EvaluatedModel:
         return losses
 
     def describe_row(self, i: int) -> str:
-        """Return a title for a row: its index, its target and its prediction."""
+        """Return a title for row i, such as "row 3: yes, predicted no (70 %)".
+
+        It has the index, the target, the prediction and, for a classifier, the largest probability.
+        i: index of the row.
+        """
         if self.probabilities is None:
             y, predicted = (
                 format_four_digits(float(values[i])) for values in (self.y, self.predicted)
@@ -182,7 +225,10 @@ class EvaluatedModel:
 
 
 def _predict(model: Any, X: ArrayLike) -> tuple[NDArray[Any], Float64 | None]:
-    """Return the predictions (n,), and the class probabilities (n, K) of a classifier, else None."""
+    """Return the predictions of a fitted model for rows X (n, p), and the class probabilities.
+
+    Predictions are classes or numbers, (n,). Probabilities are (n, K), and None for a regressor.
+    """
     if isinstance(model, BoostedTreesClassifier):
         # Predictions and probabilities come from the same scores, computed once.
         scores = model._compute_scores(X)

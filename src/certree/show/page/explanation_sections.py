@@ -17,7 +17,11 @@ _N_SHAPLEY_ROWS, _N_BACKGROUND_ROWS = 3, 50
 
 
 def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with path-based explanations of some rows; None without `explain`."""
+    """Return the report's section with waterfall charts of the model's own explanations.
+
+    evaluated: the fitted model, the rows of the report and their predictions. At most six rows are
+    explained, from the best to the worst predicted. None if the model has no method `explain`.
+    """
     model = evaluated.model
     if not hasattr(model, "explain"):
         return None
@@ -32,7 +36,11 @@ def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_shapley_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with Shapley values of some rows; None unless the model sums trees."""
+    """Return the report's section with waterfall charts of Shapley values of at most three rows.
+
+    evaluated: the fitted model, the rows of the report and their predictions; 50 random rows are
+    the background. None if predictions are not sums of leaf values of trees.
+    """
     if not evaluated.has_additive_trees:
         return None
     indices = evaluated.select_examples(_N_SHAPLEY_ROWS)
@@ -52,9 +60,16 @@ def build_shapley_section(evaluated: EvaluatedModel) -> Section | None:
 def _build_waterfalls(
     evaluated: EvaluatedModel, indices: NDArray[np.intp], explanation: Explanation
 ) -> Html:
-    """Return a waterfall chart for each explained row, all on one scale.
+    """Return a waterfall chart as HTML for each explained row, all on one scale.
 
-    indices: indices of the rows in `evaluated`, in the order of the explanation.
+    Parameters
+    ----------
+    evaluated : EvaluatedModel
+        The model and its rows, which give the headings of the charts.
+    indices : ndarray of int, shape (r,)
+        Indices of the explained rows in `evaluated`.
+    explanation : Explanation
+        Contributions of the features to the predictions of these r rows, in this order.
     """
     waterfalls = [
         create_waterfall(explanation, i, max_features=_N_FEATURES) for i in range(len(indices))
@@ -73,7 +88,10 @@ def _build_waterfalls(
 
 
 def _build_waterfall(waterfall: Waterfall, low: float, high: float) -> Html:
-    """Return a waterfall chart as an HTML table of bars, on a scale from low to high."""
+    """Return a waterfall chart as an HTML table, with a line and a bar for each feature.
+
+    waterfall: the contributions. low, high: the values at the left and the right end of the scale.
+    """
     width = (high - low) or 1.0
 
     def bar_element(start: float, end: float, css_class: str) -> Html:

@@ -28,9 +28,11 @@ _N_EXAMPLES = 24
 
 
 def build_explorer_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with the tree explorer; None if the model has no trees.
+    """Return the report's section with the tree explorer, which the reader opens node by node.
 
-    For an ensemble it has the first three trees.
+    evaluated: the fitted model, the rows of the report and their predictions. The section has the
+    tree of the model, or the first three trees of an ensemble, and up to 24 rows whose paths can be
+    shown. None if the model has no trees of certree.
     """
     model = evaluated.model
     trees = getattr(model, "trees_", None)
@@ -70,21 +72,25 @@ def build_explorer_section(evaluated: EvaluatedModel) -> Section | None:
 def encode_tree(
     summary: TreeSummary, title: str, max_characters: int = _MAX_CHARACTERS
 ) -> dict[str, Any]:
-    """Return a tree as JSON values; a tree that is too large is cut to its most important leaves.
+    """Return a tree as dictionaries and lists for JSON, without its least important leaves.
+
+    Leaves are left out only if the tree is large.
 
     Parameters
     ----------
     summary : TreeSummary
-        The tree with its predictions.
+        The tree with the predictions of its nodes.
     title : str
         Title of the tree on the page.
     max_characters : int
-        Largest length of the JSON text. Ten leaves are kept, whatever their length.
+        Largest length of the JSON text. The number of leaves, first at most 6000, is halved until
+        the text fits or at most ten leaves are left.
 
     Returns
     -------
     dict
-        Columns with an entry for each node, as page.js reads them.
+        Title, outputs and scale, and columns with an entry for each node, as page.js reads them;
+        parents come before children. Numbers of rows and predictions have five significant digits.
     """
     n_leaves = _MAX_LEAVES
     while True:
@@ -95,7 +101,11 @@ def encode_tree(
 
 
 def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str, Any]:
-    """Return the tree cut to `max_leaves` leaves as JSON values; see `encode_tree`."""
+    """Return the most important `max_leaves` leaves of a tree, and the nodes above, for JSON.
+
+    summary: the tree with the predictions of its nodes. title: title of the tree on the page. The
+    result is that of `encode_tree`. max_leaves: largest number of leaves.
+    """
     branches = _list_by_level(summary.select_branches(max_leaves))
     nodes = np.array([branch.cell.node for branch in branches])
     position = {node: i for i, node in enumerate(nodes.tolist())}
@@ -133,7 +143,10 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
 
 
 def _list_by_level(root: ShownNode) -> list[ShownNode]:
-    """Return all nodes: parents before children, siblings next to each other."""
+    """Return all nodes of a subtree by depth, so that siblings are next to each other.
+
+    root: the root of the subtree, which is the first node of the list.
+    """
     branches = [root]
     for branch in branches:
         branches.extend(branch.children)
@@ -141,11 +154,14 @@ def _list_by_level(root: ShownNode) -> list[ShownNode]:
 
 
 def _round(value: float) -> float:
-    """Round to five significant digits; integers stay exact."""
+    """Round a number to five significant digits, for shorter JSON; integers stay exact."""
     value = float(value)
     return int(value) if value.is_integer() else float(f"{value:.5g}")
 
 
 def encode_rows(encoded: NDArray[Any]) -> list[list[float | None]]:
-    """Return encoded rows as lists of JSON values; None is a missing value."""
+    """Return encoded rows (n, p) as n lists of p numbers for JSON.
+
+    Missing and infinite values become None.
+    """
     return [[float(v) if np.isfinite(v) else None for v in row] for row in encoded]

@@ -21,7 +21,12 @@ NamedRows = tuple[str, NDArray[np.intp]]
 
 
 def build_group_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with scores and guarantees of each group; None without groups."""
+    """Return the report's section that compares groups of rows, with guarantees for each.
+
+    It has the errors and, for a classifier, the calibration of the 30 groups with the most rows.
+    evaluated: the fitted model, the rows of the report, their groups and predictions. None if there
+    are no groups.
+    """
     groups = evaluated.groups
     if groups is None:
         return None
@@ -36,7 +41,11 @@ def build_group_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRows]) -> Html:
-    """Return tables of the error and the calibration of a classifier in each group."""
+    """Return two tables as HTML: the error, and the calibration, of a classifier in each group.
+
+    evaluated: the fitted classifier, the rows of the report and their predictions. named_rows: name
+    of each group and the indices of its rows. Intervals are exact 95 % intervals.
+    """
     assert evaluated.probabilities is not None  # Call it for classifiers only.
     classes = np.asarray(evaluated.model.classes_)
     is_wrong = evaluated.predicted != evaluated.y
@@ -75,13 +84,20 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
 
 
 def _format_interval(hits: float, n: int) -> str:
-    """Return the exact 95 % interval of a frequency in percent."""
+    """Return the exact 95 % interval of a frequency as text, such as "1.2 % to 3.4 %".
+
+    hits: number of rows that count. n: number of all rows.
+    """
     low, high = compute_clopper_pearson_interval(hits, n)
     return f"{100 * low:.1f} % to {100 * high:.1f} %"
 
 
 def _compare_errors(evaluated: EvaluatedModel, named_rows: list[NamedRows]) -> Html:
-    """Return a table of the root mean squared error and the bias of a regressor in each group."""
+    """Return a table as HTML: root mean squared error and bias of a regressor in each group.
+
+    The bias is the mean of predicted minus true numbers. evaluated: the fitted regressor, the rows
+    of the report and their predictions. named_rows: name of each group and the indices of its rows.
+    """
     difference = evaluated.predicted.astype(np.float64) - evaluated.y
     lines = [
         (
@@ -97,9 +113,11 @@ def _compare_errors(evaluated: EvaluatedModel, named_rows: list[NamedRows]) -> H
 
 
 def _build_guarantees(evaluated: EvaluatedModel) -> Html:
-    """Return tables of the certified error of each group and of gaps between groups.
+    """Return tables as HTML: certified error of each group, and of gaps between two groups.
 
-    If there are none, return a sentence that says why, or nothing for a regressor.
+    evaluated: the fitted model, the rows of the report and their predictions; its groups must not
+    be None. If there are no guarantees, return a sentence that says why; it is empty for a
+    regressor.
     """
     assert evaluated.groups is not None  # Call it only with groups.
     if evaluated.probabilities is None:

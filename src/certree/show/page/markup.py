@@ -20,7 +20,15 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Html:
-    """HTML markup, which is not escaped again."""
+    """HTML markup that is ready for the page: `tag` and `table` do not escape it again.
+
+    Two pieces are concatenated by ``+``.
+
+    Parameters
+    ----------
+    text : str
+        The markup.
+    """
 
     text: str
 
@@ -29,9 +37,10 @@ class Html:
 
 
 def to_markup(content: Any) -> str:
-    """Return the text of `Html` unchanged, anything else as escaped text.
+    """Return content as the text of HTML markup.
 
-    A space before a percent sign becomes a no-break space.
+    The text of `Html` is returned unchanged. Anything else is converted to a string and escaped; a
+    space before a percent sign becomes a no-break space.
     """
     if isinstance(content, Html):
         return content.text
@@ -39,9 +48,18 @@ def to_markup(content: Any) -> str:
 
 
 def tag(name: str, *content: Any, **attributes: Any) -> Html:
-    """Return an HTML element with content and attributes.
+    """Return an HTML element.
 
-    Attributes of value None are left out. ``class_`` and ``data_x`` become "class" and "data-x".
+    Parameters
+    ----------
+    name : str
+        Name of the element, such as "div".
+    *content : Html or object
+        What the element contains, in order. `Html` is taken as markup; anything else becomes
+        escaped text.
+    **attributes : object
+        Values of attributes by name, which are escaped. ``class_`` becomes "class", and
+        ``aria_label`` "aria-label". An attribute of value None is left out.
     """
     attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
@@ -52,14 +70,25 @@ def tag(name: str, *content: Any, **attributes: Any) -> Html:
 
 
 def concatenate(elements: Iterable[Html]) -> Html:
-    """Return the elements one after the other, as one piece of markup."""
+    """Return pieces of markup one after the other, as one piece.
+
+    elements: the pieces in order.
+    """
     return Html("".join(element.text for element in elements))
 
 
 def table(headings: Sequence[Any], rows: Iterable[Sequence[Any]], caption: str = "") -> Html:
-    """Return an HTML table whose first column has the headings of its rows.
+    """Return an HTML table, which scrolls if it is wider than the page.
 
-    A table that is wider than the page scrolls.
+    Parameters
+    ----------
+    headings : sequence
+        Headings of the columns.
+    rows : iterable of sequences
+        The cells of each line, the first of which is the heading of the line. All but `Html` is
+        escaped.
+    caption : str, default=""
+        Title of the table; "": none.
     """
     head = tag("tr", *(tag("th", heading, scope="col") for heading in headings))
     body = [
@@ -75,12 +104,18 @@ def table(headings: Sequence[Any], rows: Iterable[Sequence[Any]], caption: str =
 
 
 def collapse(summary: str, content: Html) -> Html:
-    """Return content that is hidden until the reader clicks on its summary."""
+    """Return an element that shows its summary, and its content once the reader clicks on that.
+
+    summary: text that is always visible. content: markup that is hidden until then.
+    """
     return tag("details", tag("summary", summary), content)
 
 
 def embed_figure(figure: Figure, description: str) -> Html:
-    """Return a matplotlib figure as inline SVG; screen readers read its description."""
+    """Return a matplotlib figure as an HTML element with the figure as inline SVG.
+
+    figure: the figure. description: text that screen readers read in its place.
+    """
     file = io.StringIO()
     with import_extra("matplotlib", "plot").rc_context(_SETTINGS):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
@@ -92,13 +127,20 @@ def embed_figure(figure: Figure, description: str) -> Html:
 
 
 def embed_figures(figures: Iterable[Figure], description: str) -> Html:
-    """Return figures side by side, or one below the other on a narrow page."""
+    """Return matplotlib figures as HTML, side by side, or below each other on a narrow page.
+
+    figures: the figures. description: text that screen readers read in place of each of them.
+    """
     panels = concatenate(embed_figure(figure, description) for figure in figures)
     return tag("div", panels, class_="panels")
 
 
 def to_script_json(content: Any) -> str:
-    """Return JSON for a script element; no text in the content can close the element."""
+    """Return content as JSON for an HTML script element, which no text in it can close.
+
+    content: dictionaries, lists, strings, finite numbers, booleans and None. The signs < > & and
+    two line separators are written as escapes of JSON.
+    """
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

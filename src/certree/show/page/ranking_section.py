@@ -14,9 +14,11 @@ _N_GROUPS = 10
 
 
 def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with ROC curve, precision, Kolmogorov-Smirnov statistic and cost.
+    """Return the report's section on how well the probability of the second class ranks the rows.
 
-    It is None unless the model has two classes and both occur among the evaluated rows.
+    It has the area under the ROC curve, average precision, Kolmogorov-Smirnov statistic and cost.
+    evaluated: the fitted model, the rows of the report and their predictions. None unless the model
+    has two classes, both occur among the rows, and no other class does.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None
@@ -59,7 +61,10 @@ def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[str, str, str]:
-    """Return the table row of the lowest mean cost and its threshold."""
+    """Return a line for a table: name, value and threshold of the lowest mean cost of a row.
+
+    ranking: true and false positives at each threshold. evaluated: gives costs and class names.
+    """
     false_negative, false_positive = evaluated.costs
     cost = ranking.cost(false_negative, false_positive)
     cheapest = int(np.argmin(cost))
@@ -71,7 +76,11 @@ def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[
 
 
 def _tabulate_tenths(ranking: Ranking) -> Html:
-    """Return a table of tenths of the rows by score; rows of equal score share a group."""
+    """Return a table as HTML with a line for each tenth of the rows, by decreasing score.
+
+    ranking: true and false positives at each threshold. Rows of equal score are in one line, so
+    there may be fewer than ten.
+    """
     n_predicted = ranking.true_positives + ranking.false_positives
     targets = np.arange(1, _N_GROUPS + 1) / _N_GROUPS * n_predicted[-1]
     lines, previous = [], -1

@@ -46,15 +46,15 @@ def report(
     y : array-like of shape (n,)
         Classes or numbers of the rows.
     path : str or path-like
-        The file to write; an existing file is replaced.
+        The HTML file to write; an existing file is replaced.
     title : str or None
-        Title of the page; None: the name of the estimator.
+        Title of the page; None: the estimator's class and the number of rows.
     groups : array-like of shape (n,), or None
         Group of each row, such as a branch or a region, chosen without looking at the targets. The page
         compares the groups. If the rows are new to the model, it gives guarantees for each group.
     costs : pair of float, or None
         Cost of a missed row of the second of two classes, and of a false alarm, chosen before the rows
-        are seen; None: both cost the same.
+        are seen; None: both cost 1.
 
     Returns
     -------
@@ -86,13 +86,20 @@ def report(
 
 
 def build_sections(evaluated: EvaluatedModel) -> list[Section]:
-    """Return the sections of the report that apply to the model, in order."""
+    """Return the sections of the report that apply to a model, in the order of the page.
+
+    evaluated: the fitted model, the rows of the report and their predictions.
+    """
     sections = (build(evaluated) for build in SECTION_BUILDERS)
     return [section for section in sections if section is not None]
 
 
 def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str]) -> Path:
-    """Write sections as one HTML file, atomically, and return its path."""
+    """Write an HTML page with a table of contents and sections to a file, and return its path.
+
+    An existing file is replaced at once, so it is never seen half written. title: heading of the
+    page. sections: in the order of the page. path: the file to write.
+    """
     page = Template(_read_resource("page.html")).substitute(
         title=to_markup(title),
         style=_read_resource("page.css"),
@@ -105,18 +112,21 @@ def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str
 
 
 def _read_resource(name: str) -> str:
-    """Return the text of a file of this package."""
+    """Return the text of a file in the folder of this package, such as "page.css"."""
     return (files("certree.show.page") / name).read_text(encoding="utf-8")
 
 
 def _build_contents(sections: Sequence[Section]) -> Html:
-    """Return the table of contents: a list of links to the sections."""
+    """Return the table of contents as an HTML list with a link to each section.
+
+    sections: the sections in the order of the page.
+    """
     links = (tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections)
     return tag("ul", *links)
 
 
 def _build_element(section: Section) -> Html:
-    """Return a section as an HTML element with its heading."""
+    """Return a section as an HTML element that contains its heading and its content."""
     heading = tag("h2", section.title, id=f"{section.name}-title")
     return tag(
         "section",

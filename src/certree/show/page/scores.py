@@ -22,18 +22,20 @@ _N_BOOTSTRAP = 200
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score measured on some rows, with a 95 % interval for its value on new rows.
+    """A score measured on some rows, with a 95 % interval for its expected value on new rows.
 
     Parameters
     ----------
     name : str
-        Name of the score.
-    value, low, high : float
-        The measured value, and the ends of the interval.
+        Name of the score, such as "Error".
+    value : float
+        The score on the rows.
+    low, high : float
+        Ends of the interval.
     is_fraction : bool
         Whether it is a fraction of the rows, which is printed in percent.
     method : str
-        How the interval is computed.
+        How the interval is computed, such as "1.96 standard errors".
     """
 
     name: str
@@ -44,20 +46,24 @@ class Score:
     method: str
 
     def format_value(self, number: float) -> str:
-        """Format the value or an end of the interval."""
+        """Return the value of the score, or an end of its interval, as text.
+
+        A fraction is written in percent, such as "1.2 %", another number with four digits. number:
+        the value or the end.
+        """
         return f"{100 * number:.1f} %" if self.is_fraction else format_four_digits(number)
 
     def __str__(self) -> str:
-        """Return the name, the value and the interval as one line."""
+        """Return name, value and interval as one line, such as "Error 1.2 % (0.8 % to 1.7 %)"."""
         value, low, high = map(self.format_value, (self.value, self.low, self.high))
         return f"{self.name} {value} ({low} to {high})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowErrors:
-    """Losses of the rows that a model has predicted, from which its scores are computed.
+    """The loss of each row that a model has predicted, from which its scores are computed.
 
-    The rows themselves are not needed, so losses of batches can be concatenated.
+    The rows themselves are not needed, so losses of batches of rows can be concatenated.
 
     Parameters
     ----------
@@ -78,7 +84,10 @@ class RowErrors:
 
     @classmethod
     def from_evaluation(cls, evaluated: EvaluatedModel) -> Self:
-        """Compute the losses of all rows of an evaluated model."""
+        """Compute the log losses, or squared errors of a regressor, of the rows of the report.
+
+        evaluated: the fitted model, these rows and their predictions.
+        """
         if evaluated.probabilities is not None:
             is_wrong = np.asarray(evaluated.predicted != evaluated.y)
             return cls(evaluated.row_losses, is_wrong, None, evaluated.n_known_rows)
@@ -87,7 +96,11 @@ class RowErrors:
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the losses of all batches, of which there is at least one."""
+        """Return the losses of all batches of rows, in order, as one object.
+
+        batches: losses of one model on different rows, at least one batch. The number of known rows
+        is the sum over the batches that have it, and None if none has.
+        """
 
         def concatenate_field(name: str) -> Any:
             values = [getattr(batch, name) for batch in batches]
@@ -102,9 +115,13 @@ class RowErrors:
         )
 
     def scores(self) -> list[Score]:
-        """Return error and log loss, or root mean squared error and R2, with their intervals.
+        """Compute error and log loss of a classifier, or root mean squared error and R2.
 
-        R2 is left out if all numbers are equal.
+        Returns
+        -------
+        list of Score
+            The scores in this order, each with an interval. R2 is left out if all true numbers are
+            equal.
         """
         if self.y is not None:
             return _compute_regression_scores(self.y, self.losses)
@@ -116,24 +133,35 @@ class RowErrors:
 
 
 def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
-    """Return the scores of a model on the rows that it was evaluated on; see `RowErrors.scores`."""
+    """Return the scores of a model on the rows that it was evaluated on, each with its interval.
+
+    evaluated: the model, its rows, and its predictions for them. The scores are error and log loss,
+    or root mean squared error and R2 of a regressor; see `RowErrors.scores`.
+    """
     return RowErrors.from_evaluation(evaluated).scores()
 
 
 def _compute_mean_score(name: str, losses: Float64) -> Score:
-    """Return the mean of losses, with the interval of 1.96 standard errors to either side."""
+    """Return the mean of losses (n,) as a score, with an interval of 1.96 standard errors each way.
+
+    name: name of the score. The interval starts at 0 or above, as losses are not negative. losses:
+    loss of each row, not negative.
+    """
     mean, error = float(losses.mean()), _compute_standard_error(losses)
     low, high = max(mean - _STANDARD_ERRORS * error, 0.0), mean + _STANDARD_ERRORS * error
     return Score(name, mean, low, high, False, "1.96 standard errors")
 
 
 def _compute_standard_error(values: Float64) -> float:
-    """Return the standard error of a mean; 0 for a single value."""
+    """Return the standard error of the mean of values (n,); 0 for a single value."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def _compute_regression_scores(y: Float64, squared_errors: Float64) -> list[Score]:
-    """Return root mean squared error and R2; R2 is left out if all numbers are equal."""
+    """Return root mean squared error and R2; R2 is left out if all true numbers are equal.
+
+    y: true numbers, (n,). squared_errors: squared differences of predicted and true numbers, (n,).
+    """
     mean = _compute_mean_score("", squared_errors)
     value, low, high = np.sqrt([mean.value, mean.low, mean.high]).tolist()
     scores = [Score("Root mean squared error", value, low, high, False, mean.method)]
@@ -143,7 +171,11 @@ def _compute_regression_scores(y: Float64, squared_errors: Float64) -> list[Scor
 
 
 def _compute_r2_score(y: NDArray[np.float64], squared_errors: Float64) -> Score:
-    """Return R2 with an interval between quantiles of a bootstrap."""
+    """Return R2, with an interval between the 2.5 % and 97.5 % quantiles of 200 bootstrap samples.
+
+    y: true numbers, (n,), not all equal. squared_errors: squared differences of predicted and true
+    numbers, (n,).
+    """
     centred = y - y.mean()
     columns = np.column_stack([np.ones(len(y)), centred, centred**2, squared_errors])
     random = np.random.default_rng(0)

@@ -7,16 +7,16 @@ from certree.show.page.markup import Html
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of an HTML page.
+    """A section of the HTML report. `build_..._section` functions make them.
 
     Parameters
     ----------
     name : str
-        The id of the HTML element, which links use.
+        The id of the HTML element, to which links lead.
     title : str
-        Its heading.
+        The text of its heading.
     content : Html
-        What follows the heading.
+        The markup after the heading.
     """
 
     name: str

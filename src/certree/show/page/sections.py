@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree.certificates import Guarantees
 from certree.certificates.subsets.families import FEWEST_ROWS
@@ -46,7 +47,10 @@ _MAX_LETTERS = 80
 
 
 def build_model_section(evaluated: EvaluatedModel) -> Section:
-    """Return the section with the class of the model, its size and its parameters."""
+    """Return the report's section with the class of the model, its size and its parameters.
+
+    evaluated: the fitted model, the rows of the report and their predictions.
+    """
     model = evaluated.model
     estimator = type(model)
     summary = (inspect.getdoc(estimator) or estimator.__name__).split("\n")[0]
@@ -67,12 +71,16 @@ def build_model_section(evaluated: EvaluatedModel) -> Section:
 
 
 def _shorten(text: str) -> str:
-    """Return a text cut to a length that fits a table cell."""
+    """Return a text, cut after 80 letters and ended with "..." if it is longer."""
     return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]} ..."
 
 
 def _describe_size(evaluated: EvaluatedModel) -> list[str]:
-    """Return sentences about the size of the fitted model."""
+    """Return sentences about a fitted model: numbers of classes, features, trees and leaves.
+
+    evaluated: the fitted model, the rows of the report and their predictions. Some models also have
+    an effective sample size or an out-of-bag score.
+    """
     model, sentences = evaluated.model, []
     features = format_quantity(evaluated.encoded.shape[1], "feature")
     n_classes = format_quantity(len(evaluated.classes), "class", "classes")
@@ -97,7 +105,11 @@ def _describe_size(evaluated: EvaluatedModel) -> list[str]:
 
 
 def build_score_section(evaluated: EvaluatedModel) -> Section:
-    """Return the section with scores, their intervals, and the score of a model without features."""
+    """Return the report's section with scores, their intervals, and a baseline to compare with.
+
+    The baseline is the score of always predicting the mean, or the most frequent class. evaluated:
+    the fitted model, the rows of the report and their predictions.
+    """
     rows = [
         (
             score.name,
@@ -115,7 +127,11 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
 
 
 def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
-    """Return the table row with the score of always predicting the mean, or one class."""
+    """Return a line for the table of scores: the score of always predicting the mean or one class.
+
+    evaluated: the fitted model, the rows of the report and their predictions, whose mean or most
+    frequent class is used. The line has name, value, an empty interval, and method.
+    """
     if evaluated.probabilities is None:
         deviation = format_four_digits(float(evaluated.y.std()))
         return "Baseline: root mean squared error of the mean", deviation, "", "mean of these rows"
@@ -126,7 +142,10 @@ def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
 
 
 def _describe_leak(evaluated: EvaluatedModel) -> str:
-    """Return a sentence on whether the rows were used in the fit."""
+    """Return a sentence on how many of the rows also occur in the fit of the model, if it is known.
+
+    evaluated: the fitted model, the rows of the report and their predictions.
+    """
     n_known = evaluated.n_known_rows
     if n_known is None:
         return (
@@ -142,7 +161,11 @@ def _describe_leak(evaluated: EvaluatedModel) -> str:
 
 
 def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section on calibration; None for a regressor or a single class."""
+    """Return the report's section that compares predicted probabilities with observed frequencies.
+
+    evaluated: the fitted model, the rows of the report and their predictions. None for a regressor,
+    and for a model of one class.
+    """
     if evaluated.probabilities is None or len(evaluated.classes) < 2:
         return None
     subject, curve = compute_classifier_reliability(
@@ -167,9 +190,12 @@ def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with certified rates and costs at all thresholds.
+    """Return the report's section with certified rates and costs at all thresholds.
 
-    It is None unless the model has two classes and the rows are new, enough, and not duplicates.
+    A threshold is a probability of the second of two classes. evaluated: the fitted model, the rows
+    of the report and their predictions; the rows serve as the calibration set. None unless the
+    model has two classes, and the rows are none of the fit, enough for a guarantee, of known
+    classes and not duplicates.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None
@@ -196,9 +222,10 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with the confusion matrix; None for a regressor.
+    """Return the report's section with the confusion matrix.
 
-    With more than 30 classes it lists the most frequent errors instead.
+    With more than 30 classes it lists the most frequent errors instead. evaluated: the fitted
+    model, the rows of the report and their predictions. None for a regressor.
     """
     if evaluated.probabilities is None:
         return None
@@ -218,8 +245,12 @@ def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
     return Section("confusion", "Confusion matrix", content)
 
 
-def _build_confusion_matrix(classes: list[Any], counts: Any) -> Html:
-    """Return the confusion matrix as a table, coloured by the fraction of each true class."""
+def _build_confusion_matrix(classes: list[Any], counts: NDArray[np.int64]) -> Html:
+    """Return the confusion matrix as an HTML table.
+
+    The colour of a field shows the fraction of the true class. classes: K class names. counts:
+    number of rows by true and predicted class, ndarray (K, K).
+    """
     rows = []
     for k, label in enumerate(classes):
         total = max(int(counts[k].sum()), 1)
@@ -240,8 +271,11 @@ def _build_confusion_matrix(classes: list[Any], counts: Any) -> Html:
     return tag("div", table(headings, rows, caption), class_="confusion")
 
 
-def _list_frequent_errors(classes: list[Any], counts: Any) -> Html:
-    """Return a table of the most frequent pairs of true and predicted class."""
+def _list_frequent_errors(classes: list[Any], counts: NDArray[np.int64]) -> Html:
+    """Return an HTML table of the 20 most frequent pairs of a true and another, predicted class.
+
+    classes: K class names. counts: number of rows by true and predicted class, ndarray (K, K).
+    """
     wrong = counts * (1 - np.eye(len(classes), dtype=np.int64))
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_ERRORS]
     pairs = [divmod(k, len(classes)) for k in order.tolist()]
@@ -250,7 +284,11 @@ def _list_frequent_errors(classes: list[Any], counts: Any) -> Html:
 
 
 def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with feature importances; None if the model has none."""
+    """Return the report's section with the impurity reduction of each feature.
+
+    evaluated: the fitted model, the rows of the report and their predictions. None if the model has
+    no `feature_importances_`.
+    """
     model = evaluated.model
     values = getattr(model, "feature_importances_", None)
     if values is None:
@@ -267,9 +305,11 @@ def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with the variance due to interactions of features.
+    """Return the report's section with the variance due to interactions of features.
 
-    It is None if the model has no trees or one feature, or if all predictions are equal.
+    It is the variance of the predictions. evaluated: the fitted model, the rows of the report and
+    their predictions; at most 1000 rows are used. None if predictions are not sums of leaf values
+    of trees, there is only one feature, or all predictions are equal.
     """
     if not evaluated.has_additive_trees:
         return None
@@ -291,9 +331,11 @@ def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_round_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the section with the loss by boosting round; None if the model does not boost.
+    """Return the report's section with the loss on the rows by boosting round.
 
-    For AdaBoost it has the training error instead.
+    For AdaBoost it has the training error instead. evaluated: the fitted model, the rows of the
+    report and their predictions, of which at most 1000 are used. None if the model does not boost,
+    or no row has a class that it knows.
     """
     model = evaluated.model
     if isinstance(model, AdaBoostTreeClassifier):
