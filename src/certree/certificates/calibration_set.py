@@ -79,7 +79,7 @@ class HeldOut(ArrayRecord):
     def __post_init__(self) -> None:
         validate_settings(self)
         self._check("int64", (None,), "grow", "weigh")
-        _check_disjoint(self.train, self.weigh)
+        _check_disjoint(self.grow, self.weigh)
         for stats in (self.grown, self.stats):
             stats.check_tree(self.tree)
         if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):

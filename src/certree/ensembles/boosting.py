@@ -825,7 +825,9 @@ class BoostedTrees(StagedTrees):
             Offsets that are added.
         """
         if offset is None:
-            scores = [table.said(partial(self._add_trees, trees, start)) for table in tables]
+            scores = [
+                table.score_in_blocks(partial(self._add_trees, trees, start)) for table in tables
+            ]
             return np.concatenate(scores, axis=1)
         rows = stack_tables([table.matrix for table in tables])
         return self._add_trees(trees, start, rows, offset)

@@ -843,7 +843,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         sides, calibration, weight, n = rows.split, rows.split.calibration, None, None
         if sides.groups is not None:
             weight, n = compute_group_weights(sides.groups, sides.train, calibration)
-        features, y = rows.features.taken(calibration), rows.y[calibration]
+        features, y = rows.features.take_matrix(calibration), rows.y[calibration]
         predicted = self._predict_rows(features)
         self.certificate_ = certify_absolute_error(
             predicted, y, limit, self.delta, weight, n, sides.is_worst, **get_sampling_facts(sides)

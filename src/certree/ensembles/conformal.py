@@ -177,8 +177,8 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             self._make_quantile_regressor(q, random).fit(*training)
             for q in (outside, 0.5, 1 - outside)
         ]
-        low, high = self._predict_quantiles(take_rows(rows, split.weigh))
-        truth = targets[split.weigh]
+        low, high = self._predict_quantiles(take_rows(rows, split.calibration))
+        truth = targets[split.calibration]
         distance = np.sort(np.maximum(low - truth, truth - high))
         self.n_calibration_ = len(distance)
         rank = place_to_cover(len(distance), self.coverage, self.delta)

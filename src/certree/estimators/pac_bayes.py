@@ -17,7 +17,7 @@ from certree.estimators.tree_vote import (
 )
 from certree.estimators.tune import Candidate, Search
 from certree.estimators.updatable import UpdatableTree
-from certree.grow.training_samples import MaxDepth, Slopes
+from certree.grow.training_samples import MaxDepth, MonotonicSigns
 from certree.interface.signatures import NONNEGATIVE
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring
@@ -35,7 +35,7 @@ _POSTERIOR_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def make_voting(vote: Voting | Kind, signs: Slopes) -> Voting:
+def make_voting(vote: Voting | Kind, signs: MonotonicSigns) -> Voting:
     """Return how the prunings of a classifier vote, from its parameter `vote`.
 
     A string becomes a `Voting` of this kind with smoothing 0.1. signs: monotonic constraint of each

@@ -375,7 +375,8 @@ class BinnedGrower:
             be integers.
         balanced : bool
             Whether each class gets the same total weight in each tree: weights are divided by the
-            weight of all drawn rows of their class, and rounded to integers; see `compute_integer_weights`.
+            weight of all drawn rows of their class, and rounded to integers; see
+            `compute_integer_weights`.
 
         Returns
         -------
