@@ -212,7 +212,7 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
             "weight_unit must be finite and > 0, and rows at most "
             f"{MAX_TOTAL_WEIGHT:g} times as much, got {weight_unit!r}"
         )
-    is_small = rows / weight_unit <= _NOISE_ROWS
+    is_small = rows <= _NOISE_ROWS * weight_unit
     parent = tree.parent
     is_small[1:] &= ~is_small[parent[1:]]  # indexing copies, so parents are read before the update
     degrees_of_freedom = rows[is_small].sum() / weight_unit - (rows[is_small] > 0).sum()
