@@ -83,6 +83,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"certree {release}"
+html_favicon = "static/logo.svg"
 html_static_path = ["static"]
 html_css_files = ["certree.css"]
 html_js_files = ["versions.js", "switcher.js"]
@@ -90,7 +91,11 @@ html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
-    "logo": {"text": f"certree {release}"},
+    "logo": {
+        "image_light": "static/logo.svg",
+        "image_dark": "static/logo.svg",
+        "text": f"certree {release}",
+    },
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "navbar_end": ["versions", "theme-switcher"],
