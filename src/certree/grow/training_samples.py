@@ -237,23 +237,23 @@ class TrainingSamples:
 
     @cached_property
     def ranks(self) -> NDArray[np.uint32]:
-        """The rows sorted by each numeric feature, for the core's CART grower.
+        """The row numbers sorted by each numeric feature, (number of numeric features, 2 n) uint32.
 
-        One line for each numeric feature, (number of numeric features, 2 n) uint32: rank and row
-        number of each row in turn, in ascending order of the feature.
+        The C++ core's CART grower reads them. A line has the pairs (rank, row number) of all rows
+        in ascending order of one feature, one pair after the other. Equal values have equal ranks.
         """
         return rank_rows(self.X, self.is_categorical, get_n_threads(self.n_jobs))
 
     @property
     def parent_ranks(self) -> tuple[NDArray[np.uint32], Int32] | None:
-        """`ranks` of the parent and the places of these rows in it; None to sort anew.
+        """Sorted rows of the parent, and which of them are these samples; or None.
 
-        So the rows of the parent are sorted only once for all folds.
+        A grower then need not sort the rows of each fold. The first entry is `ranks` of the parent.
+        The second has, for each of the N rows of the parent, its row number in these samples or -1,
+        (N,) int32. Without a parent the entries are `ranks` of these samples and 0 .. n - 1.
 
-        The tuple has the parent's `ranks`, and for each row of the parent its number among these
-        rows, or -1, (N,) int32. Without a parent it has the `ranks` of these rows, if they have
-        been computed before. None if the grower should sort by itself: `indices` do not ascend, or
-        nothing has been sorted before.
+        None if the grower must sort by itself: because `indices` do not ascend, or because there is
+        no parent and `ranks` has not been read before.
         """
         parent, indices = self.parent or self, self.indices
         if indices is None:
@@ -267,7 +267,7 @@ class TrainingSamples:
 
     @property
     def is_categorical(self) -> NDArray[np.uint8] | None:
-        """`categorical` as uint8, (p,), as the core takes it; None if no feature is categorical."""
+        """`categorical` as uint8 for the C++ core, (p,); None if no feature is categorical."""
         mask = self.categorical
         return None if mask is None or not mask.any() else mask.view(np.uint8)
 
@@ -306,7 +306,7 @@ class TrainingSamples:
         return float(len(self) if weight is None else weight.sum())
 
     def stopping_options(self, min_samples_split: Any) -> dict[str, Any]:
-        """Return `min_samples_split` and `max_depth` as keyword arguments of the core's growers.
+        """Return `min_samples_split` and `max_depth` as keyword arguments for the C++ core.
 
         min_samples_split: least number of rows of a node that is split. Raise ValueError if it is
         below 2.
