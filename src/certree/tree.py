@@ -42,7 +42,7 @@ LEAF = -1
 # Longest chain. Posteriors visit every region of a chain; grown chains have at most 48 per feature.
 _MAX_CHAIN = 2**24
 
-# What a grower of the core returns: the columns of a Tree in the order of its fields, without
+# What a grower of the C++ core returns: the columns of a Tree in the order of its fields, without
 # n_features. `category_start` is empty if no node splits on categories.
 Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, bool | None]
 

@@ -293,7 +293,7 @@ class Voting:
         signs = to_array("slopes", self.slopes)
         if signs.dtype.kind not in "bi" or not np.isin(signs, (-1, 0, 1)).all():
             raise ValueError(f"slopes must hold -1, 0 or 1, got {shortened(self.slopes)}")
-        # A copy that the caller cannot change, as the core does not check it again.
+        # A copy that the caller cannot change, as the C++ core does not check it again.
         object.__setattr__(self, "slopes", np.array(signs, dtype=np.int8, order="C"))
 
     @overload

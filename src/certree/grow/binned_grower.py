@@ -599,7 +599,7 @@ class BinnedGrower:
             Trees.from_ensemble_columns(columns, self.bins.n_features), begin, channel, total
         )
 
-    # -- settings, checked once, as the core takes them
+    # -- settings for the C++ core, checked once
 
     @cached_property
     def _limits(self) -> tuple[Any, ...]:
@@ -696,7 +696,9 @@ class BinnedGrower:
         p = self.bins.n_features
         monotonic_signs = check_monotonic_cst(self.monotonic_cst, p, None)
         if monotonic_signs is not None and monotonic_signs[self.bins.is_categorical != 0].any():
-            raise ValueError("monotonic_cst must be 0 for categorical features")
+            raise ValueError(
+                f"monotonic_cst must be 0 for categorical features, got {monotonic_signs.tolist()}"
+            )
         return (
             monotonic_signs,
             _build_interaction_masks(self.interaction_cst, p),

@@ -268,8 +268,8 @@ class Bins:
             return self
         if isinstance(self.codes, SparseCodes):
             raise TypeError(
-                "coarsen needs the bins of a dense table, got those of a sparse one: convert X to a "
-                "dense table"
+                "coarsen needs the bins of a dense table, got those of a sparse one: convert X to "
+                "a dense table"
             )
         columns: Any = coarsen_bins(self.codes, self.core_columns, n_edges, key, feature_order)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), columns, strict=True)))

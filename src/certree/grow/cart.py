@@ -43,7 +43,7 @@ Splitter = Literal["best", "random"]
 # Criteria of histogram-based growth.
 _HISTOGRAM_CRITERIA = ("gini", "entropy", "squared", "poisson")
 _CLASS_CRITERIA = ("gini", "entropy", "misclassification")
-# Criteria of numeric targets: the core's name, and the power of y's unit in which impurities are.
+# Criteria of numeric targets: the C++ core's name, and the power of y's unit that impurities have.
 _NUMBER_CRITERIA = {
     "squared": ("squared", 2),
     "absolute_error": ("absolute", 1),
@@ -189,7 +189,7 @@ class Cart(BaseEstimator):
         if rows.monotonic_signs is not None:
             expect_monotonic_support(rows, 0 if response["y"] is None else int(y.max()) + 1)
             if response["y"] is not None:
-                response["n_classes"] = 2  # the core needs two classes, also if one is empty
+                response["n_classes"] = 2  # the C++ core needs two classes, also if one is empty
         summed = rows.total_weight * rows.n_targets
         min_gain = _scale_min_gain(self.min_impurity_decrease, summed, response.pop("unit"))
         leaf = resolve_row_count("min_samples_leaf", self.min_samples_leaf, 1, len(rows))
@@ -634,7 +634,10 @@ def expect_monotonic_support(rows: Any, n_classes: int) -> None:
             f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
         )
     if rows.categorical is not None and np.asarray(rows.monotonic_signs)[rows.categorical].any():
-        raise ValueError("monotonic_cst must be 0 for categorical features")
+        raise ValueError(
+            "monotonic_cst must be 0 for categorical features, got "
+            f"{np.asarray(rows.monotonic_signs).tolist()}"
+        )
 
 
 # Nodes are numbered in int32.

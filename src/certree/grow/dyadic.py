@@ -58,8 +58,8 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     halvings = floor(power * log(n / log(n)) / log(2)) if n >= 2 else 0
     if halvings < 1:
         raise ValueError(
-            f'resolution="paper" needs more rows, or fewer features: {n:g} rows (of the fit, or of a '
-            f"fold of cross-validation) are too few to halve each of {n_features} features once"
+            f'resolution="paper" needs more rows, or fewer features: {n:g} rows (of the fit, or of '
+            f"a fold of cross-validation) are too few to halve each of {n_features} features once"
         )
     return halvings
 

@@ -107,7 +107,10 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
             f"low and high must have the same length, got {len(corners[0])} and {len(corners[1])}"
         )
     if not np.isfinite(corners).all() or not (corners[0] < corners[1]).all():
-        raise ValueError("low and high must be finite, with low < high in every feature")
+        raise ValueError(
+            "low and high must be finite, with low < high in every feature, got "
+            f"{corners[0].tolist()} and {corners[1].tolist()}"
+        )
     if not 0 <= depth <= MAX_GRID_DEPTH:
         raise ValueError(f"depth must lie in 0 .. {MAX_GRID_DEPTH}, got {depth!r}")
     p = len(corners[0])

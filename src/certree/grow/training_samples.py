@@ -34,7 +34,7 @@ MaxDepth = int | Literal["log"] | None
 MonotonicCst = ArrayLike | Mapping[str, int] | None
 MonotonicSigns = NDArray[np.int8] | None
 
-# Depth at which growth stops in any case. The core counts depth in int32 and adds chain lengths.
+# Depth at which growth stops in any case. The C++ core counts depth in int32, with chain lengths.
 MAX_DEPTH = 2**30
 
 
@@ -203,8 +203,9 @@ class TrainingSamples:
     def feature_order(self) -> Int32:
         """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,).
 
-        So the order of columns does not matter. It is a function of the contents of all rows of the
-        parent (of these rows without a parent), or the result of `compute_feature_order`.
+        It depends on the contents of the columns and not on their order in the table, so that the
+        tree does not depend on the order either. It is computed from all rows of the parent (from
+        these rows without a parent), or by `compute_feature_order`.
         """
         if self.parent is not None:
             return self.parent.feature_order
@@ -224,7 +225,7 @@ class TrainingSamples:
         return replace(self, table=self.X, y=y, weight=weight, parent=self, indices=indices)
 
     @cached_property
-    def X(self) -> NDArray[Any]:  # noqa: N802 # what growers are given is called so everywhere
+    def X(self) -> NDArray[Any]:  # noqa: N802 -- the name of rows in scikit-learn
         """The rows, (n, p).
 
         For selected samples the first read copies them from the parent's table.
@@ -292,7 +293,7 @@ class TrainingSamples:
         """Row weights divided by a common unit, (n,); None if all are equal.
 
         Sums of these weights do not over- or underflow, and do not depend on the unit of the
-        weights; see `relative_weights`.
+        weights; see `compute_relative_weights`.
         """
         if self.weight is None:
             return None

@@ -155,7 +155,8 @@ class NodeStats(ArrayRecord):
         if not (totals <= MAX_TOTAL_WEIGHT).all() or (counts.size and counts.min() < 0):
             raise ValueError(
                 "counts must be finite and non-negative, and sum to at most "
-                f"{MAX_TOTAL_WEIGHT:g} in a node"
+                f"{MAX_TOTAL_WEIGHT:g} in a node, got counts from {counts.min():g} and sums up to "
+                f"{totals.max():g}"
             )
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "label", check_codes("label", self.label, *counts.shape))

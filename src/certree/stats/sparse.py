@@ -30,7 +30,7 @@ __all__ = ["SparseNodeStats"]
 # Number of classes from which on estimators use sparse counts where they can.
 MANY_CLASSES = 100
 
-# A sparse table as the core takes it: begin, classes, weight and the number of classes.
+# A sparse table for the C++ core: begin, classes, weight and the number of classes.
 Entries = tuple[Int64, Int32, Float64, int]
 
 
@@ -87,7 +87,8 @@ class SparseNodeStats(ArrayRecord):
         with np.errstate(over="ignore", invalid="ignore"):
             if not ((self.weight > 0).all() and (self.n <= MAX_TOTAL_WEIGHT).all()):
                 raise ValueError(
-                    f"weight must be positive, and sum to at most {MAX_TOTAL_WEIGHT:g} in a node"
+                    f"weight must be positive, and sum to at most {MAX_TOTAL_WEIGHT:g} in a node, "
+                    f"got weights from {self.weight.min():g} and sums up to {self.n.max():g}"
                 )
         expect_unit(self)
 

@@ -74,7 +74,10 @@ class TargetStats(ArrayRecord):
         for name in ("rows", "mean", "sse"):
             values: Float64 = check_column(name, getattr(self, name), "float64", (m,))
             if not np.isfinite(values).all() or (name != "mean" and m and values.min() < 0):
-                raise ValueError(f"{name} must be finite" + " and non-negative" * (name != "mean"))
+                expected = "finite" + " and non-negative" * (name != "mean")
+                raise ValueError(
+                    f"{name} must be {expected}, got {values.min():g} .. {values.max():g}"
+                )
             object.__setattr__(self, name, values)
         if m and self.rows.max() > MAX_TOTAL_WEIGHT:
             raise ValueError(f"rows must be at most {MAX_TOTAL_WEIGHT:g}, got {self.rows.max():g}")
@@ -210,7 +213,10 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
     rows = check_column("rows", rows, "float64", (tree.n_nodes,))
     sse = check_column("sse", sse, "float64", (tree.n_nodes,))
     if not (rows.min() >= 0 and rows.max() <= MAX_TOTAL_WEIGHT and sse.min() >= 0):
-        raise ValueError(f"rows must lie in 0 .. {MAX_TOTAL_WEIGHT:g}, and sse be non-negative")
+        raise ValueError(
+            f"rows must lie in 0 .. {MAX_TOTAL_WEIGHT:g}, and sse be non-negative, got rows in "
+            f"{rows.min():g} .. {rows.max():g} and sse from {sse.min():g}"
+        )
     weight_unit = float(weight_unit)
     if not (0 < weight_unit < np.inf and rows.max() <= MAX_TOTAL_WEIGHT * weight_unit):
         raise ValueError(

@@ -203,8 +203,8 @@ class Family(ArrayRecord):
             return NodeWeights.from_checked(weight, log_odds, 0.0, *2 * [make_zeros(len(weight))])
         if evidence == -np.inf:
             raise ValueError(
-                "log_own must be finite at all leaves of at least one pruning, and log_split at all "
-                "its splits, got -inf in each pruning"
+                "log_own must be finite at all leaves of at least one pruning, and log_split at "
+                "all its splits, got -inf in each pruning"
             )
         return NodeWeights.from_checked(weight, log_odds, evidence, stops.entropy, stops.mode)
 
