@@ -854,8 +854,8 @@ class Tree(Trees):
     def learn_missing(self, X: NDArray[np.floating]) -> Tree:
         """Return a copy with `missing_both` set where the fit had no missing values.
 
-        X: the rows of the fit, (n, p). At a node where none of them lacks the value of the split,
-        nothing says to which child NaN should go, so `blend` sends it to both.
+        X: the rows of the fit, (n, p). If no row that reaches a node lacks the value of its split,
+        the fit does not determine the child for NaN, and `blend` sends NaN to both.
         """
         rows = X[find_rows_with_missing(X)]
         return self.with_missing_nodes(mark_missing(*self.split_columns, rows).view(np.bool_))

@@ -356,7 +356,7 @@ def resolve_max_features(max_features: Any, p: int) -> int | None:
 
 
 def expect_poisson_targets(y: NDArray[Any], *, are_all: bool = True) -> None:
-    """Raise ValueError, with scikit-learn's words, if targets have no Poisson deviance.
+    """Raise ValueError, with scikit-learn's message, if targets have no Poisson deviance.
 
     Parameters
     ----------

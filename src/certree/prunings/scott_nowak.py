@@ -620,7 +620,8 @@ class Polynomial(ScottNowakRule):
         stats : Stats
             Statistics of its nodes.
         exponent : float or None
-            Exponent of the tree's resolution; None for a tree without a resolution.
+            Exponent by which `dyadic_resolution` set the number of halvings per feature; None for a
+            tree that was grown without a resolution.
         cost : array-like of shape (m,), or None
             Errors of each node as a leaf; None: its loss.
         n_grown : float or None

@@ -103,7 +103,7 @@ def pac_bayes(
     Parameters
     ----------
     tree : Tree
-        The tree, whose prunings the posterior weighs.
+        The tree.
     stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     lambda_error : float
