@@ -129,7 +129,8 @@ class NodeStats(ArrayRecord):
         number of rows, so that only ratios of weights matter. Estimators set it to the mean weight of
         the rows of the fit; 1 leaves weights as they are.
     squared_weight : array-like of float, shape (m,), or None
-        Sum of the squared weights of the rows in each node; None: all rows have weight `weight_unit`.
+        Sum of the squared weights of the rows in each node; None: each row has weight
+        `weight_unit`.
 
     Raises
     ------

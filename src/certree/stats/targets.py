@@ -50,7 +50,8 @@ class TargetStats(ArrayRecord):
     weight_unit : float
         Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
     squared_weight : array-like of float, shape (m,), or None
-        Sum of the squared weights of the rows in each node; None: all rows have weight `weight_unit`.
+        Sum of the squared weights of the rows in each node; None: each row has weight
+        `weight_unit`.
 
     Raises
     ------
