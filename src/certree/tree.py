@@ -42,7 +42,7 @@ LEAF = -1
 # Longest chain. Posteriors visit every region of a chain; grown chains have at most 48 per feature.
 _MAX_CHAIN = 2**24
 
-# What a grower of the core returns: the columns of a Tree in the order of its fields, without
+# What a grower of the C++ core returns: the columns of a Tree in the order of its fields, without
 # n_features. `category_start` is empty if no node splits on categories.
 Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, bool | None]
 
@@ -164,7 +164,7 @@ class Trees(ArrayRecord):
         """Create trees from read-only columns without checking them.
 
         The columns must satisfy the conditions of the class, because they come from growers of the
-        core or from other trees.
+        C++ core or from other trees.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class Trees(ArrayRecord):
     def from_ensemble_columns(
         cls, columns: tuple[Any, ...], n_features: int, value: Float64 | None = None
     ) -> Self:
-        """Create trees from the columns that the core returns for ensembles, without checking them.
+        """Create trees from the columns that the C++ core returns for ensembles, unchecked.
 
         Parameters
         ----------
@@ -282,10 +282,10 @@ class Trees(ArrayRecord):
         inner = np.flatnonzero(compares)
 
         def expand(name: str, dtype: str) -> NDArray[Any]:
-            """Return the stored column `name` with an entry for each of the m nodes, 0 at leaves.
+            """Return a stored column, which has entries for inner nodes, with 0 at leaves, (m,).
 
-            dtype: dtype of the column. It reads `stored`, `compares` and `inner` of the enclosing
-            function.
+            name: its name in `stored`; dtype: its dtype. Raise TypeError or ValueError if the dtype
+            or the number of entries differs.
             """
             expanded = np.zeros(len(compares), dtype)
             expanded[inner] = check_column(name, stored[name], dtype, (len(inner),))
@@ -319,7 +319,7 @@ class Trees(ArrayRecord):
         if (self.categories >= n_categories[self.feature[node]]).any():
             raise ValueError(
                 "the model file is damaged: its tree splits on categories that its features do "
-                "not have"
+                "not have; save the model again, or restore the file from a copy"
             )
         return self
 
@@ -439,7 +439,7 @@ class Trees(ArrayRecord):
 
     @property
     def split_columns(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
-        """The columns that route rows to leaves, as the core takes them.
+        """The columns that route rows to leaves, as the C++ core takes them.
 
         A tuple: feature, threshold, left, missing_left (uint8), category_start, categories.
         """
@@ -455,9 +455,10 @@ class Trees(ArrayRecord):
 
     @cached_property
     def packed(self) -> tuple[NDArray[np.uint64], Int64, Int32, Int64]:
-        """Nodes in a compact form for fast traversal, as the core takes them.
+        """Nodes in a compact form for fast traversal by the C++ core.
 
-        A tuple: uint64 words with the split of each node, category_start, categories, root.
+        A tuple: one array of uint64 that encodes feature, threshold, left and missing_left of all
+        nodes; category_start; categories; root.
         """
         return pack_trees(*self.split_columns), self.category_start, self.categories, self.root
 
@@ -508,7 +509,7 @@ class Trees(ArrayRecord):
         Parameters
         ----------
         X : array or sparse array of shape (n, p)
-            The rows of the fit, in the order in which they were drawn.
+            The rows of the fit, in the order that `drawing` refers to: that of `BinnedGrower.keys`.
         drawing : tuple
             How rows were drawn for each tree: a `certree.grow.binned_grower.RowSampling`.
         n_threads : int
@@ -517,7 +518,7 @@ class Trees(ArrayRecord):
         Returns
         -------
         ndarray of int32, shape (T, n)
-            The bitwise complement ``~leaf`` for out-of-bag rows; 0 for in-bag rows.
+            ``~leaf`` (bitwise complement, negative) for out-of-bag rows; 0 for in-bag rows.
         """
         if issparse(X):
             leaf = np.array(self.find_leaves(X, n_threads))
@@ -598,7 +599,7 @@ class Trees(ArrayRecord):
         return add_trees(*nodes, *ends, self._prepare_rows(X), scores, n_threads)
 
     def _prepare_rows(self, X: Any) -> Any:
-        """Return checked rows as the core takes them: a dense array, or the arrays of a CSR matrix.
+        """Return checked rows for the C++ core: a dense array, or the arrays of a CSR matrix.
 
         X: ndarray or sparse matrix of shape (n, p). Raise ValueError if p is not the number of
         features.
@@ -759,7 +760,7 @@ class Tree(Trees):
 
     @classmethod
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:
-        """Create a tree from the columns that a grower of the core returns, without checking them.
+        """Create a tree from the columns that a grower of the C++ core returns, unchecked.
 
         columns: feature, threshold, left, chain, missing_left (uint8), category_start (empty if no
         node splits on categories), categories and optimal_splits; n_features: number of features.
@@ -853,8 +854,8 @@ class Tree(Trees):
     def learn_missing(self, X: NDArray[np.floating]) -> Tree:
         """Return a copy with `missing_both` set where the fit had no missing values.
 
-        X: the rows of the fit, (n, p). At a node where none of them lacks the value of the split,
-        nothing says to which child NaN should go, so `blend` sends it to both.
+        X: the rows of the fit, (n, p). If no row that reaches a node lacks the value of its split,
+        the fit does not determine the child for NaN, and `blend` sends NaN to both.
         """
         rows = X[find_rows_with_missing(X)]
         return self.with_missing_nodes(mark_missing(*self.split_columns, rows).view(np.bool_))

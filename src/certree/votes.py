@@ -45,13 +45,15 @@ _TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constrai
 class Vote(ArrayRecord):
     """The outcome of a vote of all prunings of a tree, in each of its m nodes.
 
+    A pruning votes with its weight, and predicts what its leaf predicts.
+
     Parameters
     ----------
     score : array-like of float, shape (m, K)
-        Sum of the votes of the prunings that have the node, or a node above it, as a leaf. At a
-        leaf of the tree these are all prunings: its scores are the probabilities of K classes and
-        sum to 1, or, with K = 1, the mean prediction of a numeric target. For several targets the
-        columns of each target follow those of the one before.
+        Weighted sum of the votes of the prunings that have the node, or a node above it, as a leaf.
+        At a leaf of the tree these are all prunings: its scores are the probabilities of K classes
+        and sum to 1, or, with K = 1, the mean prediction of a numeric target. For several targets
+        the columns of each target follow those of the one before.
     """
 
     score: Float64
@@ -111,7 +113,7 @@ class Ballots(ArrayRecord):
 
     @property
     def frequency(self) -> Float64 | None:
-        """`values`, (m, K), for the core's functions; None if nodes vote by label."""
+        """`values`, (m, K), as an argument of the C++ core; None if nodes vote by label."""
         return self.values
 
     def take(self, nodes: NDArray[np.integer]) -> Float64:
@@ -147,8 +149,8 @@ class SparseBallots(ArrayRecord):
     kind : {"majority", "mean"}
         Whether nodes vote for their label or by their class frequencies.
     smoothing : float
-        Number of rows of mean weight that are added to each node with the class frequencies of its
-        parent; only for "mean".
+        Pseudo-count: number of rows of mean weight that are added to each node with the class
+        frequencies of its parent; only for "mean".
     """
 
     stats: SparseNodeStats
@@ -162,7 +164,10 @@ class SparseBallots(ArrayRecord):
 
     @property
     def frequency(self) -> tuple[Entries, float, float] | None:
-        """Sparse counts, smoothing and mean row weight, for the core; None for votes by label."""
+        """Sparse counts, smoothing and mean row weight, as a tuple; None for votes by label.
+
+        The C++ core computes the class frequencies of the nodes from it.
+        """
         if self.kind == "majority":
             return None
         return self.stats.table, self.smoothing, self.stats.weight_unit
@@ -226,8 +231,8 @@ class DeferredVote(ArrayRecord):
         nodes : ndarray of int, shape (k,)
             Numbers of the nodes.
         rest : ndarray of float64, shape (m,), or None
-            Weight that is added to that of a node in its own scores only, not in those of nodes
-            below it; see `stopped_outcomes`. None: 0.
+            Additional weight of each node as a leaf. It counts in the scores of the node itself,
+            but not in those of nodes below it; `stopped_outcomes` needs it. None: 0.
 
         Returns
         -------
@@ -259,9 +264,10 @@ class Voting:
         "majority": a pruning votes for the label of the leaf that a row reaches. "mean": its vote
         is the class frequencies of that leaf, or the mean of a numeric target.
     smoothing : float
-        Number of rows of mean weight that are added to each node with the class frequencies, or the
-        mean, of its parent; >= 0. To the root they are added with equal frequencies, or the mean of
-        all rows. A node without rows has the values of its parent. Only the mean vote is smoothed.
+        Pseudo-count: number of rows of mean weight that are added to each node with the class
+        frequencies, or the mean, of its parent; >= 0. To the root they are added with equal
+        frequencies, or the mean of all rows. A node without rows has the values of its parent. Only
+        the mean vote is smoothed.
     slopes : ndarray of int8, shape (p,), or None
         Monotonic constraint of each feature, like `monotonic_cst` of estimators: 1 if the mean, or
         the probability of the second of two classes, must not fall as the feature rises; -1 if it
@@ -287,7 +293,7 @@ class Voting:
         signs = to_array("slopes", self.slopes)
         if signs.dtype.kind not in "bi" or not np.isin(signs, (-1, 0, 1)).all():
             raise ValueError(f"slopes must hold -1, 0 or 1, got {shortened(self.slopes)}")
-        # A copy that the caller cannot change, as the core does not check it again.
+        # A copy that the caller cannot change, as the C++ core does not check it again.
         object.__setattr__(self, "slopes", np.array(signs, dtype=np.int8, order="C"))
 
     @overload
@@ -415,10 +421,10 @@ def stopped_outcomes(
     ballots: Ballots | SparseBallots,
     nodes: NDArray[np.integer],
 ) -> Float64:
-    """Compute the outcome at some nodes if all prunings that split a node had it as a leaf instead.
+    """Compute the vote for rows that stop at given nodes instead of going on to a leaf.
 
-    So the outcome at a node does not depend on splits below it. It is the vote for a row that stops
-    there.
+    Prunings that split such a node are counted as if the node were their leaf. So the outcome does
+    not depend on splits below it.
 
     Parameters
     ----------

@@ -125,5 +125,5 @@ def test_the_order_of_rows_does_not_change_a_fit_on_bins(kind, weights):
 
 def test_numbers_whose_squares_overflow_are_refused():
     X, y = np.arange(20.0)[:, None], np.linspace(-1e200, 1e200, 20)
-    with pytest.raises(ValueError, match="must be in a unit in which its squared distances"):
+    with pytest.raises(ValueError, match="must have squared distances from its mean"):
         PACBayesTreeRegressor(Cart(max_bins=9), cv=2).fit(X, y)

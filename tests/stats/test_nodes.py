@@ -208,7 +208,7 @@ def test_a_target_whose_squares_overflow_or_underflow_is_refused(unit):
     X, y = np.arange(6.0)[:, None], np.array([0, 1, 3, 2, 2, 5.0])
     tree = grow_cart(X, y)
     for weight in (None, np.array([1, 0, 1, 2, 1, 1.0])):
-        with pytest.raises(ValueError, match="y must be in a unit in which its squared distances"):
+        with pytest.raises(ValueError, match="y must have squared distances from its mean"):
             measure(tree, X, y * unit, weight)
 
 

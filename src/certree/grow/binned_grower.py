@@ -100,21 +100,26 @@ class CountedTree(NamedTuple):
 class GrownForest(NamedTuple):
     """Trees of a forest, with sums over the rows of each node.
 
-    The entries `total` of a node depend on the target. For classes: the weight of each class that
-    occurs there. For numbers: the weight, and the weighted sum of the targets. For several columns:
-    the weight, then for each numeric column the weighted sum, for each column of two classes the
-    weight of the second class, and for each column of more classes the weight of each class. A row
-    that was drawn twice counts twice.
+    The sums of a node are stored as consecutive entries of `channel` and `total`. What they are
+    depends on the target:
+
+    * Classes (`grow_classes`): the weight of each class that occurs in the node.
+    * Numbers (`grow_numbers`): the weight, and the weighted sum of the targets.
+    * Several columns (`grow_columns`): the weight, then the sums of each column in turn. A numeric
+      column has the weighted sum. A column of two classes has the weight of the second class. A
+      column of more classes has the weight of each class.
+
+    A row that was drawn twice counts twice.
 
     Attributes
     ----------
     trees : Trees
-        The trees, of M nodes in all, without values.
+        The trees, of M nodes in all. Leaf values (`Trees.value`) are not set.
     begin : ndarray of int64, shape (M + 1,)
         Entries ``begin[v] .. begin[v + 1] - 1`` belong to node v.
     channel : ndarray of int32, shape (number of entries,)
-        Class of each entry, ascending in a node. For numbers 0 (weight) and 1 (sum) in turn. Empty
-        for several columns, whose nodes have all entries.
+        For classes the class of each entry, ascending in a node. For numbers 0 (weight) and 1 (sum)
+        in turn. Empty for several columns, as all nodes have the same entries.
     total : ndarray of float64, shape (number of entries,)
         Value of each entry; positive for classes.
     """
@@ -555,14 +560,15 @@ class BinnedGrower:
         n_trees: int,
         balanced: bool = False,
     ) -> GrownForest:
-        """Call a core function that grows trees on all rows, and return its forest.
+        """Call a function of the C++ core that grows trees on all rows, and return its forest.
 
         Parameters
         ----------
         grow : callable
-            `grow_class_trees`, `grow_number_trees` or `grow_output_trees` of the core.
+            `grow_class_trees`, `grow_number_trees` or `grow_output_trees` of `certree._core`.
         target : tuple
-            Its arguments for the target, with rows in the order of `keys`.
+            The arguments of `grow` that describe the target: its values, numbers of classes or
+            factors of columns, and the criterion. Values are in the order of `keys`.
         weight : ndarray of float64, shape (n,), or None
             Row weights in the order of `keys`; None: 1.
         first, n_trees : int
@@ -583,23 +589,23 @@ class BinnedGrower:
         )
 
     def _call_core(self, grow: Any, *rows: Any) -> GrownForest:
-        """Call a core function that grows trees and return its forest.
+        """Call a function of the C++ core that grows trees and return its forest.
 
-        grow: the function; rows: its arguments before limits and constraints, which this grower
-        adds.
+        grow: the function; rows: its first arguments (bins, weights, target, sampling). The limits
+        and constraints of this grower are appended to them.
         """
         columns, begin, channel, total = grow(*rows, self._limits, *self._constraints)
         return GrownForest(
             Trees.from_ensemble_columns(columns, self.bins.n_features), begin, channel, total
         )
 
-    # -- settings, checked once, as the core takes them
+    # -- settings for the C++ core, checked once
 
     @cached_property
     def _limits(self) -> tuple[Any, ...]:
-        """Limits of growth, checked, as the core takes them.
+        """Limits of growth, checked, as a tuple for the C++ core.
 
-        A tuple: largest number of leaves, largest depth, `min_samples_split`, `min_samples_leaf`,
+        It has: largest number of leaves, largest depth, `min_samples_split`, `min_samples_leaf`,
         `min_gain`, `order`, `max_features` (0 for all), `random_cuts`, `ties_by_root`,
         `feature_order`. Raise ValueError if one of them is out of range.
         """
@@ -639,9 +645,8 @@ class BinnedGrower:
 
     @cached_property
     def _gradient_limits(self) -> tuple[Any, ...]:
-        """Limits of growth for trees on gradients, as the core takes them.
+        """Limits of growth for trees on gradients: the same tuple as `_limits`.
 
-        A tuple with numbers of leaves, rows and features, depth, gain, order and kinds of splits.
         Raise ValueError if a parameter is set that trees on gradients do not support, such as
         `bootstrap`.
         """
@@ -663,37 +668,37 @@ class BinnedGrower:
 
     @property
     def options(self) -> tuple[Any, ...]:
-        """Settings of trees on classes or numbers, as the core takes them.
+        """Settings of trees on classes or numbers, as a tuple for the C++ core.
 
-        A tuple: limits of growth (numbers of leaves, rows and features, depth, gain, order, kinds
-        of splits), monotonic signs (p,) or None, which features each interaction group holds
-        (groups, p) or None, and the number of threads.
+        It has four entries: the tuple `_limits`; monotonic signs (p,) or None; which features each
+        interaction group holds, (groups, p) uint8 or None; and the number of threads.
         """
         return self._limits, *self._constraints
 
     @property
     def gradient_options(self) -> tuple[Any, ...]:
-        """Settings of trees on gradients, as the core takes them.
+        """Settings of trees on gradients, as a tuple for the C++ core.
 
-        A tuple: limits of growth (numbers of leaves, rows and features, depth, gain, order, kinds
-        of splits), monotonic signs (p,) or None, which features each interaction group holds
-        (groups, p) or None, and the number of threads. Raise ValueError if a parameter is set that
-        trees on gradients do not support.
+        It has four entries: the tuple `_limits`; monotonic signs (p,) or None; which features each
+        interaction group holds, (groups, p) uint8 or None; and the number of threads. Raise
+        ValueError if a parameter is set that trees on gradients do not support.
         """
         return self._gradient_limits, *self._constraints
 
     @cached_property
     def _constraints(self) -> tuple[MonotonicSigns, UInt8 | None, int]:
-        """Constraints of growth and number of threads, checked, as the core takes them.
+        """Constraints of growth and number of threads, checked, as a tuple for the C++ core.
 
-        A tuple: monotonic signs (p,) or None, which features each interaction group holds (groups,
-        p) or None, and the number of threads. Raise ValueError if a constraint is not valid for the
-        p features.
+        It has: monotonic signs (p,) or None; which features each interaction group holds, (groups,
+        p) uint8 or None; and the number of threads. Raise ValueError if a constraint is not valid
+        for the p features.
         """
         p = self.bins.n_features
         monotonic_signs = check_monotonic_cst(self.monotonic_cst, p, None)
         if monotonic_signs is not None and monotonic_signs[self.bins.is_categorical != 0].any():
-            raise ValueError("monotonic_cst must be 0 for categorical features")
+            raise ValueError(
+                f"monotonic_cst must be 0 for categorical features, got {monotonic_signs.tolist()}"
+            )
         return (
             monotonic_signs,
             _build_interaction_masks(self.interaction_cst, p),
@@ -727,10 +732,10 @@ class BinnedGrower:
 
     @cached_property
     def _key_order(self) -> Int64 | None:
-        """Row numbers in ascending order of `keys`, (n,): the order in which the core gets rows.
+        """Row numbers in ascending order of `keys`, (n,); None without keys.
 
-        None without keys. Raise TypeError or ValueError if keys are not uint64, or their number is
-        not n.
+        The C++ core gets rows in this order. Raise TypeError or ValueError if keys are not uint64,
+        or their number is not n.
         """
         if self.keys is None:
             return None
@@ -743,10 +748,10 @@ class BinnedGrower:
 
     @cached_property
     def _codes(self) -> Any:
-        """Bin numbers by row, (n, p), rows in the order of `keys`, as the core takes them.
+        """Bin numbers by row, (n, p) uint8, with rows in the order of `keys`, for the C++ core.
 
-        For a sparse table a tuple of the arrays of compressed sparse rows, with the bin of 0 for
-        each feature.
+        For a sparse table the tuple of `SparseCodes.to_csr_arrays`: start of each row's entries,
+        feature and bin of each entry, and for each feature the bin of the value 0.
         """
         codes = self.bins.codes
         if isinstance(codes, SparseCodes):
@@ -815,7 +820,7 @@ class BinnedGrower:
             if weight.max() * self.row_sampling.n_draws * rows_of_draw > _MOST_WEIGHT:
                 raise ValueError(
                     "sample_weight must be at most 2^50 / n_draws, so that sums are exact, got "
-                    f"{weight.max():g}"
+                    f"{weight.max():g}: use smaller integers in the same proportions"
                 )
         return self._reorder(weight)
 
@@ -881,13 +886,13 @@ def grow_on_samples(
 ) -> GrownForest:
     """Grow trees on classes, each on its own sample of rows and independent of all other rows.
 
-    Each tree equals that of a `BinnedGrower` on the bins of its sample with ``fine_ends=True``. The
-    order of features and of categories is computed from the sample as well.
+    Each tree equals that of a `BinnedGrower` on ``Bins.from_table(X[sample], fine_ends=True)``:
+    bins, the order of features and the order of categories are computed from its sample alone.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        Checked rows.
+        Numeric rows, which are not checked.
     y : ndarray of int32, shape (n,)
         Class of each row.
     n_classes : int
@@ -932,12 +937,26 @@ def grow_on_samples(
 
 
 def _put_edge_rows_first(X: NDArray[Any], y: Int32, category: UInt8, samples: Int32) -> Int32:
-    """Return samples (T, k), in each the rows first that determine its bin edges.
+    """Reorder each sample so that the rows that determine its bin edges come first.
 
-    They are the `EDGE_ROWS` rows with the smallest hashes, in which features and categories are
-    numbered by the contents of the sample. X: rows, (n, p); y: classes, (n,); category: 1 for
-    categorical features, (p,); samples: row numbers, (T, k), returned as they are if k is at most
-    `EDGE_ROWS`.
+    They are the `EDGE_ROWS` (2^17) rows of the sample with the smallest hashes. The hashes depend
+    on the contents of the sample, not on the order of its rows, its features or its category codes.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n, p)
+        Rows.
+    y : ndarray of int32, shape (n,)
+        Class of each row.
+    category : ndarray of uint8, shape (p,)
+        1 for categorical features, else 0.
+    samples : ndarray of int32, shape (T, k)
+        Row numbers of each sample.
+
+    Returns
+    -------
+    ndarray of int32, shape (T, k)
+        The reordered samples; `samples` itself if k is at most `EDGE_ROWS`.
     """
     if samples.shape[1] <= EDGE_ROWS:
         return samples
@@ -962,9 +981,9 @@ def _resolve_class_criterion(criterion: str) -> str:
 def resolve_interaction_groups(interaction_cst: Any, names: ArrayLike | None) -> Any:
     """Return groups of features with feature names replaced by feature numbers.
 
-    interaction_cst: sequence of groups, each a collection of names or numbers; other entries are
-    returned as they are. names: the names of the features, or None. Raise ValueError if a name is
-    unknown.
+    interaction_cst: sequence of groups, each a collection of names or numbers; names: the names of
+    the features, or None. Raise ValueError if a name is unknown. Nothing else is checked: a member
+    that is no string, or a group that is no collection, is returned as it is.
     """
     features = [] if names is None else [*np.asarray(names, dtype=object)]
 
@@ -1017,7 +1036,7 @@ def _build_interaction_masks(interaction_cst: Any, p: int) -> UInt8 | None:
 
 
 def _check_integer(name: str, value: Any, minimum: int) -> int:
-    """Return an integer parameter, capped at 2^31 - 1, as the core stores int32.
+    """Return an integer parameter, capped at 2^31 - 1, as the C++ core stores int32.
 
     name: the parameter, for the message; value: its value; minimum: smallest value. Raise
     ValueError if the value is not an integer, or below the minimum.

@@ -150,7 +150,7 @@ class Bins:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, p), FeatureColumns, or SparseColumns
+        X : array-like or sparse matrix of shape (n, p), DenseFeatures or SparseFeatures
             Rows. NaN is missing. Values that a sparse matrix does not store are 0; its bins equal
             those of the dense table.
         categorical : array-like of bool, int or str, or None
@@ -213,12 +213,11 @@ class Bins:
 
     @property
     def codes_by_feature_and_row(self) -> SparseCodes | tuple[UInt8, UInt8]:
-        """The codes as the core takes them for histograms of many nodes.
+        """The bin numbers in both memory layouts, for histograms of many nodes.
 
-        `SparseCodes`, or a tuple of the codes (p, n) and a copy (n, p).
-
-        The copy speeds up histograms of small nodes. It is made at the first read and kept; it is
-        empty for small tables, see `transpose_codes`.
+        A tuple: `codes`, (p, n), and a copy (n, p), which speeds up histograms of small nodes. The
+        copy is made at the first read and stays in memory; it is empty, (0, 0), for small tables
+        (see `transpose_codes`). For a sparse table only the `SparseCodes`.
         """
         if isinstance(self.codes, SparseCodes):
             return self.codes
@@ -268,7 +267,10 @@ class Bins:
         if n_edges >= MISSING:
             return self
         if isinstance(self.codes, SparseCodes):
-            raise TypeError("coarsen needs the bins of a dense table, got those of a sparse one")
+            raise TypeError(
+                "coarsen needs the bins of a dense table, got those of a sparse one: convert X to "
+                "a dense table"
+            )
         columns: Any = coarsen_bins(self.codes, self.core_columns, n_edges, key, feature_order)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), columns, strict=True)))
 
@@ -285,9 +287,9 @@ class Bins:
 
     @property
     def core_columns(self) -> tuple[Any, ...]:
-        """All fields but `codes`, as the core's functions take them.
+        """All fields but `codes`, as a tuple of arguments for the C++ core.
 
-        A tuple: n_bins, bin_start, low, high, is_categorical, category_start, category_codes,
+        It has: n_bins, bin_start, low, high, is_categorical, category_start, category_codes,
         category_bin.
         """
         numbers = (self.n_bins, self.bin_start, self.low, self.high)
@@ -327,10 +329,11 @@ def _check_features(table: Any) -> DenseOrSparseFeatures:
 
 
 def make_empty_bins(p: int, categorical: ArrayLike | None = None) -> Bins:
-    """Return the bins of p features without any row.
+    """Return `Bins` of p features and no rows.
 
-    Growers that bin each sample of rows themselves take them. categorical: features that hold
-    category codes, as a mask, indices or None; only `is_categorical` of the result depends on it.
+    `grow_on_samples` needs a `BinnedGrower` for its settings only, and gives it these bins.
+    categorical: features that hold category codes, as a mask, indices or None; only
+    `is_categorical` of the result depends on it.
     """
     ends, starts = np.zeros(0), np.zeros(p + 1, dtype=np.int64)
     codes, levels = np.zeros((p, 0), dtype=np.uint8), np.zeros(0, dtype=np.int32)
@@ -363,7 +366,7 @@ def put_edge_rows_first(
 
     Parameters
     ----------
-    features : FeatureColumns or SparseColumns
+    features : DenseFeatures or SparseFeatures
         The table, of n rows and p features.
     rows : ndarray of int32, shape (n,)
         Row numbers 0 .. n - 1.

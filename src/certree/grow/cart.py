@@ -43,7 +43,7 @@ Splitter = Literal["best", "random"]
 # Criteria of histogram-based growth.
 _HISTOGRAM_CRITERIA = ("gini", "entropy", "squared", "poisson")
 _CLASS_CRITERIA = ("gini", "entropy", "misclassification")
-# Criteria of numeric targets: the core's name, and the power of y's unit in which impurities are.
+# Criteria of numeric targets: the C++ core's name, and the power of y's unit that impurities have.
 _NUMBER_CRITERIA = {
     "squared": ("squared", 2),
     "absolute_error": ("absolute", 1),
@@ -189,7 +189,7 @@ class Cart(BaseEstimator):
         if rows.monotonic_signs is not None:
             expect_monotonic_support(rows, 0 if response["y"] is None else int(y.max()) + 1)
             if response["y"] is not None:
-                response["n_classes"] = 2  # the core needs two classes, also if one is empty
+                response["n_classes"] = 2  # the C++ core needs two classes, also if one is empty
         summed = rows.total_weight * rows.n_targets
         min_gain = _scale_min_gain(self.min_impurity_decrease, summed, response.pop("unit"))
         leaf = resolve_row_count("min_samples_leaf", self.min_samples_leaf, 1, len(rows))
@@ -261,7 +261,10 @@ class Cart(BaseEstimator):
 
     @property
     def has_exact_sums(self) -> bool:
-        """Whether trees are equal bit for bit in any order of rows, as with `max_bins`."""
+        """Whether the tree is equal bit for bit whatever the order of the rows.
+
+        True if `max_bins` is set, as histogram sums are exact.
+        """
         return self.max_bins is not None
 
     def expect_histogram_settings(self) -> None:
@@ -313,8 +316,8 @@ class Cart(BaseEstimator):
         bins : Bins
             Binned rows of the training samples.
         n : int
-            Number of training samples, of which fractions in `min_samples_split` and
-            `min_samples_leaf` are.
+            Number of training samples. `min_samples_split` and `min_samples_leaf` may be fractions
+            of it.
         rows : GrowthSettings
             Depth limit, monotonic constraints, seed, threads and order of features.
 
@@ -373,11 +376,12 @@ class Cart(BaseEstimator):
         return criterion
 
     def _prepare_response(self, rows: TrainingSamples) -> dict[str, Any]:
-        """Return the targets of training samples as keyword arguments of the core's CART grower.
+        """Return the targets of training samples as arguments of the C++ core's CART grower.
 
-        rows: the samples, n rows with q targets. The result has y (q, n) and n_classes for classes,
-        or target (q, n) for numbers, the core's name of the criterion, and "unit": impurities are
-        in units of 2^unit.
+        rows: n training samples with q targets. The result is a dict of keyword arguments. For
+        classes it has "y", (q, n), and "n_classes"; for numbers "target", (q, n), divided by a
+        power of two. "criterion" is the name of the impurity in the C++ core. Its impurities are
+        those of `rows.y` divided by 2 to the power "unit".
         """
         y: Any = rows.y
         criterion = self._resolve_criterion(y)
@@ -484,11 +488,12 @@ _ADDITIVE_CRITERIA = ("gini", "entropy", "squared")
 
 
 def _standardise_targets(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
-    """Return several targets, (n, q), in an order of columns that depends on their contents only.
+    """Return several targets, (n, q), ready for growth: columns reordered, numbers standardised.
 
-    rows: samples with q > 1 targets; criterion: main name of the impurity. Numeric targets become
-    distances from about their mean, in standard deviations, so that each has the same influence.
-    Raise ValueError if the criterion does not add up over targets.
+    Columns are put in an order that depends on their contents only, so that the tree does not
+    depend on their order in y. Numeric targets become distances from about their mean, in standard
+    deviations, so that each has the same influence. rows: samples with q > 1 targets; criterion:
+    main name of the impurity. Raise ValueError if the criterion does not support several targets.
     """
     if criterion not in _ADDITIVE_CRITERIA:
         raise ValueError(
@@ -528,7 +533,7 @@ def _find_exponent(target: Float64) -> int:
 
 
 def _prepare_numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) -> dict[str, Any]:
-    """Return a numeric target as keyword arguments of the core's CART grower.
+    """Return a numeric target as keyword arguments of the C++ core's CART grower.
 
     Parameters
     ----------
@@ -542,9 +547,9 @@ def _prepare_numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) ->
     Returns
     -------
     dict
-        "target": the targets divided by a power of two, so that squares neither overflow nor
-        vanish, (q, n); "criterion": the core's name; "unit": impurities are in units of 2^unit;
-        "y": None; "n_classes": 0.
+        "target": the targets, (q, n), divided by a power of two so that squares neither overflow
+        nor vanish; "criterion": the name of the impurity in the C++ core; "unit": exponent e, as
+        impurities of `y` are those of "target" times 2^e; "y": None; "n_classes": 0.
     """
     name, power = _NUMBER_CRITERIA[criterion]
     # Scaling by a power of two is exact; squares of tiny or huge numbers would vanish or overflow.
@@ -629,7 +634,10 @@ def expect_monotonic_support(rows: Any, n_classes: int) -> None:
             f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
         )
     if rows.categorical is not None and np.asarray(rows.monotonic_signs)[rows.categorical].any():
-        raise ValueError("monotonic_cst must be 0 for categorical features")
+        raise ValueError(
+            "monotonic_cst must be 0 for categorical features, got "
+            f"{np.asarray(rows.monotonic_signs).tolist()}"
+        )
 
 
 # Nodes are numbered in int32.
@@ -665,7 +673,7 @@ def _resolve_max_features(max_features: Any, p: int) -> int:
 
 
 def _draw_key(random_state: int | RandomState | None) -> int:
-    """Draw a 64-bit seed for the core.
+    """Draw a 64-bit seed for the random choices of the C++ core.
 
     random_state: a seed; a generator, whose state advances; or None for NumPy's global generator.
     """

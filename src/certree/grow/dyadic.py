@@ -47,8 +47,8 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     References
     ----------
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
-    2003: the exponent is 1 / (p + 1) for the square-root rule, 1 / p for the spatially adaptive one
-    and 1 / (p + 2 smoothness - 2) for that of polynomials.
+    2003. The exponent of the theorem is 1 / (p + 1) for the pruning rule `SquareRoot`, 1 / p for
+    `SpatiallyAdaptive`, and 1 / (p + 2 smoothness - 2) for `Polynomial`.
     """
     n = check_nonnegative("n", n)
     if n_features < 1:
@@ -58,14 +58,18 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     halvings = floor(power * log(n / log(n)) / log(2)) if n >= 2 else 0
     if halvings < 1:
         raise ValueError(
-            f'resolution="paper" needs more rows, also in each fold, or fewer features: {n:g} rows '
-            f"are too few to halve each of {n_features} features once"
+            f'resolution="paper" needs more rows, or fewer features: {n:g} rows (of the fit, or of '
+            f"a fold of cross-validation) are too few to halve each of {n_features} features once"
         )
     return halvings
 
 
 def get_resolution(grower: object) -> Any:
-    """Return `resolution` of a grower, "paper" or None; None if it has no such parameter."""
+    """Return the parameter `resolution` of a grower: "paper" or None.
+
+    With "paper" each feature is halved equally often; see `Dyadic`. The result is None if the
+    grower has no such parameter.
+    """
     return getattr(grower, "resolution", None)
 
 
@@ -79,20 +83,20 @@ def compute_even_depth(
     rows : TrainingSamples
         n rows of p features; its `max_depth` must be None.
     resolution : "paper" or None
-        None: no resolution.
+        Parameter of the grower; None: features need not be halved equally often.
     exponent : float or None
         Exponent in the number of intervals per feature, ``(n / log n)^exponent``; None: 1 / p.
 
     Returns
     -------
     int or None
-        p times the number of halvings per feature; None without a resolution.
+        p times the number of halvings per feature; None if `resolution` is None.
 
     Raises
     ------
     ValueError
-        If `resolution` has another value, `exponent` is given without a resolution, or n is too
-        small for one halving.
+        If `resolution` has another value, `exponent` is given although `resolution` is None, or n
+        is too small for one halving.
     """
     if resolution is None:
         if exponent is not None:

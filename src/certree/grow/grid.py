@@ -20,9 +20,9 @@ MAX_GRID_DEPTH = 20
 class Grid(BaseEstimator):
     """Grower that halves a fixed box, one feature after the other, to the same depth everywhere.
 
-    The tree does not depend on the rows, so all rows may choose the weights of its prunings and
-    certify them. It suits few features: the tree has ``2^depth`` leaves. The depth is `max_depth`
-    of the fit, or the integer part of log2 n if that is None, and at most 20.
+    The tree does not depend on the rows, so all rows can be in the calibration set, which weighs
+    and certifies its prunings. It suits few features: the tree has ``2^depth`` leaves. The depth is
+    `max_depth` of the fit, or the integer part of log2 n if that is None, and at most 20.
 
     Parameters
     ----------
@@ -72,7 +72,8 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
     """Build the complete dyadic tree of a box.
 
     A node at depth d is halved at the midpoint of its side along feature d mod p. The tree does not
-    depend on rows, so all rows may choose the weights of its prunings and certify them.
+    depend on the rows, so all rows can be in the calibration set, which weighs and certifies its
+    prunings.
 
     Parameters
     ----------
@@ -106,7 +107,10 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
             f"low and high must have the same length, got {len(corners[0])} and {len(corners[1])}"
         )
     if not np.isfinite(corners).all() or not (corners[0] < corners[1]).all():
-        raise ValueError("low and high must be finite, with low < high in every feature")
+        raise ValueError(
+            "low and high must be finite, with low < high in every feature, got "
+            f"{corners[0].tolist()} and {corners[1].tolist()}"
+        )
     if not 0 <= depth <= MAX_GRID_DEPTH:
         raise ValueError(f"depth must lie in 0 .. {MAX_GRID_DEPTH}, got {depth!r}")
     p = len(corners[0])

@@ -13,7 +13,7 @@ from certree.tree import Tree
 
 
 class Grower(Protocol):
-    """An object that grows T0 from training samples.
+    """An object that grows a tree (T0, the large tree whose prunings vote) from training samples.
 
     Its constructor parameters are the settings of growth.
 
@@ -43,9 +43,10 @@ def grow_trees(
     folds: Sequence[Fold | None],
     advance: Callable[[], None] = lambda: None,
 ) -> list[Tree]:
-    """Grow one tree for each fold.
+    """Grow one tree for each fold of a cross-validation, or on all rows.
 
-    All trees are grown before the caller computes statistics of any of them.
+    All trees are grown before the function returns, so before statistics of any of them are
+    computed.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ def grow_trees(
     rows : TrainingSamples
         All rows of the fit.
     folds : sequence of Fold or None
-        Folds whose training rows ``fold.grow`` (row numbers in `rows`) grow a tree; None stands for
-        all rows.
+        Folds, whose training rows ``fold.train`` (row numbers in `rows`) grow a tree; None stands
+        for all rows.
     advance : callable without arguments
         Called after each tree, for instance by a progress bar.
 

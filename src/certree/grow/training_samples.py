@@ -34,7 +34,7 @@ MaxDepth = int | Literal["log"] | None
 MonotonicCst = ArrayLike | Mapping[str, int] | None
 MonotonicSigns = NDArray[np.int8] | None
 
-# Depth at which growth stops in any case. The core counts depth in int32 and adds chain lengths.
+# Depth at which growth stops in any case. The C++ core counts depth in int32, with chain lengths.
 MAX_DEPTH = 2**30
 
 
@@ -203,8 +203,9 @@ class TrainingSamples:
     def feature_order(self) -> Int32:
         """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,).
 
-        So the order of columns does not matter. It is a function of the contents of all rows of the
-        parent (of these rows without a parent), or the result of `compute_feature_order`.
+        It depends on the contents of the columns and not on their order in the table, so that the
+        tree does not depend on the order either. It is computed from all rows of the parent (from
+        these rows without a parent), or by `compute_feature_order`.
         """
         if self.parent is not None:
             return self.parent.feature_order
@@ -224,7 +225,7 @@ class TrainingSamples:
         return replace(self, table=self.X, y=y, weight=weight, parent=self, indices=indices)
 
     @cached_property
-    def X(self) -> NDArray[Any]:  # noqa: N802 # what growers are given is called so everywhere
+    def X(self) -> NDArray[Any]:  # noqa: N802 -- the name of rows in scikit-learn
         """The rows, (n, p).
 
         For selected samples the first read copies them from the parent's table.
@@ -237,23 +238,23 @@ class TrainingSamples:
 
     @cached_property
     def ranks(self) -> NDArray[np.uint32]:
-        """The rows sorted by each numeric feature, for the core's CART grower.
+        """The row numbers sorted by each numeric feature, (number of numeric features, 2 n) uint32.
 
-        One line for each numeric feature, (number of numeric features, 2 n) uint32: rank and row
-        number of each row in turn, in ascending order of the feature.
+        The C++ core's CART grower reads them. A line has the pairs (rank, row number) of all rows
+        in ascending order of one feature, one pair after the other. Equal values have equal ranks.
         """
         return rank_rows(self.X, self.is_categorical, get_n_threads(self.n_jobs))
 
     @property
     def parent_ranks(self) -> tuple[NDArray[np.uint32], Int32] | None:
-        """`ranks` of the parent and the places of these rows in it; None to sort anew.
+        """Sorted rows of the parent, and which of them are these samples; or None.
 
-        So the rows of the parent are sorted only once for all folds.
+        A grower then need not sort the rows of each fold. The first entry is `ranks` of the parent.
+        The second has, for each of the N rows of the parent, its row number in these samples or -1,
+        (N,) int32. Without a parent the entries are `ranks` of these samples and 0 .. n - 1.
 
-        The tuple has the parent's `ranks`, and for each row of the parent its number among these
-        rows, or -1, (N,) int32. Without a parent it has the `ranks` of these rows, if they have
-        been computed before. None if the grower should sort by itself: `indices` do not ascend, or
-        nothing has been sorted before.
+        None if the grower must sort by itself: because `indices` do not ascend, or because there is
+        no parent and `ranks` has not been read before.
         """
         parent, indices = self.parent or self, self.indices
         if indices is None:
@@ -267,7 +268,7 @@ class TrainingSamples:
 
     @property
     def is_categorical(self) -> NDArray[np.uint8] | None:
-        """`categorical` as uint8, (p,), as the core takes it; None if no feature is categorical."""
+        """`categorical` as uint8 for the C++ core, (p,); None if no feature is categorical."""
         mask = self.categorical
         return None if mask is None or not mask.any() else mask.view(np.uint8)
 
@@ -292,7 +293,7 @@ class TrainingSamples:
         """Row weights divided by a common unit, (n,); None if all are equal.
 
         Sums of these weights do not over- or underflow, and do not depend on the unit of the
-        weights; see `relative_weights`.
+        weights; see `compute_relative_weights`.
         """
         if self.weight is None:
             return None
@@ -306,7 +307,7 @@ class TrainingSamples:
         return float(len(self) if weight is None else weight.sum())
 
     def stopping_options(self, min_samples_split: Any) -> dict[str, Any]:
-        """Return `min_samples_split` and `max_depth` as keyword arguments of the core's growers.
+        """Return `min_samples_split` and `max_depth` as keyword arguments for the C++ core.
 
         min_samples_split: least number of rows of a node that is split. Raise ValueError if it is
         below 2.
@@ -355,7 +356,7 @@ def resolve_max_features(max_features: Any, p: int) -> int | None:
 
 
 def expect_poisson_targets(y: NDArray[Any], *, are_all: bool = True) -> None:
-    """Raise ValueError, with scikit-learn's words, if targets have no Poisson deviance.
+    """Raise ValueError, with scikit-learn's message, if targets have no Poisson deviance.
 
     Parameters
     ----------

@@ -28,7 +28,8 @@ class PruningPath(ArrayRecord):
     tree : Tree
         The tree.
     alphas : ndarray of float64, shape (s,)
-        Ascending, from 0. Pruning i is that of all alphas in alphas[i] <= alpha < alphas[i + 1].
+        Alphas at which the pruning changes, ascending from 0. Pruning i is the one of all alphas in
+        ``alphas[i] <= alpha < alphas[i + 1]``.
     critical : ndarray of float64, shape (m,)
         Smallest alpha at which each node is not split, at most that of its parent; -1 at leaves.
     """
@@ -43,14 +44,17 @@ class PruningPath(ArrayRecord):
         self._check("float64", (self.tree.n_nodes,), "critical")
 
     def pruning(self, step: int) -> NodeWeights:
-        """Return a pruning of the path as a distribution with weights 0 and 1.
+        """Return a pruning of the path as `NodeWeights`: 1 at its leaves, 0 at other nodes.
 
         step: its number, 0 .. s - 1, in the order of `alphas`.
         """
         return self.solve(self.alphas[step])
 
     def solve(self, alpha: float) -> NodeWeights:
-        """Return the pruning of an alpha >= 0 as a distribution with weights 0 and 1."""
+        """Return the pruning of an alpha >= 0 as `NodeWeights`.
+
+        The weight is 1 at its leaves and 0 at other nodes.
+        """
         return make_pruning(self.tree, self.critical > alpha)
 
     def limit_leaves(self, n_leaves: int, alpha: float = 0.0) -> NodeWeights:
@@ -82,14 +86,14 @@ class PruningPath(ArrayRecord):
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
     ) -> Float64:
-        """Compute the loss of each pruning's vote on the validation set.
+        """Compute the validation loss of the pruning of each alpha.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, 1)
             One alpha in each row.
         votes : ValidationVotes
-            The vote of each node, and the validation set.
+            The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss; "squared" for numeric targets.
         n_threads : int
@@ -98,7 +102,7 @@ class PruningPath(ArrayRecord):
         Returns
         -------
         ndarray of float64, shape (g,)
-            Losses, summed over the validation set.
+            Loss of each pruning, summed over the validation set.
         """
         loss = compute_leaf_losses(votes, scoring)
         full_total = loss[self.tree.is_leaf].sum()
@@ -130,10 +134,11 @@ class PruningPath(ArrayRecord):
 
 
 def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
-    """Compute the loss of the validation rows in each node if the node is a leaf of a pruning, (m,).
+    """Compute the loss of the validation rows in each node if the node is a leaf, (m,).
 
-    votes: the vote of each node, and the validation set, not sparse; scoring: "error", "log_loss"
-    or "squared". Losses are summed over the rows, as in `Family.compute_losses`.
+    votes: the prediction of each node as a leaf, and statistics of the validation set, which must
+    not be sparse; scoring: "error", "log_loss" or "squared". Losses are summed over the rows, as in
+    `Family.compute_losses`.
     """
     validation, values = votes.validation, votes.values
     predicted: Float64 = np.eye(validation.shape[1])[votes.label] if values is None else values

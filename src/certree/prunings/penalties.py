@@ -25,26 +25,28 @@ def _build_family(
 ) -> Family:
     """Build the family of prunings with the smallest cost plus alpha times penalty.
 
-    Both are sums over the leaves of a pruning. There may be several penalties, each with its alpha.
+    Cost and penalty are sums over the leaves of a pruning. There may be several penalties, each
+    with its own alpha. The pruning of given alphas has the largest weighted sum of the terms.
 
     Parameters
     ----------
     tree : Tree
         The tree, of m nodes.
     terms : list of ndarray of float64, shape (m,)
-        Value of each term for each node as a leaf. Terms without a constant in `fixed`, the first
-        ones, are penalties: their factors are minus the alphas.
+        The penalties of each node as a leaf, then terms with constant factors, of which the last is
+        the cost.
     fixed : list of float
-        Constant factors of the last terms, such as -1 for the cost.
+        Factors of the last ``len(fixed)`` terms, such as -1 for the cost. The factors of the terms
+        before them are minus the alphas.
     split : float or ndarray of float64, shape (m,)
-        What splitting a node adds to the first term.
+        Amount by which splitting a node raises the first penalty.
     unit : float
         Number by which the last term is divided.
 
     Returns
     -------
     Family
-        Its `solve` takes the alphas and returns the pruning of largest weight.
+        Its `solve` takes the alphas and returns the pruning.
     """
     units = [*[1.0] * (len(terms) - 1), unit]
     pairs = [*zip(terms, units, strict=True)]
@@ -85,12 +87,12 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
 def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
     """Return the cost of each node as a float64 array, (m,).
 
-    Raise TypeError or ValueError unless `cost` has one number of at most 1e150 in size for each
-    node of `tree`.
+    Raise TypeError or ValueError unless `cost` has one number of at most 1e150 in magnitude for
+    each node of `tree`.
     """
     costs: Float64 = check_column("cost", cost, "float64", (tree.n_nodes,))
     if not (np.abs(costs) <= MAX_SETTING).all():
-        raise ValueError(f"cost must be finite, and at most {MAX_SETTING:g} in size")
+        raise ValueError(f"cost must be finite, and at most {MAX_SETTING:g} in magnitude")
     return costs
 
 
@@ -232,10 +234,10 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
 def compute_upper_errors(stats: NodeStats, confidence: float) -> Float64:
     """Compute an upper confidence limit of the number of errors of each node, (m,).
 
-    It is that of the error rate, times the number of rows. stats: counts and labels of the nodes;
-    confidence: probability, in (0, 1), that a node with the limit as error rate has at most the
-    observed errors. The rows are the node's weight divided by `weight_unit`. The limit is the exact
-    binomial one for the effective sample size of the node.
+    It is the number of rows times U, the exact binomial upper limit of the error rate: a node with
+    error rate U has at most the observed errors with probability `confidence`. stats: counts and
+    labels of the nodes; confidence: in (0, 1). The number of rows is the node's weight divided by
+    `weight_unit`; U is computed from the effective sample size of the node.
     """
     weight, correct_weight = stats.n, stats.n - stats.errors
     has_correct, rows = correct_weight > 0, weight / stats.weight_unit

@@ -12,10 +12,11 @@ from certree.weights.family import Tunable
 
 
 class PruningRule(BaseEstimator):
-    """Base class of pruning rules: a penalty on prunings that is multiplied by a factor alpha.
+    """Base class of pruning rules, which minimise errors + alpha * penalty.
 
-    Its parameters are settings of the penalty. `reads_classes` is True for rules that need class
-    counts and do not apply to numeric targets.
+    A subclass defines the penalty; its constructor parameters are settings of the penalty. The
+    estimator chooses alpha, for instance by cross-validation. The class attribute `reads_classes`
+    is True for rules that need class counts and do not apply to numeric targets.
     """
 
     # Whether the rule needs class counts, so that it does not apply to numeric targets.
@@ -35,9 +36,10 @@ class PruningRule(BaseEstimator):
         grower: Grower,
         n_features: int,  # noqa: ARG002 -- read by rules that set the resolution of the grower
     ) -> tuple[Callable[[Tree, Any], Tunable], Grower]:
-        """Return a function that computes prunings, and a grower to grow the tree.
+        """Return the method `family` and the grower, each adapted to the other.
 
-        This class returns its own `family` and the grower itself.
+        Rules whose theorem fixes the resolution of a dyadic grower set it here. All other rules
+        inherit this method, which returns `family` and `grower` unchanged.
 
         Parameters
         ----------
@@ -51,6 +53,7 @@ class PruningRule(BaseEstimator):
         family : callable
             ``family(tree, stats)`` returns the prunings of a tree for all alphas.
         grower : Grower
+            The grower that shall grow the tree.
 
         Raises
         ------

@@ -54,7 +54,11 @@ def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SquareRootPrunings:
-    """For each alpha the pruning of a path with the smallest cost plus alpha times penalty.
+    """The prunings of `square_root_penalised`, one for each alpha.
+
+    All of them are on one cost-complexity path. The pruning of an alpha has the smallest cost plus
+    alpha times penalty, where the penalty is proportional to the square root of the number of
+    leaves.
 
     Parameters
     ----------
@@ -86,23 +90,23 @@ class SquareRootPrunings:
     def compute_losses(
         self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the loss of each pruning's vote on the validation set.
+        """Compute the validation loss of the pruning of each alpha.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, 1)
             One alpha in each row.
         votes : ValidationVotes
-            The vote of each node, and the validation set.
+            The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss; "squared" for numeric targets.
         n_threads : int
-            Not used here.
+            Not used here; part of the protocol `Tunable`.
 
         Returns
         -------
         ndarray of float64, shape (g,)
-            Losses, summed over the validation set.
+            Loss of each pruning, summed over the validation set.
         """
         alphas = self.path.alphas[[self.find_step(alpha) for alpha in temperatures[:, 0]]]
         return self.path.compute_losses(alphas[:, None], votes, scoring, n_threads)
@@ -150,10 +154,11 @@ def square_root_penalised(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FragmentPrunings(ArrayRecord):
-    """For each alpha the best pruning by the penalty of its cheapest root fragment.
+    """The prunings of `fragment_prunings`, one for each alpha.
 
-    A root fragment of a pruning is a pruning of it. The penalty of a pruning is the smallest sum
-    over the leaves of any of its root fragments. `fragment_prunings` makes the object.
+    A root fragment of a pruning is a pruning of that pruning: the part around the root that remains
+    if some of its nodes become leaves. Each root fragment has a sum over its leaves, and the
+    penalty of the pruning is the smallest of these sums. `fragment_prunings` makes the object.
 
     Parameters
     ----------
@@ -162,13 +167,13 @@ class FragmentPrunings(ArrayRecord):
     cost_gains : ndarray of float64, shape (m,)
         Cost of the two children of each node as leaves, minus that of the node.
     leaf_gains : ndarray of float64, shape (m,)
-        How many leaves splitting each node adds.
+        Number of leaves that splitting each node adds.
     chain_leaves : ndarray of float64, shape (m,)
-        How many of these are leaves without rows inside the chain of the node (the nested regions
-        with the same rows that it stands for).
+        Number of these leaves that hold no rows, as they lie inside the chain of the node: the
+        nested regions with the same rows for which the node stands.
     size_penalty, cell_penalty : ndarray of float64, shape (m,)
-        A leaf v of the fragment adds alpha times ``size_penalty[v] sqrt(leaves of the pruning below
-        v) + cell_penalty[v]`` to the penalty.
+        A leaf v of a root fragment adds alpha times ``size_penalty[v] sqrt(leaves of the pruning
+        below v) + cell_penalty[v]`` to the sum.
     """
 
     tree: Tree
@@ -218,14 +223,14 @@ class FragmentPrunings(ArrayRecord):
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
     ) -> Float64:
-        """Compute the loss of each pruning's vote on the validation set.
+        """Compute the validation loss of the pruning of each alpha.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, 1)
             One alpha in each row.
         votes : ValidationVotes
-            The vote of each node, and the validation set.
+            The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss; "squared" for numeric targets.
         n_threads : int
@@ -234,7 +239,7 @@ class FragmentPrunings(ArrayRecord):
         Returns
         -------
         ndarray of float64, shape (g,)
-            Losses, summed over the validation set.
+            Loss of each pruning, summed over the validation set.
         """
         return self.compute_totals(compute_leaf_losses(votes, scoring), temperatures)
 
@@ -255,9 +260,10 @@ def fragment_prunings(
     count_empty: bool = False,
     cost: ArrayLike | None = None,
 ) -> FragmentPrunings:
-    """Return the prunings with the smallest cost plus the penalty of their cheapest root fragment.
+    """Compute the prunings with the smallest cost plus the penalty of their cheapest root fragment.
 
-    The penalty is that of `spatially_adaptive` or, with a smoothness, of `polynomial_penalised`.
+    A root fragment of a pruning is a pruning of it. The penalty is that of `spatially_adaptive` or,
+    with a smoothness, of `polynomial_penalised`; both state the formula.
 
     Parameters
     ----------
@@ -268,8 +274,8 @@ def fragment_prunings(
     smoothness : float or None
         Hoelder exponent of the boundary between classes, >= 1; None for `spatially_adaptive`.
     log_cells : float or None
-        Log of the number of the smallest regions (nats); None: log of the number of leaves of the
-        tree.
+        Log of the number of the smallest regions (nats), ``p log(k)`` for a grid with k intervals
+        per feature. None: log of the number of leaves of the tree.
     count_empty : bool
         Whether leaves without rows count.
     cost : array-like of shape (m,), or None
@@ -447,17 +453,18 @@ class ScottNowakRule(PruningRule):
     ) -> SquareRootPrunings | FragmentPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes; exponent: that of the tree's resolution, or
-        None for a tree without a resolution. The object's `solve` returns the pruning of an alpha.
+        tree: the tree; stats: statistics of its nodes; exponent: that by which `dyadic_resolution`
+        set the number of halvings per feature, or None for a tree that was grown without a
+        resolution. The object's `solve` returns the pruning of an alpha.
         """
         raise NotImplementedError
 
     def match_grower(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
-        """Return a function that computes prunings, and a grower to grow the tree.
+        """Return the method `family` and the grower, each adapted to the other.
 
-        A grower without a resolution is returned as it is. Otherwise the grower is cloned, and gets
-        the exponent of the rule's theorem if it has none. For a fixed `Grid` the function counts
-        leaves without rows.
+        A grower with ``resolution=None`` is returned as it is. Otherwise the grower is cloned, and
+        its parameter `exponent` is set to that of the rule's theorem if it is None. `family` then
+        uses the same exponent. For a fixed `Grid` it counts leaves without rows.
 
         Parameters
         ----------
@@ -471,6 +478,7 @@ class ScottNowakRule(PruningRule):
         family : callable
             ``family(tree, stats)`` returns the prunings of a tree for all alphas.
         grower : Grower
+            The grower that shall grow the tree.
         """
         if get_resolution(grower) is None:
             return self.family, grower
@@ -558,9 +566,9 @@ class SpatiallyAdaptive(ScottNowakRule):
     def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes; exponent: that of the tree's resolution, or
-        None for a tree without a resolution. `FragmentPrunings.solve` returns the pruning of an
-        alpha.
+        tree: the tree; stats: statistics of its nodes; exponent: that by which `dyadic_resolution`
+        set the number of halvings per feature, or None for a tree that was grown without a
+        resolution. `FragmentPrunings.solve` returns the pruning of an alpha.
         """
         log_cells = _compute_log_cells(tree, _count_rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
@@ -612,7 +620,8 @@ class Polynomial(ScottNowakRule):
         stats : Stats
             Statistics of its nodes.
         exponent : float or None
-            Exponent of the tree's resolution; None for a tree without a resolution.
+            Exponent by which `dyadic_resolution` set the number of halvings per feature; None for a
+            tree that was grown without a resolution.
         cost : array-like of shape (m,), or None
             Errors of each node as a leaf; None: its loss.
         n_grown : float or None
@@ -635,10 +644,11 @@ class Polynomial(ScottNowakRule):
 
 
 def _compute_log_cells(tree: Tree, n: float, exponent: float | None) -> float | None:
-    """Return the log of the number of smallest regions of a dyadic tree (nats).
+    """Return the log of the number of smallest regions (nats) of a tree with a resolution.
 
-    Return None without a resolution. tree: the tree, for its number of features; n: number of rows;
-    exponent: that of the resolution, or None.
+    tree: the tree, for its number of features; n: number of rows; exponent: that by which
+    `dyadic_resolution` set the number of halvings per feature. Return None if the exponent is None,
+    which means that the tree was grown without a resolution.
     """
     if exponent is None:
         return None

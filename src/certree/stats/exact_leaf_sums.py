@@ -43,7 +43,7 @@ class RoutedRows:
     weight : ndarray of float64, shape (n,), or None
         Positive weights; None: 1.
     cache : list
-        The last argument `groups` of `find_positions` and its result; empty before the first call.
+        An empty list. `find_positions` fills it with its last argument `groups` and its result.
     """
 
     leaf: Int32
@@ -53,11 +53,11 @@ class RoutedRows:
     cache: list[tuple[Any, Int32]] = field(default_factory=list)
 
     def find_positions(self, groups: LeafGroups, n_classes: int) -> Int32:
-        """Return the position of each row's group in ``groups.number``, (n,) int32.
+        """Find for each row the position of its group among the groups of all blocks, (n,) int32.
 
-        groups: the groups of the rows of all blocks; n_classes: 0 if groups are leaves, else the
-        number of classes, and groups are pairs of leaf and class. The result is kept for the next
-        call with the same `groups`.
+        Row i is in the group ``groups.number[result[i]]``. groups: the groups of the rows of all
+        blocks; n_classes: 0 if groups are leaves, else the number of classes, and groups are pairs
+        of leaf and class. The result is kept for the next call with the same `groups`.
         """
         if not self.cache or self.cache[0][0] is not groups:
             self.cache[:] = [(groups, groups.find_positions(self.number_groups(n_classes)))]
@@ -233,8 +233,8 @@ def sum_values(
     Returns
     -------
     ndarray of int64
-        Sums as integers in units that depend on `largest` and n. Those of all blocks can be added,
-        and `convert_exact_sums` of the core turns the total into float64, (k,).
+        Fixed-point sums, in units that depend on `largest` and n. The arrays of all blocks can be
+        added; `convert_exact_sums` of `certree._core` turns the total into float64, (k,).
     """
     position = rows.find_positions(groups, n_classes)
     return sum_groups_exactly(position, values(rows, position, *arguments), largest, n)

@@ -31,9 +31,10 @@ __all__ = ["NodeStats", "Stats", "count"]
 
 
 class Stats(Protocol):
-    """The statistics of the m nodes of a tree that pruning and voting read.
+    """Statistics of the target at the m nodes of a tree: row weights, losses and impurities.
 
-    `NodeStats`, `SparseNodeStats`, `TargetStats` and `SeveralStats` implement this protocol.
+    Pruning rules, posteriors and votes are computed from them. `NodeStats`, `SparseNodeStats`,
+    `TargetStats` and `SeveralStats` implement this protocol.
     """
 
     @property
@@ -64,43 +65,47 @@ class Stats(Protocol):
 
     @property
     def table(self) -> Any:
-        """The numbers from which the core computes losses of votes.
+        """The statistics as an array, from which the C++ core computes losses of predictions.
 
-        A row per node: class counts (m, K), or weight, mean and sum of squares (m, 3); or sparse
-        class counts, a tuple; or a list with one such table per target.
+        It has a row per node: class counts (m, K), or weight, mean and sum of squares (m, 3). For
+        `SparseNodeStats` it is a tuple of sparse class counts, for `SeveralStats` a list with one
+        table per target.
         """
 
     def check_tree(self, tree: Trees) -> Self:
         """Return these statistics; raise ValueError unless they have as many nodes as `tree`."""
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+        """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
+        the factors, such as inverse temperatures, and computes posteriors from the result.
 
         Parameters
         ----------
         tree : Trees
-            The tree of these m nodes, or several trees.
+            The tree of these m nodes, or of several trees.
         n_terms : int
-            1: the loss, divided by `weight_unit`; 2: also the square root of the number of rows; 3:
-            also the number of leaves (1 for a node).
+            Number of terms. 1: the loss, divided by `weight_unit`; 2: also the square root of the
+            number of rows; 3: also the number of leaves (1 for a node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
         Returns
         -------
         gains : ndarray of float64, shape (m, n_terms)
-            Terms of the two children of each node minus those of the node; 0 at leaves.
+            Sum of each term over the two children of a node, minus the term of the node; 0 at
+            leaves.
         root : ndarray of float64, shape (n_terms,)
             Terms of the root, or their sums over the roots of all trees.
         """
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the prediction of each node: class probabilities (m, K), or a mean (m, 1).
+        """Compute smoothed predictions of all nodes: class probabilities (m, K) or means (m, 1).
 
-        tree: the tree; smoothing: number of rows of mean weight that are added to each node with
-        the prediction of its parent (to the root with equal frequencies, or the mean of all rows).
+        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
+        to each node with the prediction of its parent. To the root they are added with equal
+        frequencies of all classes, or with the mean of all rows.
         """
 
     def take(self, nodes: NDArray[np.intp]) -> Self:
@@ -124,7 +129,8 @@ class NodeStats(ArrayRecord):
         number of rows, so that only ratios of weights matter. Estimators set it to the mean weight of
         the rows of the fit; 1 leaves weights as they are.
     squared_weight : array-like of float, shape (m,), or None
-        Sum of the squared weights of the rows in each node; None: all rows weigh `weight_unit`.
+        Sum of the squared weights of the rows in each node; None: each row has weight
+        `weight_unit`.
 
     Raises
     ------
@@ -150,7 +156,8 @@ class NodeStats(ArrayRecord):
         if not (totals <= MAX_TOTAL_WEIGHT).all() or (counts.size and counts.min() < 0):
             raise ValueError(
                 "counts must be finite and non-negative, and sum to at most "
-                f"{MAX_TOTAL_WEIGHT:g} in a node"
+                f"{MAX_TOTAL_WEIGHT:g} in a node, got counts from {counts.min():g} and sums up to "
+                f"{totals.max():g}"
             )
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "label", check_codes("label", self.label, *counts.shape))
@@ -207,7 +214,7 @@ class NodeStats(ArrayRecord):
 
     @property
     def table(self) -> Float64:
-        """The counts, (m, K), from which the core computes losses of votes."""
+        """The counts, (m, K): the form of `Stats.table` for classes."""
         return self.counts
 
     def check_tree(self, tree: Trees) -> Self:
@@ -216,24 +223,26 @@ class NodeStats(ArrayRecord):
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+        """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
+        the factors, such as inverse temperatures, and computes posteriors from the result.
 
         Parameters
         ----------
         tree : Trees
-            The tree of these m nodes, or several trees.
+            The tree of these m nodes, or of several trees.
         n_terms : int
-            1: the errors, divided by `weight_unit`; 2: also the square root of the number of rows;
-            3: also the number of leaves (1 for a node).
+            Number of terms. 1: the errors, divided by `weight_unit`; 2: also the square root of the
+            number of rows; 3: also the number of leaves (1 for a node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
         Returns
         -------
         gains : ndarray of float64, shape (m, n_terms)
-            Terms of the two children of each node minus those of the node; 0 at leaves.
+            Sum of each term over the two children of a node, minus the term of the node; 0 at
+            leaves.
         root : ndarray of float64, shape (n_terms,)
             Terms of the root, or their sums over the roots of all trees.
         """
@@ -245,10 +254,11 @@ class NodeStats(ArrayRecord):
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the class frequencies of each node, (m, K).
+        """Compute the smoothed class frequencies of each node, (m, K).
 
-        tree: the tree; smoothing: number of rows of mean weight that are added to each node with
-        the frequencies of its parent (to the root with equal frequencies).
+        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
+        to each node. They have the class frequencies of the parent; at the root all classes are
+        equally frequent.
         """
         return compute_class_frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
@@ -269,8 +279,8 @@ def expect_unit(stats: Any) -> None:
         raise ValueError(f"weight_unit must be a finite number > 0, got {stats.weight_unit!r}")
     if stats.n.max(initial=0.0) > MAX_TOTAL_WEIGHT * unit:
         raise ValueError(
-            "weight_unit must be at least the weight of a node divided by "
-            f"{MAX_TOTAL_WEIGHT:g}, got {unit:g}"
+            "weight_unit must be at least the largest weight of a node divided by "
+            f"{MAX_TOTAL_WEIGHT:g}, got {unit:g} and a weight of {stats.n.max():g}"
         )
     object.__setattr__(stats, "weight_unit", unit)
 

@@ -18,12 +18,13 @@ __all__ = ["SeveralStats"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeveralStats:
-    """Statistics of several targets for every node of a tree, for one posterior or pruning of all.
+    """Statistics of several targets for every node of a tree.
 
-    The loss of a leaf A is the mean over the q targets, ``(loss_1(A) + ... + loss_q(A)) / q``: of
-    errors, of log losses, or of sums of squares divided by the unit of loss of each target. So a target
-    repeated q times has the posterior of one target, and inverse temperatures and `alpha` keep their
-    meaning. Results do not depend on the order of the targets.
+    One posterior, or one pruning, serves all targets. The loss of a leaf A is the mean over the q
+    targets, ``(loss_1(A) + ... + loss_q(A)) / q``: of errors, of log losses, or of sums of squares
+    divided by the unit of loss of each target. So a target repeated q times has the posterior of
+    one target, and inverse temperatures and `alpha` keep their meaning. Results do not depend on
+    the order of the targets.
 
     Parameters
     ----------
@@ -61,7 +62,8 @@ class SeveralStats:
         are_equal = (n.shape == first.shape and np.allclose(n, first) for n in others)
         if not all(are_equal):
             raise ValueError(
-                "of_each must hold statistics of the same rows in the same nodes, got different n"
+                "of_each must hold statistics of the same rows in the same nodes, got different "
+                "weights of rows (n)"
             )
 
     @property
@@ -106,9 +108,10 @@ class SeveralStats:
 
     @property
     def table(self) -> list[Float64]:
-        """A list with one table per target, from which the core computes losses of votes.
+        """A list with `Stats.table` of each target.
 
-        Tables are class counts (m, K), or weight, mean and sum of squares (m, 3) of the m nodes.
+        The tables are class counts (m, K), or weight, mean and sum of squares (m, 3), of the m
+        nodes.
         """
         return [stats.table for stats in self.of_each]
 
@@ -118,24 +121,26 @@ class SeveralStats:
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+        """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
+        the factors, such as inverse temperatures, and computes posteriors from the result.
 
         Parameters
         ----------
         tree : Trees
             The tree of these m nodes.
         n_terms : int
-            1: the mean loss of the targets, divided by `weight_unit`; 2: also the square root of
-            the number of rows; 3: also the number of leaves (1 for a node).
+            Number of terms. 1: the mean loss of the targets, divided by `weight_unit`; 2: also the
+            square root of the number of rows; 3: also the number of leaves (1 for a node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
         Returns
         -------
         gains : ndarray of float64, shape (m, n_terms)
-            Terms of the two children of each node minus those of the node; 0 at leaves.
+            Sum of each term over the two children of a node, minus the term of the node; 0 at
+            leaves.
         root : ndarray of float64, shape (n_terms,)
             Terms of the root.
         """
@@ -143,12 +148,12 @@ class SeveralStats:
         return _mean([gains for gains, _ in terms]), _mean([root for _, root in terms])
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the predictions of each node for all targets, side by side.
+        """Compute the smoothed predictions of each node for all targets, side by side.
 
         The result has shape (m, number of columns): a target of K classes has K frequencies, a
-        numeric target one mean. tree: the tree; smoothing: number of rows of mean weight that are
-        added to each node with the predictions of its parent (to the root with equal frequencies,
-        or the mean of all rows).
+        numeric target one mean. tree: the tree; smoothing: a pseudo-count, the number of rows of
+        mean weight that are added to each node with the predictions of its parent. To the root they
+        are added with equal frequencies of all classes, or with the mean of all rows.
         """
         return np.concatenate([stats.averages(tree, smoothing) for stats in self.of_each], axis=1)
 

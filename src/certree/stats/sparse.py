@@ -30,7 +30,7 @@ __all__ = ["SparseNodeStats"]
 # Number of classes from which on estimators use sparse counts where they can.
 MANY_CLASSES = 100
 
-# A sparse table as the core takes it: begin, classes, weight and the number of classes.
+# A sparse table for the C++ core: begin, classes, weight and the number of classes.
 Entries = tuple[Int64, Int32, Float64, int]
 
 
@@ -87,7 +87,8 @@ class SparseNodeStats(ArrayRecord):
         with np.errstate(over="ignore", invalid="ignore"):
             if not ((self.weight > 0).all() and (self.n <= MAX_TOTAL_WEIGHT).all()):
                 raise ValueError(
-                    f"weight must be positive, and sum to at most {MAX_TOTAL_WEIGHT:g} in a node"
+                    f"weight must be positive, and sum to at most {MAX_TOTAL_WEIGHT:g} in a node, "
+                    f"got weights from {self.weight.min():g} and sums up to {self.n.max():g}"
                 )
         expect_unit(self)
 
@@ -190,7 +191,7 @@ class SparseNodeStats(ArrayRecord):
 
     @property
     def table(self) -> Entries:
-        """The counts as the core takes them: the tuple (begin, classes, weight, n_classes)."""
+        """The sparse counts, as a tuple for the C++ core: (begin, classes, weight, n_classes)."""
         return self.begin, self.classes, self.weight, self.n_classes
 
     def check_tree(self, tree: Trees) -> Self:
@@ -199,24 +200,26 @@ class SparseNodeStats(ArrayRecord):
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+        """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
+        the factors, such as inverse temperatures, and computes posteriors from the result.
 
         Parameters
         ----------
         tree : Trees
             The tree of these m nodes.
         n_terms : int
-            1: the errors, divided by `weight_unit`; 2: also the square root of the number of rows;
-            3: also the number of leaves (1 for a node).
+            Number of terms. 1: the errors, divided by `weight_unit`; 2: also the square root of the
+            number of rows; 3: also the number of leaves (1 for a node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
         Returns
         -------
         gains : ndarray of float64, shape (m, n_terms)
-            Terms of the two children of each node minus those of the node; 0 at leaves.
+            Sum of each term over the two children of a node, minus the term of the node; 0 at
+            leaves.
         root : ndarray of float64, shape (n_terms,)
             Terms of the root.
         """
@@ -228,10 +231,11 @@ class SparseNodeStats(ArrayRecord):
         return gains, np.array(terms[:n_terms])
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the class frequencies of each node as a dense table, (m, K).
+        """Compute the smoothed class frequencies of each node as a dense table, (m, K).
 
-        tree: the tree; smoothing: number of rows of mean weight that are added to each node with
-        the frequencies of its parent (to the root with equal frequencies).
+        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
+        to each node. They have the class frequencies of the parent; at the root all classes are
+        equally frequent.
         """
         return self.to_dense().averages(tree, smoothing)
 

@@ -45,12 +45,13 @@ class TargetStats(ArrayRecord):
     sse : array-like of float, shape (m,)
         Sum of squared distances from the mean, in squared units of the target.
     unit : float
-        Unit of loss: the squared distance that counts as a loss of 1. If it is the noise variance,
-        the posterior with ``lambda_error = 1/2`` is that under normal noise.
+        Unit of loss: the squared distance that counts as a loss of 1. If it is the variance of
+        normal noise, `pac_bayes` with ``lambda_error = 1/2`` weighs leaves by their likelihood.
     weight_unit : float
         Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
     squared_weight : array-like of float, shape (m,), or None
-        Sum of the squared weights of the rows in each node; None: all rows weigh `weight_unit`.
+        Sum of the squared weights of the rows in each node; None: each row has weight
+        `weight_unit`.
 
     Raises
     ------
@@ -74,7 +75,10 @@ class TargetStats(ArrayRecord):
         for name in ("rows", "mean", "sse"):
             values: Float64 = check_column(name, getattr(self, name), "float64", (m,))
             if not np.isfinite(values).all() or (name != "mean" and m and values.min() < 0):
-                raise ValueError(f"{name} must be finite" + " and non-negative" * (name != "mean"))
+                expected = "finite" + " and non-negative" * (name != "mean")
+                raise ValueError(
+                    f"{name} must be {expected}, got {values.min():g} .. {values.max():g}"
+                )
             object.__setattr__(self, name, values)
         if m and self.rows.max() > MAX_TOTAL_WEIGHT:
             raise ValueError(f"rows must be at most {MAX_TOTAL_WEIGHT:g}, got {self.rows.max():g}")
@@ -82,7 +86,10 @@ class TargetStats(ArrayRecord):
             raise ValueError(f"unit must be a finite number > 0, got {self.unit!r}")
         expect_weights(self, m)
         if m and self.sse.max() > min(float(self.unit), 1.0) * min(self.weight_unit, 1.0) * 1e307:
-            raise ValueError(f"sse must be at most 1e307 units, got {self.sse.max():g}")
+            raise ValueError(
+                f"sse must be at most 1e307 times unit and weight_unit, got {self.sse.max():g}: "
+                "divide the target by a constant"
+            )
 
     @property
     def n(self) -> Float64:
@@ -119,24 +126,26 @@ class TargetStats(ArrayRecord):
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of a leaf, from which `Family` computes posteriors.
+        """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
+        the factors, such as inverse temperatures, and computes posteriors from the result.
 
         Parameters
         ----------
         tree : Trees
-            The tree of these m nodes, or several trees.
+            The tree of these m nodes, or of several trees.
         n_terms : int
-            1: the sum of squares divided by `unit`, divided by `weight_unit`; 2: also the square
-            root of the number of rows; 3: also the number of leaves (1 for a node).
+            Number of terms. 1: the sum of squares divided by `unit`, divided by `weight_unit`; 2:
+            also the square root of the number of rows; 3: also the number of leaves (1 for a node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
         Returns
         -------
         gains : ndarray of float64, shape (m, n_terms)
-            Terms of the two children of each node minus those of the node; 0 at leaves.
+            Sum of each term over the two children of a node, minus the term of the node; 0 at
+            leaves.
         root : ndarray of float64, shape (n_terms,)
             Terms of the root, or their sums over the roots of all trees.
         """
@@ -148,10 +157,10 @@ class TargetStats(ArrayRecord):
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the mean of each node, (m, 1).
+        """Compute the smoothed mean of each node, (m, 1).
 
-        tree: the tree; smoothing: number of rows of mean weight that are added to each node with
-        the mean of its parent (to the root with the mean of all rows).
+        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
+        to each node with the mean of its parent (to the root with the mean of all rows).
         """
         # Sums of large targets of rows with large weights would overflow; scaling by a power of two
         # changes no digit.
@@ -205,12 +214,15 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
     rows = check_column("rows", rows, "float64", (tree.n_nodes,))
     sse = check_column("sse", sse, "float64", (tree.n_nodes,))
     if not (rows.min() >= 0 and rows.max() <= MAX_TOTAL_WEIGHT and sse.min() >= 0):
-        raise ValueError(f"rows must lie in 0 .. {MAX_TOTAL_WEIGHT:g}, and sse be non-negative")
+        raise ValueError(
+            f"rows must lie in 0 .. {MAX_TOTAL_WEIGHT:g}, and sse be non-negative, got rows in "
+            f"{rows.min():g} .. {rows.max():g} and sse from {sse.min():g}"
+        )
     weight_unit = float(weight_unit)
     if not (0 < weight_unit < np.inf and rows.max() <= MAX_TOTAL_WEIGHT * weight_unit):
         raise ValueError(
-            "weight_unit must be finite and > 0, and rows at most "
-            f"{MAX_TOTAL_WEIGHT:g} times as much, got {weight_unit!r}"
+            "weight_unit must be finite and > 0, and at least the largest entry of rows divided by "
+            f"{MAX_TOTAL_WEIGHT:g}, got {weight_unit!r} and rows up to {rows.max():g}"
         )
     is_small = rows <= _NOISE_ROWS * weight_unit
     parent = tree.parent
@@ -331,6 +343,6 @@ def expect_squares(smallest: float, largest: float, mean_square: float) -> None:
     """
     if smallest < largest and not 2.0**-900 < mean_square < np.inf:
         raise ValueError(
-            "y must be in a unit in which its squared distances from the mean sum to a float64, "
-            f"got values in {smallest:.3g} .. {largest:.3g}: multiply it by a constant"
+            "y must have squared distances from its mean that neither overflow nor underflow "
+            f"float64, got values in {smallest:.3g} .. {largest:.3g}: multiply it by a constant"
         )

@@ -41,19 +41,22 @@ LossName = Literal["error", "log_loss"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationVotes:
-    """The vote of each of m nodes, and the statistics of the validation set by which it is scored.
+    """Predictions of the m nodes of a tree, and statistics of a validation set in these nodes.
+
+    The loss of any pruning or posterior on the validation set is computed from the two.
 
     Parameters
     ----------
     label : ndarray of int32, shape (m,), or None
-        Class that each node votes for; None if `values` are set.
-    values : ndarray of float64, shape (m, K), or (entries, smoothing, unit), or None
-        Class probabilities or mean (K = 1) of each node; None if `label` is set. For many classes
-        the sparse counts, the smoothing and the mean row weight from which the core computes
-        probabilities.
-    validation : ndarray of float64, shape (m, K) or (m, 3), or entries
-        Class counts of the validation set in the nodes, dense or as sparse entries; for a numeric
-        target the weight of its rows, their mean, and their sum of squared distances from it.
+        Class that each node predicts, for majority votes; None if `values` are set.
+    values : ndarray of float64, shape (m, K), or tuple, or None
+        Class probabilities or mean (K = 1) that each node predicts, for mean votes; None if `label`
+        is set. For many classes a tuple from which the C++ core computes probabilities: sparse
+        class counts (`SparseNodeStats.table`), the smoothing and the mean row weight.
+    validation : ndarray of float64, shape (m, K) or (m, 3), or tuple
+        Class counts of the validation set in the nodes, dense or as `SparseNodeStats.table`. For a
+        numeric target the weight of its rows, their mean, and their sum of squared distances from
+        it.
     """
 
     label: Int32 | None
@@ -77,27 +80,32 @@ class ValidationVotes:
 
 
 class Tunable(Protocol):
-    """A family of posteriors or prunings, one for each inverse temperature or alpha.
+    """A set of posteriors, one for each inverse temperature; or of prunings, one for each alpha.
 
-    Cross-validation chooses among its members; `Family`, `PruningPath` and other classes implement
-    it.
+    Cross-validation chooses one of them by the losses of `compute_losses`. `Family`, `PruningPath`
+    and other classes implement the protocol.
     """
 
     @property
     def solve(self) -> Callable[..., NodeWeights]:
-        """Function of inverse temperatures, or of alpha, that returns the posterior."""
+        """Function that returns one posterior or pruning as `NodeWeights`.
+
+        It takes the inverse temperatures, or alpha, as positional arguments: ``solve(alpha)``.
+        """
 
     def compute_losses(
         self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the loss of each posterior's vote on the validation set.
+        """Compute the validation loss of each posterior.
+
+        A posterior predicts by the vote of all prunings, each with its posterior weight.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
             Inverse temperatures, or alpha, a row for each of g posteriors.
         votes : ValidationVotes
-            The vote of each node, and the validation set.
+            The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss; "squared" for numeric targets.
         n_threads : int
@@ -106,18 +114,18 @@ class Tunable(Protocol):
         Returns
         -------
         ndarray of float64, shape (g,)
-            Losses, summed over the validation set.
+            Loss of each posterior, summed over the validation set.
         """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family(ArrayRecord):
-    """The posteriors over prunings of one method, one for each tuple of t inverse temperatures.
+    """Posteriors over the prunings of a tree, one for each setting of t inverse temperatures.
 
-    The log weight of node v as a leaf is ``own(v) = sum_f theta[f] F_f(v)``, with terms F such as
-    its errors. The first t entries of theta are the inverse temperatures with a minus sign, the
-    others are constants. A posterior depends on F only by gains and the terms of the root, so only
-    these are stored.
+    The log weight of a pruning is the sum of ``sum_f theta[f] F_f(v)`` over its leaves v, plus the
+    prior log weights `stops`. The terms F_f(v) are statistics of node v, such as its errors. The
+    first t factors theta are minus the inverse temperatures, the others are the constants `fixed`.
+    Posteriors depend on the terms only by `gains` and `root`, so only these are stored.
 
     Parameters
     ----------
@@ -126,11 +134,11 @@ class Family(ArrayRecord):
     gains : ndarray of float64, shape (m, f)
         ``F(left) + F(right) - F(v)`` of each node v; 0 at leaves.
     root : ndarray of float64, shape (f,)
-        F of the root, or its sum over all roots.
+        Terms F of the root, or their sums over all roots.
     fixed : ndarray of float64, shape (f - t,)
-        The constant entries of theta.
+        The constant factors.
     stops : ChainStops
-        Log weights that chains and a prior on splits add.
+        Prior log weights of the regions and splits of each node.
     prune : bool
         If True, `solve` returns the pruning of largest weight instead of the posterior.
     """
@@ -152,10 +160,10 @@ class Family(ArrayRecord):
         return len(self.root) - len(self.fixed)
 
     def compute_theta(self, temperatures: Float64) -> Float64:
-        """Return theta of g posteriors, (g, f): the factors of the terms of a leaf's log weight.
+        """Return the factors of the terms, theta, for g posteriors, (g, f).
 
-        temperatures: inverse temperatures, a row for each posterior, (g, t). A row of theta has
-        them with a minus sign, then the constants `fixed`.
+        temperatures: inverse temperatures, a row for each posterior, (g, t). A row of the result
+        has them with a minus sign, then the constants `fixed`.
         """
         fixed = np.broadcast_to(self.fixed, (len(temperatures), len(self.fixed)))
         return np.ascontiguousarray(np.hstack([-temperatures, fixed]), dtype=np.float64)
@@ -195,22 +203,24 @@ class Family(ArrayRecord):
             return NodeWeights.from_checked(weight, log_odds, 0.0, *2 * [make_zeros(len(weight))])
         if evidence == -np.inf:
             raise ValueError(
-                "log_own must be finite at all leaves of at least one pruning, got -inf in each "
-                "pruning"
+                "log_own must be finite at all leaves of at least one pruning, and log_split at "
+                "all its splits, got -inf in each pruning"
             )
         return NodeWeights.from_checked(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def compute_losses(
         self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the loss of each posterior's vote on the validation set.
+        """Compute the validation loss of each posterior.
+
+        A posterior predicts by the vote of all prunings, each with its posterior weight.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
             Inverse temperatures, a row for each of g posteriors.
         votes : ValidationVotes
-            The vote of each node, and the validation set.
+            The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss; "squared" for numeric targets.
         n_threads : int
@@ -219,7 +229,7 @@ class Family(ArrayRecord):
         Returns
         -------
         ndarray of float64, shape (g,)
-            Losses, summed over the validation set.
+            Loss of each posterior, summed over the validation set.
         """
         return score_grid(**self._core_arguments(temperatures, votes, n_threads), loss=scoring)
 
@@ -228,19 +238,20 @@ class Family(ArrayRecord):
     ) -> tuple[Float64, Float64, Float64]:
         """Compute the predictions of each posterior for the validation set.
 
-        Rows with equal predictions form groups: validation rows of one class in one leaf, or for
-        numeric targets all rows in one leaf. There are a groups.
+        A posterior predicts by the vote of all prunings, each with its posterior weight. Rows with
+        equal predictions form groups: validation rows of one class in one leaf, or for numeric
+        targets all rows in one leaf. There are a groups.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
             Inverse temperatures, a row for each of g posteriors.
         votes : ValidationVotes
-            The vote of each node, and the validation set.
+            The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
-            "squared" for numeric targets.
+            "squared" for numeric targets, any of the others for classes.
         n_threads : int
-            Number of threads.
+            Number of threads; the predictions do not depend on it.
 
         Returns
         -------
@@ -258,10 +269,10 @@ class Family(ArrayRecord):
     def _core_arguments(
         self, temperatures: Float64, votes: ValidationVotes, n_threads: int
     ) -> dict[str, Any]:
-        """Return the keyword arguments by which functions of the core take posteriors and votes.
+        """Return keyword arguments for `score_grid` and `compute_validation_votes` of the C++ core.
 
-        temperatures: inverse temperatures, a row for each posterior, (g, t); votes: the vote of
-        each node, and the validation set; n_threads: number of threads.
+        temperatures: inverse temperatures, a row for each posterior, (g, t); votes: the prediction
+        of each node as a leaf, and statistics of the validation set; n_threads: number of threads.
         """
         return {
             "left": self.tree.left,
@@ -279,20 +290,22 @@ class Family(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainStops(ArrayRecord):
-    """Prior log weights of the nested regions for which each node stands (its chain).
+    """Prior log weights of stopping in a node, and of splitting it, for each node of a tree.
 
-    A pruning that has region j (j = 0, 1, ... from the outside) of a node's chain as a leaf gets
-    the log factor ``log_stop + j log_split``. If the end is free, the last region of a leaf of the
-    tree gets ``j log_split`` alone. `chain_stops` makes the object.
+    A node may stand for a chain of nested regions with the same rows (`Tree.chain`). A pruning that
+    stops in region j (j = 0, 1, ... from the outside) of the chain has that region as a leaf, and
+    has split the j regions around it. This adds ``log_stop + j log_split`` to its log weight, with
+    the arguments of `chain_stops`, which makes the object.
 
     Parameters
     ----------
     log_total : ndarray of float64, shape (m,)
-        Log of the sum of these factors over the chain.
+        Log of the sum of ``exp(log_stop + j log_split)`` over the regions j of each node: the log
+        weight of stopping in any of them.
     log_split : ndarray of float64, shape (m,)
-        Log factor of splitting all regions of the chain.
+        Log weight of splitting all regions of each node.
     entropy : ndarray of float64, shape (m,)
-        Entropy (nats) of the region that is the leaf, if one of the chain is.
+        Entropy (nats) of the region in which a pruning stops, if it stops in the node.
     mode : ndarray of float64, shape (m,)
         Log probability of the likeliest such region.
     """
@@ -310,26 +323,28 @@ class ChainStops(ArrayRecord):
 def chain_stops(
     tree: Trees, log_split: float | Float64 = 0.0, log_stop: float = 0.0, free_end: bool = False
 ) -> ChainStops:
-    """Compute the prior log weights of the nested regions for which each node stands.
+    """Compute the prior log weights of stopping in each node of a tree, and of splitting it.
 
-    A pruning that has region j (j = 0, 1, ... from the outside) of a node's regions as a leaf gets
-    the log factor ``log_stop + j log_split``.
+    A node stands for one or several nested regions with the same rows. A pruning that stops in
+    region j (j = 0, 1, ... from the outside) of a node has ``log_stop + j log_split`` added to its
+    log weight: it has that region as a leaf, and has split the j regions around it.
 
     Parameters
     ----------
     tree : Trees
         The tree, of m nodes; node v stands for ``chain[v]`` regions.
     log_split : float or ndarray of float64, shape (m,)
-        Log factor of splitting one region of the node.
+        Log weight of splitting one region of the node.
     log_stop : float
-        Log factor of a region that is a leaf of the pruning.
+        Log weight of a region that is a leaf of the pruning.
     free_end : bool
-        Whether this factor is 1 for the last region of a leaf of the tree, which cannot be split.
+        Whether `log_stop` is replaced by 0 for the last region of each leaf of the tree, because it
+        cannot be split.
 
     Returns
     -------
     ChainStops
-        Log weights, entropy and mode of the regions of each node.
+        Log weights of each node, and entropy and mode of the region in which a pruning stops.
     """
     m = len(tree.left)
     ends = tree.left == LEAF if free_end else np.zeros(m, dtype=bool)
@@ -357,12 +372,27 @@ def chain_stops(
 def _summarise_stops(
     length: Int64, log_split: Float64, free_end: NDArray[np.bool_], log_stop: float
 ) -> tuple[Float64, Float64, Float64]:
-    """Summarise over which of its nested regions a pruning may stop, for c chains of regions.
+    """Summarise the log weights of stopping in each region of c chains of nested regions.
 
-    length: number of regions of each chain, (c,); log_split: log factor of splitting a region,
-    (c,); free_end: whether stopping in the last region has log factor 0, (c,); log_stop: log factor
-    of stopping in any other. Return log sum of the factors, entropy, and largest log probability of
-    the region, (c,) each.
+    Parameters
+    ----------
+    length : ndarray of int64, shape (c,)
+        Number of regions of each chain.
+    log_split : ndarray of float64, shape (c,)
+        Log weight of splitting one region of the chain.
+    free_end : ndarray of bool, shape (c,)
+        Whether stopping in the last region has log weight 0 instead of `log_stop`.
+    log_stop : float
+        Log weight of stopping in a region.
+
+    Returns
+    -------
+    log_sum : ndarray of float64, shape (c,)
+        Log of the summed weights of all regions of each chain.
+    entropy : ndarray of float64, shape (c,)
+        Entropy (nats) of the region in which a pruning stops.
+    mode : ndarray of float64, shape (c,)
+        Log probability of the likeliest region.
     """
     first = np.cumsum(length) - length  # number of the first region of each chain
     steps = np.arange(length.sum()) - np.repeat(first, length)
@@ -401,10 +431,11 @@ def loss_family(
     empty_leaves: bool = False,
     loss: LossName = "error",
 ) -> Family:
-    """Build a family of posteriors whose terms are loss, square root of the rows, and number of leaves.
+    """Build the posteriors whose terms are loss, square root of the rows, and number of leaves.
 
-    The log weight of a leaf is a weighted sum of these terms. The weights of the first terms are
-    minus the inverse temperatures, those of the last ones are the constants `fixed`.
+    The log weight of a pruning is a weighted sum of these terms over its leaves, plus prior log
+    weights. The factors of the first terms are minus the inverse temperatures, those of the last
+    ones are the constants `fixed`.
 
     Parameters
     ----------
@@ -415,7 +446,7 @@ def loss_family(
     n_terms : int
         2: the terms loss and square root of the rows; 3: the number of leaves, too.
     fixed : list of float
-        Constant weights of the last terms.
+        Constant factors of the last terms.
     stops : ChainStops
         Prior log weights.
     empty_leaves : bool
@@ -473,7 +504,8 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     TypeError
         If a dtype does not convert without loss.
     ValueError
-        If a log weight is NaN, +inf or larger than 1e150 in size, or every pruning has weight 0.
+        If a log weight is NaN, +inf or larger than 1e150 in magnitude, or every pruning has weight
+        0.
 
     References
     ----------
@@ -485,7 +517,9 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     split = np.broadcast_to(split, (tree.n_nodes,))
     for name, values in (("log_own", leaf_weight), ("log_split", split)):
         if (np.isnan(values) | ((np.abs(values) > MAX_SETTING) & (values != -np.inf))).any():
-            raise ValueError(f"{name} must be finite or -inf, and at most {MAX_SETTING:g} in size")
+            raise ValueError(
+                f"{name} must be finite or -inf, and at most {MAX_SETTING:g} in magnitude"
+            )
     stops = chain_stops(tree, split)
     is_allowed = leaf_weight > -np.inf
     finite = np.where(is_allowed, leaf_weight, 0.0)

@@ -15,7 +15,8 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     """Return the Helmbold-Schapire posteriors over prunings, one for each inverse temperature.
 
     The log weight of a pruning is minus the inverse temperature times its loss, the sum of ``|y -
-    prediction|`` over the rows, minus log 2 for each of its regions that the whole tree splits.
+    prediction|`` over the rows, plus its prior log weight. That is minus log 2 for each of its
+    regions, inner nodes and leaves, that the whole tree splits.
 
     Parameters
     ----------
@@ -41,7 +42,10 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     counts = stats.counts
     total_weight = stats.n.max()
     if total_weight > MAX_SETTING:
-        raise ValueError(f"weights must sum to at most {MAX_SETTING:g}, got {total_weight:g}")
+        raise ValueError(
+            f"sample_weight must sum to at most {MAX_SETTING:g}, got {total_weight:g}: divide all "
+            "weights by a constant"
+        )
     loss = 2 * counts[:, 0] * counts[:, 1] / np.maximum(stats.n, np.finfo(np.float64).tiny)
     # A split lowers the loss by 2 n_l n_r / n times the squared difference of the frequencies. This
     # form has no cancellation.

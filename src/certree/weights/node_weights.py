@@ -71,7 +71,7 @@ class NodeWeights(ArrayRecord):
             raise ValueError("log_odds must be numbers, -inf or inf, got NaN")
         for name in ("chain_entropy", "chain_mode"):
             if not (np.abs(getattr(self, name)) <= MAX_SETTING).all():
-                raise ValueError(f"{name} must be finite, and at most {MAX_SETTING:g} in size")
+                raise ValueError(f"{name} must be finite, and at most {MAX_SETTING:g} in magnitude")
 
     def check_tree(self, tree: Trees) -> NodeWeights:
         """Return these weights, or raise ValueError if `tree` has another number of nodes."""
@@ -193,7 +193,7 @@ def expect_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
 
 
 def make_pruning(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
-    """Return a single pruning of a tree, as a distribution with weights 0 and 1.
+    """Return a single pruning of a tree, as `NodeWeights`: 1 at its leaves, 0 at other nodes.
 
     tree: the tree; splits: whether each node is split, (m,). Entries below a node that is not
     split, and at leaves, have no effect.

@@ -67,10 +67,11 @@ def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
 
 
 def branching_stops(tree: Tree, stop_probability: float) -> ChainStops:
-    """Return the branching prior, by which each region of a pruning may be a leaf.
+    """Compute the prior log weights of the branching prior, by which each region may be a leaf.
 
-    The probability of that is `stop_probability`. Leaves of the tree, which cannot be split, are
-    leaves with probability 1. tree: the tree.
+    A region that the tree splits is a leaf of the pruning with probability `stop_probability`; a
+    leaf of the tree, which cannot be split, is one with probability 1. tree: the tree. The result
+    holds the log weights of stopping in each node and of splitting it.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def pac_bayes(
     Parameters
     ----------
     tree : Tree
-        The tree, whose prunings the posterior weighs.
+        The tree.
     stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     lambda_error : float
