@@ -448,7 +448,7 @@ def test_the_transform_takes_powers_of_two(values):
 
 
 def test_a_table_of_values_has_a_bit_at_least():
-    with pytest.raises(ValueError, match="one bit at least"):
+    with pytest.raises(ValueError, match="two rows of one bit"):
         spectrum_of_values([1.0])
 
 

@@ -34,7 +34,8 @@ class Recovered:
     delta : float
         Probability, over the draw of the rows, that `guarantee` is wrong.
     is_complete : bool
-        Whether the search finished within the budget and its result agreed with all test rows.
+        Whether the search finished within the budget. From `sparse_transform`, the result must
+        also agree with the function at all test rows.
     guarantee : str
         A sentence that states what holds for the terms.
     """
@@ -132,7 +133,10 @@ class QueryCounter:
             )
         values: Float64 = np.array(returned.reshape(n), dtype=np.float64)
         if not np.isfinite(values).all():
-            raise ValueError("function must return finite numbers, got NaN or infinity")
+            raise ValueError(
+                "function must return a finite number for every row with two-valued features, got "
+                "NaN or infinity"
+            )
         return values
 
     def expect_no_noise(self, signs: NDArray[Any], values: Float64) -> None:

@@ -76,7 +76,8 @@ class Spectrum(ArrayRecord):
         self._check("float64", (len(self.masks), None), "coefficients")
         if not self.coefficients.shape[1] or not np.isfinite(self.coefficients).all():
             raise ValueError(
-                "coefficients must be finite numbers, with at least one column (output)"
+                "coefficients must be finite numbers, with at least one column (output), got "
+                f"shape {self.coefficients.shape}, or NaN or infinity in it"
             )
         last_bits = len(self.bits) % 64
         if last_bits and (self.masks[:, -1] >> np.uint64(last_bits)).any():
@@ -300,8 +301,7 @@ class Spectrum(ArrayRecord):
         if not np.isfinite(values).all():
             raise ValueError(
                 "coefficients must sum up to finite float64 numbers, got a sum that overflows: "
-                "multiply "
-                "the spectrum by a small number"
+                "multiply the spectrum by a small number"
             )
         return values
 
@@ -525,7 +525,7 @@ def check_means(values: ArrayLike, n_bits: int) -> Float64:
     mean: Float64 = check_column("mean", values, "float64", (n_bits,))
     if not (np.abs(mean) < 1).all():
         raise ValueError(
-            "mean must lie strictly between -1 and 1, as other bits never change, got "
-            f"{mean[np.abs(mean).argmax()]:g}: drop the feature of this bit"
+            "mean must lie strictly between -1 and 1 for every bit, got "
+            f"{mean[np.abs(mean).argmax()]:g}: a bit of mean -1 or 1 never changes, so drop it"
         )
     return mean

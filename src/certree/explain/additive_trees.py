@@ -31,8 +31,8 @@ class AdditiveTrees:
     start : ndarray of float64, shape (n_outputs,)
         The constant.
     rows_per_node : ndarray of float64, shape (M,), or None
-        Rows of the fit in each node. A row that lacks a value goes to both children in proportion
-        to their rows. None if the model does not keep them.
+        Number, or total weight, of the training rows in each node. A row that lacks a value goes to
+        both children in proportion to these numbers. None if the model does not keep them.
     build_explanation_fields : callable
         Takes a base, (n_outputs,), and contributions to it, (n, n_outputs, p). Returns the
         arguments of `Explanation` that depend on the target: "base", "contributions",
@@ -56,7 +56,7 @@ class AdditiveTrees:
     def get_fractional_routing(
         self, *tables: NDArray[Any]
     ) -> tuple[NDArray[np.uint8] | None, Float64 | None]:
-        """Return the arguments with which the core sends rows that lack a value to both children.
+        """Return two arguments of the C++ routines that send rows down trees, for missing values.
 
         Parameters
         ----------
@@ -69,8 +69,9 @@ class AdditiveTrees:
             1 for nodes whose split sends a row without the feature's value to both children. None
             if there is no such node, or no row of the tables lacks a value.
         rows_per_node : ndarray of float64, shape (M,), or None
-            Rows of the fit in each node, by which such a row is divided; None if `both` is None or
-            the model does not keep them.
+            Number, or total weight, of the training rows in each node, in proportion to which such
+            a row is divided among both children; None if `both` is None or the model does not keep
+            these numbers.
         """
         both = self.trees.missing_both
         if not both.any() or not any(len(find_rows_with_missing(X)) for X in tables):
@@ -140,13 +141,13 @@ def check_additive(model: Any) -> Any:
     """Return a snapshot of a model of trees with numeric leaves, for `get_additive_trees`.
 
     A snapshot is a shallow copy that later fits do not change. Raise TypeError unless it is a tree,
-    vote, forest, boosted trees or AdaBoost of certree whose leaves predict probabilities or
-    numbers.
+    forest, boosted trees or AdaBoost of certree whose leaves hold probabilities or numbers, not
+    fitted models.
     """
     if not hasattr(model, "_get_additive_trees"):
         raise TypeError(
-            "model must be a tree, vote, forest, boosted trees or AdaBoost of certree whose leaves "
-            f"predict probabilities or numbers, got {type(model).__name__}"
+            "model must be a tree, forest, boosted trees or AdaBoost of certree whose leaves hold "
+            f"probabilities or numbers, not fitted models, got {type(model).__name__}"
         )
     return get_snapshot(model)
 

@@ -32,7 +32,7 @@ def build_explanation_fields(
     Parameters
     ----------
     base : ndarray of float64, shape (n_outputs,)
-        Output before any contribution.
+        Output before any feature is taken into account, for instance the mean output.
     contributions : ndarray of float64, shape (n, n_outputs, p)
         Contributions of features to the outputs.
     classes : ndarray, or None

@@ -175,7 +175,7 @@ def interaction_fractions(
     Parameters
     ----------
     model : estimator
-        A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
+        A fitted tree, forest, boosted trees or AdaBoost of certree.
     X : array-like of shape (n, p)
         Rows that give the distribution of each feature.
     max_bins : int or None
@@ -190,9 +190,9 @@ def interaction_fractions(
     Returns
     -------
     Interactions
-        Variances of the probabilities of classes (for forests before their power), of the raw
-        scores of boosted trees, or of the predicted numbers. Variances of several outputs are
-        summed.
+        Variances of the probabilities of classes, of the raw scores of boosted trees, or of the
+        predicted numbers. Variances of several outputs are summed. A forest's probabilities are
+        averages over trees, before they are raised to the power ``leaves_.power``.
 
     Raises
     ------

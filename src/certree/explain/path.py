@@ -134,14 +134,14 @@ class NestedCells(Sequence[ExplainedCell]):
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """A tree with what describes its nodes in words: feature names, rows, predictions, weights.
+    """A tree, with the names, row counts, predictions and weights that describe its nodes.
 
     Parameters
     ----------
     tree : Tree
         The tree, of m nodes.
     rows_per_node : ndarray of shape (m,)
-        Training rows in each node.
+        Number, or total weight, of the training rows in each node.
     weights : NodeWeights
         Posterior weights of its prunings (subtrees that result if nodes become leaves).
     feature_names : sequence of str
@@ -179,7 +179,7 @@ class Explainer:
         tree : Tree
             The tree, of m nodes.
         rows_per_node : ndarray of shape (m,)
-            Training rows in each node.
+            Number, or total weight, of the training rows in each node.
         feature_names : sequence of str
             Names of the features.
         predict_node : callable

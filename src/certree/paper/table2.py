@@ -168,9 +168,10 @@ def compute_mean(values: ArrayLike) -> Mean:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of Table 2: the test errors of all methods on one data set with one grower.
+    """One line of Table 2: the mean test errors of all methods on one data set with one grower.
 
-    The baseline of the ratios is the method "pruning", the cost-complexity pruning chosen by
+    A grower is an algorithm that grows a tree; a method prunes the tree or lets its prunings vote.
+    Ratios compare each method with the method "pruning": cost-complexity pruning chosen by
     cross-validation.
 
     Parameters
@@ -180,8 +181,9 @@ class Line:
     errors : dict of Mean
         Test error of each method, by its name.
     ratios : dict of Mean
-        Mean error of each method divided by the mean error of the baseline. The standard error is
-        that of the differences to the baseline in each repetition, divided by the same mean.
+        Mean error of each method divided by the mean error of "pruning", by the method's name. The
+        standard error is that of the differences to "pruning" in each repetition, divided by the
+        mean error of "pruning".
     outside : float or None
         Mean fraction of the test rows in leaves without training rows; None for other growers than
         "dyadic-expanded".
