@@ -338,7 +338,7 @@ def test_spectra_are_checked():
         Bits([], [], "thresholds", 2)
     with pytest.raises(TypeError, match="bits must be a Bits, got 3"):
         Spectrum(masks, ones, 3)
-    with pytest.raises(ValueError, match=r"must be arange\(n_features\)"):
+    with pytest.raises(ValueError, match=r"must be 0, 1, ..., n_features - 1"):
         Bits([1, 0], [0.5, 0.5], "0/1", 2)
     again = pickle.loads(pickle.dumps(f))
     assert again.bits.equals(bits)

@@ -64,7 +64,7 @@ class Bits(ArrayRecord):
         validate_settings(self)
         if not len(self.feature):
             raise ValueError(
-                "feature must hold at least one feature number, one for each bit, got none"
+                "feature must have at least one entry, as each bit tests a feature, got none"
             )
         if self.feature.min() < 0 or self.feature.max() >= self.n_features:
             raise ValueError(
@@ -166,8 +166,8 @@ class Bits(ArrayRecord):
             unexpected = rows[(rows != low) & (rows != high)]
             if unexpected.size:
                 raise ValueError(
-                    f"X must have the values {low:g} and {high:g} only, as coding is "
-                    f"{self.coding!r}, got {unexpected[0]:g}: recode X, or use the other coding"
+                    f"X must have the values {low:g} and {high:g} only, got {unexpected[0]:g}: as "
+                    f"coding={self.coding!r}, recode X, or use bits of another coding"
                 )
         return rows
 

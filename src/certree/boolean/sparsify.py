@@ -273,7 +273,7 @@ def held_out_error(
     low, high = float(low), float(high)
     if not high - low <= _MAX_RANGE:
         raise ValueError(
-            f"low and high must differ by at most {_MAX_RANGE:g}, got {low!r} and {high!r}: divide "
+            f"low and high must be at most {_MAX_RANGE:g} apart, got {low!r} and {high!r}: divide "
             "the values by a constant"
         )
     array = to_array("values", values)

@@ -73,7 +73,7 @@ def compute_contributions(
 
 
 def _find_visited_nodes(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
-    """Return the numbers of the nodes on the paths of all rows, and of their siblings, ascending.
+    """Return the numbers, ascending, of the nodes on the paths of all rows, and of their siblings.
 
     X: numeric rows, (n, p), categories as codes. Return all nodes of the tree if a row may go to
     both children of a node.

@@ -79,7 +79,7 @@ class Interactions:
         return fractions
 
     def share(self, variance: float) -> float:
-        """Return `variance` divided by the model's total variance; 0 if the total is 0."""
+        """Return a variance of the output as a fraction of the total variance; 0 if that is 0."""
         return float(variance) / self._divisor
 
     def terms(self) -> list[tuple[str, str | None, float]]:

@@ -42,7 +42,7 @@ class OutputGroups:
 
     @property
     def size_array(self) -> Int64:
-        """Number of outputs of each of the q targets, (q,) int64, for functions of the core."""
+        """Number of outputs of each of the q targets, (q,) int64, for functions of the C++ module."""
         return np.array(self.sizes, dtype=np.int64)
 
     @property

@@ -40,8 +40,8 @@ class Condition:
     categories : tuple, or None
         Names of categories; None if the condition is a range of numbers.
     excluded : bool
-        Whether the value must be none of the categories, so that it may be unknown or missing.
-        Otherwise it must be one of them.
+        True: the value must be none of the categories; it may be missing, or a category that the
+        fit did not have. False: it must be one of the categories.
     missing : bool
         Whether the value may also be missing.
     """
@@ -428,7 +428,11 @@ class _FeatureRange:
 
 
 def _collect_conditions(explainer: Explainer, node: int) -> tuple[Condition, ...]:
-    """Return the conditions on the path from the root to a node, by order of features' first splits."""
+    """Return the conditions that a row satisfies if it reaches a node, usually one for each feature.
+
+    node: number of the node in the explainer's tree. Features are in the order of their first
+    splits on the path from the root.
+    """
     tree, ranges = explainer.tree, dict[int, _FeatureRange]()
     for parent, child in pairwise(explainer.find_path(node)):
         feature_range = ranges.setdefault(int(tree.feature[parent]), _FeatureRange())

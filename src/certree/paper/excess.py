@@ -392,7 +392,7 @@ def compute_excess_bound(
     deviation = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Compute the bound at inverse temperature `lam`, from the enclosing call's arguments."""
+        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call."""
         pruning = find_cheapest_pruning(tree, population.errors + penalty, prior, lam * rows)
         risk = float(pruning.weight @ population.errors)
         leaf_penalty = float(pruning.weight @ penalty)
@@ -447,7 +447,7 @@ def compute_excess(risk: float, bayes_risk: float) -> float:
     if risk < bayes_risk - _ROUNDING:
         raise ValueError(
             f"bayes_risk must be at most the risk of every pruning, got {bayes_risk:g} and a "
-            f"pruning of risk {risk:g}"
+            f"pruning of risk {risk:g}: pass the risk of the best possible classifier"
         )
     return max(risk - bayes_risk, 0.0)
 
@@ -458,8 +458,8 @@ def minimise_over_temperatures(
     """Return the bound at one inverse temperature, or the lowest over a grid of them.
 
     compute_bound: takes an inverse temperature and returns the bound. lambda_error: the inverse
-    temperature, strictly between 0 and 2; None: those of a grid from 2^-12.75 to 2^0.75, compared
-    by `gibbs_excess`.
+    temperature, strictly between 0 and 2. None: evaluate a grid from 2^-12.75 to 2^0.75, and return
+    the bound with the smallest `gibbs_excess`.
     """
     if lambda_error is not None:
         return compute_bound(bounds.check_lambda_error(lambda_error))

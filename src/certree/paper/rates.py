@@ -402,7 +402,9 @@ def compute_log_n_over_n(rows: Sequence[int]) -> Float64:
 
 
 def fit_exponent(rows: Sequence[int], excess: Sequence[float]) -> Mean:
-    """Fit the exponent r of excess errors c (log n / n)^r, by least squares on logarithms.
+    """Fit the exponent r and a factor c of excess errors c (log n / n)^r.
+
+    Both are fitted by least squares on logarithms; only r is returned.
 
     Parameters
     ----------

@@ -264,7 +264,7 @@ def chernoff_oracle_bound(
     confidence_nats = 2 * (math.log(2) - compute_log_delta(delta)) + bounds.log_xi(rows)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Compute the bound at inverse temperature `lam`, from the enclosing call's arguments."""
+        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call."""
         factor = math.expm1(lam) / lam
         pruning = find_cheapest_pruning(tree, population.errors, prior, factor * lam * rows / 2)
         risk = float(pruning.weight @ population.errors)
