@@ -268,7 +268,7 @@ def test_other_models_are_refused():
     with pytest.raises(TypeError, match="not fitted models"):
         spectrum(DecoratedTreeClassifier().fit(X, y))
     stumps = DecisionTreeClassifier(max_depth=1)
-    with pytest.raises(ValueError, match="take trees of certree"):
+    with pytest.raises(ValueError, match="trees of certree"):
         spectrum(AdaBoostTreeClassifier(stumps).fit(X, y))
     with pytest.raises(ValueError, match="encode categorical features one-hot"):
         spectrum(PACBayesTreeClassifier(categorical_features=[0, 1]).fit(X, y))

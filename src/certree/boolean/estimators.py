@@ -222,10 +222,10 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     spectrum_ : Spectrum
         The polynomial.
     validation_score_ : float
-        R2 on the validation set, of coefficients fitted on the other rows and against the mean of
-        the other rows; NaN for methods without a validation set. The number of terms was chosen by
-        it, so it is optimistic: `held_out_error` bounds the error on rows that had no part in the
-        fit.
+        R2 on the validation set of the polynomial fitted to all other rows; its baseline is the
+        mean target of these rows. NaN for "low_degree" and "low_degree_threshold", which have no
+        validation set. The number of terms was chosen by it, so it is optimistic: `held_out_error`
+        bounds the error on rows that had no part in the fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

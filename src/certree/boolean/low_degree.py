@@ -140,7 +140,8 @@ def low_degree(
     TypeError
         If X or y is not numeric.
     ValueError
-        If features have other values, y is above `largest`, there are too many sets, or `largest`
+        If X has values outside `coding`, a value of y is larger than `largest` in size, there are
+        more than 2^24 sets, or `largest`
         is negative or above 1e150.
 
     References

@@ -140,7 +140,7 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
     -------
     trees : Trees
         Trees whose nodes have values, (n_nodes, K). The output of a row is `start` plus the values
-        of all nodes on its paths; mostly, only leaves have values other than 0.
+        of all nodes on its paths. Inner nodes have values other than 0 only if `model` is a pair.
     start : ndarray of float64, shape (K,)
         The constant.
 

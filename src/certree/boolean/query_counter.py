@@ -37,7 +37,7 @@ class Recovered:
         Whether the search finished within the budget. From `sparse_transform`, the result must
         also agree with the function at all test rows.
     guarantee : str
-        A sentence that states what holds for the terms.
+        The guarantee as a sentence: which terms were found, and how large their errors may be.
     """
 
     spectrum: Spectrum

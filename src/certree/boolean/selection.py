@@ -115,8 +115,8 @@ def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt
     The first kind has the largest coefficients in the exact spectrum of 200 boosted trees of depth
     5: at most 800 sets and at most a third of the number of rows. The second kind has the 200 sets
     whose product of signs correlates most with y, among all sets of at most `degree` bits; a
-    smaller degree is taken if these are too many (`limit_degree`). It finds interactions without
-    effects of single features, such as parities, which trees miss.
+    smaller degree is taken if these are too many (`limit_degree`). It finds interactions of
+    features that have no effect alone, such as parities, which trees miss.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt
 
 
 def limit_degree(n_bits: int, n_rows: int, degree: int) -> int:
-    """Lower a degree (largest number of bits of a set) until there are not too many sets.
+    """Lower a degree (largest number of bits of a set) until the sets are few enough to try them all.
 
     Return the largest degree, at most `degree`, for which the number of sets of at most that many
     of `n_bits` bits, times `n_rows`, is at most 2e9; 1 if there is none.

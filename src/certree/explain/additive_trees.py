@@ -79,11 +79,11 @@ class AdditiveTrees:
         return both.view(np.uint8), self.rows_per_node
 
     def group_rows_by_routing(self, X: NDArray[Any]) -> list[NDArray[np.intp]]:
-        """Divide rows into those with one path in each tree, and those that may go to both children.
+        """Group rows by whether they have one path in each tree, or may go to both children.
 
-        The second group has the rows that lack some value, if a split sends such rows to both
-        children. Return a list of the row numbers of each group, in this order, without empty
-        groups; X: numeric rows, (n, p), categories as codes.
+        X: numeric rows, (n, p), categories as codes. Return a list of arrays of row numbers: first
+        the rows with one path, then those that lack a value and may go to both children of a
+        split. Groups without rows are left out.
         """
         lacks_value = np.zeros(len(X), dtype=bool)
         if self.trees.missing_both.any():
@@ -106,8 +106,8 @@ class AdditiveTrees:
     def compute_outputs(self, X: NDArray[Any], n_threads: int) -> Float64:
         """Compute the outputs of rows: the constant plus the leaf values of all trees.
 
-        X: numeric rows, (n, p), categories as codes. Return an array (n, n_outputs). Rows that go
-        to both children get the mean of both, by `rows_per_node`.
+        X: numeric rows, (n, p), categories as codes. Return an array (n, n_outputs). For a row
+        that goes to both children, their values are averaged in proportion to `rows_per_node`.
         """
         if self.get_fractional_routing(X)[0] is None:
             start = np.repeat(self.start[:, None], len(X), axis=1)

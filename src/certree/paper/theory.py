@@ -35,8 +35,8 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     """Compute a penalty for each node: how far its observed error rate may be too low by chance.
 
     With probability 1 - delta, the errors of n rows in no region of the tree fall short of their
-    expected number by more. A region is what a node stands for; a node that stands for a chain of
-    nested regions with the same rows counts as many.
+    expected number by more. A node stands for one region, or for a chain of nested regions with the
+    same rows, which all count.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
 def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.05) -> Float64:
     """Bound the `deviation_penalty` of each node for n rows that are not yet drawn.
 
-    The bound is computed from the true probabilities of the nodes. A region is what a node stands
-    for; a node that stands for a chain of nested regions with the same rows counts as many.
+    The bound is computed from the true probabilities of the nodes. A node stands for one region, or
+    for a chain of nested regions with the same rows, which all count.
 
     Parameters
     ----------
