@@ -221,9 +221,9 @@ class Bits(ArrayRecord):
 
 
 def infer_coding(X: NDArray[Any]) -> TwoValued:
-    """Return which two values the features of rows, (n, p), have: "0/1" or "-1/+1".
+    """Return which two values the features of the rows X, (n, p), have: "0/1" or "-1/+1".
 
-    "0/1" if all values are 1.
+    Return "0/1" if all values are 1.
 
     Raises
     ------

@@ -152,6 +152,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         def propose(rows: Examples) -> UInt64:
             """Return the masks, (k, W), of the sets of features that may become terms.
 
+            rows: examples outside the validation set, from which sets are proposed.
             "trees" fits boosted trees with the seed of the enclosing call; other methods take all
             sets of at most `degree` features.
             """
@@ -165,9 +166,9 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _fit_by_averages(self, examples: Examples) -> SelectedTerms:
         """Estimate the coefficient of each small set as the mean of y times the set's product of signs.
 
-        Sets have at most `degree` features. If `method` is "low_degree_threshold", drop
-        coefficients of a size that they could have if y were noise alone
-        (`compute_practical_threshold`). Keep at most `max_terms` terms, those with the largest
+        The mean is over all rows of `examples`. Sets have at most `degree` features. If `method` is
+        "low_degree_threshold", drop coefficients of a size that they could have if y were noise
+        alone (`compute_practical_threshold`). Keep at most `max_terms` terms, those with the largest
         coefficients. The score of the result is NaN, as there is no validation set.
         """
         coding: Any = examples.bits.coding
@@ -185,7 +186,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return SelectedTerms(kept.masks, kept.coefficients[:, 0], np.nan)
 
     def _evaluate(self, X: ArrayLike) -> Float64:
-        """Check new rows, and return the fitted polynomials' values at them, (n_rows, n_outputs)."""
+        """Check the rows X, (n, p), and return the polynomials' values there, (n, n_outputs)."""
         rows = self._encode_new_rows(X)
         return self.spectrum_.evaluate(rows, n_jobs=self.n_jobs)
 
@@ -332,7 +333,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     """
 
     def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
-        """Convert class codes, (n,), to one float target (n,) for each polynomial.
+        """Convert the class codes y, (n,), to one float target (n,) for each polynomial.
 
         Two classes: one target, -1 for the first class and 1 for the second. One class: one target
         of ones. More classes: for each class a target of 1 in its rows and 0 in others.

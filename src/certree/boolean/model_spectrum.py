@@ -215,8 +215,9 @@ def _extract_score_trees(summed: AdditiveTrees) -> tuple[Trees, Float64]:
 def _extract_sklearn_trees(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
     """Return fitted decision trees of scikit-learn as certree's trees and a constant of zeros, (K,).
 
-    The value of a leaf is its class probabilities or its number, divided by the number of trees;
-    inner nodes have the value 0. Raise ValueError if the trees predict several targets.
+    estimators: the decision trees of a forest, or a single one. The value of a leaf is its class
+    probabilities or its number, divided by the number of trees; inner nodes have the value 0. Raise
+    ValueError if the trees predict several targets.
     """
     if estimators[0].n_outputs_ > 1:
         raise ValueError(

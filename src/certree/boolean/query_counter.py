@@ -153,7 +153,7 @@ class QueryCounter:
 
 
 def draw_signs(rng: np.random.RandomState, n: int, n_bits: int) -> Float64:
-    """Draw `n` rows of independent signs, (n, n_bits): -1 or 1 with probability 1/2 each."""
+    """Draw `n` rows of independent signs from `rng`, (n, n_bits): -1 or 1 with probability 1/2."""
     return np.where(rng.randint(0, 2, size=(n, n_bits)) == 1, -1.0, 1.0)
 
 

@@ -190,6 +190,13 @@ class _Matrix:
     none, and shift j + 1 flips feature j. A Walsh-Hadamard transform of the values gives sums of
     the function's coefficients; `transform` states which. A new object has no columns; `extend`
     draws them and evaluates the function.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features of the function, which is the number of rows of H.
+    rng : RandomState
+        Draws the columns.
     """
 
     def __init__(self, n_features: int, rng: np.random.RandomState) -> None:
@@ -225,7 +232,10 @@ class _Matrix:
         self._values = np.hstack([self._values, np.array(values)])
 
     def expect_no_noise(self, queries: QueryCounter) -> None:
-        """Evaluate the first 32 rows again; raise ValueError if a value differs from the stored one."""
+        """Evaluate the function again at the first 32 rows, to detect noise.
+
+        queries: the function. Raise ValueError if a value differs from the stored one.
+        """
         last = min(_REPEATED, self._values.shape[1])
         queries.expect_no_noise(1.0 - 2.0 * self._compute_rows(0, last, 0), self._values[0, :last])
 

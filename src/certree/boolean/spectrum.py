@@ -310,15 +310,15 @@ class Spectrum(ArrayRecord):
 
         signs: -1 or 1 for each bit of each row, (n_bits, n_rows), as `Bits.signs` returns them. If
         the spectrum has means, they are subtracted and the difference is divided by the standard
-        deviation first. Return an array (n_terms, n_rows).
+        deviation first. n_threads: number of threads. Return an array (n_terms, n_rows).
         """
         return compute_characters(self.members, signs, self.mean, n_threads)
 
     def _sum_terms(self, signs: Float64, n_threads: int) -> Float64:
         """Compute the K outputs at each row, (n_rows, K), from its bits.
 
-        signs: -1 or 1 for each bit of each row, (n_bits, n_rows). Terms are added one after the
-        other, as the rounding of a matrix product depends on its size.
+        signs: -1 or 1 for each bit of each row, (n_bits, n_rows); n_threads: number of threads.
+        Terms are added one after the other, so that a row's outputs do not depend on other rows.
         """
         if not len(self):
             return np.zeros((signs.shape[1], self.coefficients.shape[1]))
@@ -518,7 +518,7 @@ def compute_characters(
 
 
 def check_means(values: ArrayLike, n_bits: int) -> Float64:
-    """Return the means of the signs of all bits as a float64 array, (n_bits,).
+    """Check means of the signs of all bits, `values`, and return them as float64, (n_bits,).
 
     Raise ValueError if the shape differs, or a mean is not strictly between -1 and 1.
     """

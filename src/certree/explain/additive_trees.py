@@ -50,7 +50,7 @@ class AdditiveTrees:
         return self.trees.value.shape[1]
 
     def with_rows_per_node(self, rows_per_node: Float64) -> AdditiveTrees:
-        """Return a copy of these trees with other numbers of rows in their M nodes, (M,)."""
+        """Return a copy of these trees in which the M nodes have the given row counts, (M,)."""
         return replace(self, rows_per_node=rows_per_node)
 
     def get_fractional_routing(
@@ -106,7 +106,8 @@ class AdditiveTrees:
     def compute_outputs(self, X: NDArray[Any], n_threads: int) -> Float64:
         """Compute the outputs of rows: the constant plus the leaf values of all trees.
 
-        X: numeric rows, (n, p), categories as codes. Return an array (n, n_outputs). For a row
+        X: numeric rows, (n, p), categories as codes; n_threads: number of threads. Return an array
+        (n, n_outputs). For a row
         that goes to both children, their values are averaged in proportion to `rows_per_node`.
         """
         if self.get_fractional_routing(X)[0] is None:
@@ -128,7 +129,10 @@ class AdditiveTrees:
         return total + self.start
 
     def count_rows_per_node(self, X: NDArray[Any], n_threads: int) -> Float64:
-        """Count how many rows of X, numeric rows (n, p), reach each node, (M,) float64."""
+        """Count how many rows of X reach each of the M nodes; return float64, (M,).
+
+        X: numeric rows, (n, p), categories as codes; n_threads: number of threads.
+        """
         leaf, no_target = self.trees.find_leaves(X, n_threads), np.zeros((len(X), 0))
         left, root = self.trees.left, self.trees.root
         sums = sum_out_of_bag_targets(
@@ -164,7 +168,8 @@ def get_rows_per_node(
     """Return the number, or weight, of rows in each node of the model's trees, (M,).
 
     These are the rows of the fit if the model keeps their numbers, else those of `background`,
-    checked rows (m, p), which are routed to the leaves. Raise ValueError if both are missing.
+    checked rows (m, p), which are routed to the leaves by `n_threads` threads. Raise ValueError if
+    both are missing.
     """
     if model.rows_per_node is not None:
         return model.rows_per_node

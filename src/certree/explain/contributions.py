@@ -75,8 +75,8 @@ def compute_contributions(
 def _find_visited_nodes(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
     """Return the numbers, ascending, of the nodes on the paths of all rows, and of their siblings.
 
-    X: numeric rows, (n, p), categories as codes. Return all nodes of the tree if a row may go to
-    both children of a node.
+    X: numeric rows, (n, p), categories as codes; n_threads: number of threads. Return all nodes of
+    the tree if a row may go to both children of a node.
     """
     if tree.missing_both.any() and len(find_rows_with_missing(X)):
         return np.arange(tree.n_nodes)

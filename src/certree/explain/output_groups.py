@@ -29,7 +29,7 @@ class OutputGroups:
 
     @classmethod
     def for_classes(cls, n_classes: Iterable[int]) -> Self:
-        """Create the groups of classification targets, from the number of classes of each target.
+        """Create the groups of classification targets; `n_classes` has the number of each target.
 
         A target has one output for at most two classes, else one for each class.
         """

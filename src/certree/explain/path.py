@@ -65,7 +65,7 @@ class ExplainedCell:
 
 
 def _format_label(label: Any) -> str:
-    """Format one predicted class or number as text; floats to six digits."""
+    """Format the class or number `label` as text; floats to six digits."""
     return f"{label:.6g}" if isinstance(label, float) else str(label)
 
 
@@ -187,6 +187,11 @@ class Explainer:
         categories : sequence of (sequence or None), or None
             Names of the categories of each feature, by code; None for a feature without names, or
             instead of the sequence if there are none at all.
+
+        Returns
+        -------
+        Explainer
+            Its `weights` give the full tree the weight 1, and all other prunings 0.
         """
         weights = make_pruning(tree, ~tree.is_leaf)
         return cls(tree, rows_per_node, weights, feature_names, predict_node, categories)

@@ -388,8 +388,8 @@ class _FeatureRange:
     def narrow(self, tree: Tree, parent: int, is_left: bool) -> None:
         """Keep only the values that a split on this feature sends to one of its children.
 
-        Change this object. parent: number of the node that splits; is_left: whether the child is
-        the left one.
+        Change this object. tree: the tree with the split; parent: number of the node that splits;
+        is_left: whether the child is the left one.
         """
         takes_missing = bool(tree.missing_left[parent]) == is_left
         codes = tree.category_set(parent).tolist()

@@ -85,6 +85,8 @@ def score_classifier(
 
     Parameters
     ----------
+    self : classifier
+        The fitted classifier.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,), or (n, n_outputs)

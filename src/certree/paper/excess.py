@@ -424,6 +424,11 @@ def check_bound_arguments(
         Risk of the Bayes classifier, in 0 .. 1.
     smallest_n : int
         Smallest n for which the caller's bound holds.
+
+    Returns
+    -------
+    float
+        n.
     """
     total = float(population.check_tree(tree).n[0])
     if abs(total - 1) > _ROUNDING:

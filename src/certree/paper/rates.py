@@ -329,9 +329,11 @@ def simulate(
 def _expect_arguments(
     dimensions: Sequence[int], sizes: Sequence[int], repeats: int, noise: float
 ) -> None:
-    """Raise ValueError if an argument of `simulate`, which documents them, is out of range.
+    """Raise ValueError if an argument of `simulate` is out of range.
 
-    Also raise it if the smallest size is too small for the dyadic tree of some dimension.
+    dimensions: numbers of features, at least 2; sizes: numbers of training rows; repeats: number of
+    repetitions, at least 1; noise: fraction of wrong labels, below 0.5. Also raise ValueError if
+    the smallest size is too small for the dyadic tree of some dimension.
     """
     if not dimensions or min(dimensions) < 2:
         raise ValueError(

@@ -77,7 +77,7 @@ def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | s
 
 
 def _make_grid(title: str, first_column: str) -> RichTable:
-    """Return a terminal table without rows, with a title and the heading of its first column."""
+    """Return a terminal table without rows; `first_column` is the heading of its only column."""
     grid = RichTable(
         title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
     )
@@ -122,7 +122,8 @@ def _format_on_two_lines(mean: Mean) -> str:
 def format_figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
     """Yield the test errors of Figure 2 as terminal tables, one for each data set and grower.
 
-    A table has a row for each method and a column for each number of training rows.
+    curves: the test errors, one curve for each method, data set and grower. A table has a row for
+    each method and a column for each number of training rows.
     """
     for grower, dataset in dict.fromkeys((curve.grower, curve.dataset) for curve in curves):
         rows = [curve for curve in curves if (curve.grower, curve.dataset) == (grower, dataset)]
@@ -137,7 +138,8 @@ def format_figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
 def format_rates(rates: Sequence[Rate]) -> Iterator[RichTable | str]:
     """Yield simulated excess errors and their exponents for a terminal.
 
-    Yield one table for each boundary and number of features: a row for each number of training
+    rates: excess errors of each classifier, boundary and number of features, by number of training
+    rows. Yield one table for each boundary and number of features: a row for each number of training
     rows, then the fitted exponents and those in theory; a column for each classifier. The last
     item is a string that explains them.
     """
@@ -158,7 +160,7 @@ def format_rates(rates: Sequence[Rate]) -> Iterator[RichTable | str]:
 
 
 def _format_excess(rate: Rate, n_rows: int) -> str:
-    """Format a classifier's mean excess error at `n_rows` training rows; "-" if not simulated."""
+    """Format the mean excess error in `rate` at `n_rows` training rows; "-" if not simulated."""
     return f"{rate.excess[rate.rows.index(n_rows)].value:.2g}" if n_rows in rate.rows else "-"
 
 

@@ -149,7 +149,7 @@ class Mean:
         return self.rounded(3)
 
     def rounded(self, digits: int) -> str:
-        """Format as "value ±standard error" with this number of decimals.
+        """Format as "value ±standard error" with `digits` decimals.
 
         If the standard error is NaN, it is left out.
         """
@@ -160,7 +160,7 @@ class Mean:
 
 
 def compute_mean(values: ArrayLike) -> Mean:
-    """Compute the mean of a sample, (n,), and its standard error, which is NaN if n is 1."""
+    """Compute the mean of `values`, (n,), and its standard error, which is NaN if n is 1."""
     sample = np.asarray(values, dtype=np.float64)
     error = np.std(sample, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.nan
     return Mean(float(np.mean(sample)), float(error))
@@ -304,7 +304,7 @@ def summarise_outcomes(outcomes: Sequence[Outcome]) -> list[Line]:
 
 
 def _summarise_group(group: Sequence[Outcome]) -> Line:
-    """Average all repetitions of one data set with one grower into a line of Table 2."""
+    """Average the outcomes of all repetitions on one data set with one grower into a line."""
     methods = [name for name in METHODS if name in group[0].errors]
     baseline = np.array([outcome.errors[PRUNING] for outcome in group])
     # Ratios are NaN if the pruning has no errors.
