@@ -168,8 +168,8 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
         The mean is over all rows of `examples`. Sets have at most `degree` features. If `method` is
         "low_degree_threshold", drop coefficients of a size that they could have if y were noise
-        alone (`compute_practical_threshold`). Keep at most `max_terms` terms, those with the largest
-        coefficients. The score of the result is NaN, as there is no validation set.
+        alone (`compute_practical_threshold`). Keep at most `max_terms` terms, those with the
+        largest coefficients. The score of the result is NaN, as there is no validation set.
         """
         coding: Any = examples.bits.coding
         spectrum = low_degree(

@@ -81,12 +81,10 @@ def score_classifier(
 ) -> float:
     """Compute the accuracy of a fitted classifier; with several targets, a row is right if all are.
 
-    A function that classifiers use as their method `score`.
+    Classifiers use this function as their method `score`; `self` is the fitted classifier.
 
     Parameters
     ----------
-    self : classifier
-        The fitted classifier.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,), or (n, n_outputs)

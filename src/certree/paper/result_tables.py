@@ -139,8 +139,8 @@ def format_rates(rates: Sequence[Rate]) -> Iterator[RichTable | str]:
     """Yield simulated excess errors and their exponents for a terminal.
 
     rates: excess errors of each classifier, boundary and number of features, by number of training
-    rows. Yield one table for each boundary and number of features: a row for each number of training
-    rows, then the fitted exponents and those in theory; a column for each classifier. The last
+    rows. Yield one table for each boundary and number of features: a row for each number of
+    training rows, then the fitted exponents and those in theory; a column for each classifier. The last
     item is a string that explains them.
     """
     for dimension, boundary in dict.fromkeys((rate.dimension, rate.boundary) for rate in rates):
