@@ -332,7 +332,7 @@ def test_banzhaf_values_tell_no_prediction():
 def test_what_has_no_values():
     X, y = load_iris(return_X_y=True)
     for model in (NaiveBayesClassifier().fit(X, y), DecoratedTreeRegressor().fit(X, y), None):
-        with pytest.raises(TypeError, match="model must be a tree, vote, forest"):
+        with pytest.raises(TypeError, match="model must be a tree, forest"):
             shapley_values(model, X)
     with pytest.raises(NotFittedError):
         shapley_values(TreeForestClassifier(), X)

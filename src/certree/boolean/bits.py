@@ -64,7 +64,7 @@ class Bits(ArrayRecord):
         validate_settings(self)
         if not len(self.feature):
             raise ValueError(
-                "feature must have at least one entry, as there must be a bit, got none"
+                "feature must have at least one entry, as each bit tests a feature, got none"
             )
         if self.feature.min() < 0 or self.feature.max() >= self.n_features:
             raise ValueError(
@@ -75,7 +75,7 @@ class Bits(ArrayRecord):
         has_all = is_in_order and len(self.feature) == self.n_features
         if self.coding != "thresholds" and not has_all:
             raise ValueError(
-                f"feature must be arange(n_features) if coding={self.coding!r}, got "
+                f"feature must be 0, 1, ..., n_features - 1 if coding={self.coding!r}, got "
                 f"{shortened(self.feature.tolist())}: use Bits.two_valued"
             )
 
@@ -166,7 +166,8 @@ class Bits(ArrayRecord):
             unexpected = rows[(rows != low) & (rows != high)]
             if unexpected.size:
                 raise ValueError(
-                    f"X must have the values {low:g} and {high:g} only, got {unexpected[0]:g}"
+                    f"X must have the values {low:g} and {high:g} only, got {unexpected[0]:g}: as "
+                    f"coding={self.coding!r}, recode X, or use bits of another coding"
                 )
         return rows
 
@@ -181,8 +182,8 @@ class Bits(ArrayRecord):
         Returns
         -------
         ndarray of float64, shape (n, n_bits)
-            Values 0 and 1, where the sign 1 becomes 0; or -1 and 1 for the coding "-1/+1", as they
-            are.
+            Features of each row. For the coding "0/1" the sign 1 becomes 0, and -1 becomes 1. For
+            "-1/+1" the values are the signs themselves.
 
         Raises
         ------
@@ -192,7 +193,7 @@ class Bits(ArrayRecord):
         if self.coding == "thresholds":
             raise ValueError(
                 'coding must be "0/1" or "-1/+1" to convert signs to rows, got "thresholds": '
-                "not every combination of such bits belongs to a row"
+                "not every combination of such bits belongs to a row, so pass rows instead of signs"
             )
         values = np.array(signs, dtype=np.float64)
         return (1.0 - values) / 2.0 if self.coding == "0/1" else values
@@ -220,9 +221,9 @@ class Bits(ArrayRecord):
 
 
 def infer_coding(X: NDArray[Any]) -> TwoValued:
-    """Return which two values the features of rows, (n, p), have: "0/1" or "-1/+1".
+    """Return which two values the features of the rows X, (n, p), have: "0/1" or "-1/+1".
 
-    "0/1" if all values are 1.
+    Return "0/1" if all values are 1.
 
     Raises
     ------

@@ -90,14 +90,15 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose products of two-valued features and fit their coefficients to the target.
 
-        Warn if no product explains y better than its mean does on the validation set.
+        Set `spectrum_` and `validation_score_`. Warn if no product explains y better than its mean
+        does on the validation set.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
             Rows of features with the values 0 and 1, or -1 and 1.
         y : array-like of shape (n,)
-            Target of each row.
+            Target of each row: a class for a classifier, or a number for a regressor.
 
         Returns
         -------
@@ -114,10 +115,8 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         if all(terms.score == 0 for terms in outputs) and training.y.min() < training.y.max():
             warnings.warn(
                 "no product of features explains y better than the mean of y does: y is noise, or "
-                "depends "
-                f"on more than degree={self.degree} features together, as a parity does; try a "
-                "larger "
-                "degree",
+                f"depends on more than degree={self.degree} features together, as a parity does; "
+                "try a larger degree",
                 stacklevel=4,
             )
         unit = np.eye(len(outputs))
@@ -143,7 +142,8 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         """Choose the terms of one polynomial and fit their coefficients, as `method` says.
 
         examples: the rows, and the numeric target of this polynomial; rng: draws the validation set
-        and the seed of the boosted trees.
+        and the seed of the boosted trees. Return the terms with the score on the validation set,
+        which is NaN for methods that have none.
         """
         if self.method in ("low_degree", "low_degree_threshold"):
             return self._fit_by_averages(examples)
@@ -152,6 +152,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         def propose(rows: Examples) -> UInt64:
             """Return the masks, (k, W), of the sets of features that may become terms.
 
+            rows: examples outside the validation set, from which sets are proposed.
             "trees" fits boosted trees with the seed of the enclosing call; other methods take all
             sets of at most `degree` features.
             """
@@ -165,8 +166,10 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _fit_by_averages(self, examples: Examples) -> SelectedTerms:
         """Estimate the coefficient of each small set as the mean of y times the set's product of signs.
 
-        Sets have at most `degree` features. Keep at most `max_terms` terms, those with the largest
-        coefficients. The score of the result is NaN, as there is no validation set.
+        The mean is over all rows of `examples`. Sets have at most `degree` features. If `method` is
+        "low_degree_threshold", drop coefficients of a size that they could have if y were noise
+        alone (`compute_practical_threshold`). Keep at most `max_terms` terms, those with the
+        largest coefficients. The score of the result is NaN, as there is no validation set.
         """
         coding: Any = examples.bits.coding
         spectrum = low_degree(
@@ -183,7 +186,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return SelectedTerms(kept.masks, kept.coefficients[:, 0], np.nan)
 
     def _evaluate(self, X: ArrayLike) -> Float64:
-        """Check new rows, and return the fitted polynomials' values at them, (n_rows, n_outputs)."""
+        """Check the rows X, (n, p), and return the polynomials' values there, (n, n_outputs)."""
         rows = self._encode_new_rows(X)
         return self.spectrum_.evaluate(rows, n_jobs=self.n_jobs)
 
@@ -199,12 +202,13 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
         - "trees": boosted trees propose sets of features of any size; sets of at most `degree`
           features that correlate most with y are added. The Lasso orders these candidates, least
           squares fits them, and a validation set, a fifth of the rows, chooses how many are kept.
-        - "lasso", "omp": as "trees", but the Lasso, or orthogonal matching pursuit, chooses among
-          all
-          sets of at most `degree` features.
-        - "low_degree": the coefficient of each such set is the mean of y times its product. That is
-          right if features are independent and both values are equally frequent.
-        - "low_degree_threshold": as "low_degree", without terms that noise would reach.
+        - "lasso", "omp": as "trees", but the candidates are all sets of at most `degree` features,
+          and the Lasso, or orthogonal matching pursuit, orders them.
+        - "low_degree": the polynomial has all sets of at most `degree` features. The coefficient of
+          each is the mean of y times its product, which is the true coefficient if features are
+          independent and both values are equally frequent.
+        - "low_degree_threshold": as "low_degree", but terms are dropped if their coefficients are
+          not larger than the largest would be if y were independent of X.
     degree : int, default=3
         Largest number of features of a searched set. Boosted trees may propose larger sets.
     max_terms : int or None, default=None
@@ -219,10 +223,10 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     spectrum_ : Spectrum
         The polynomial.
     validation_score_ : float
-        R2 on the validation set, of coefficients fitted on the other rows and against the mean of
-        the other rows; NaN for methods without a validation set. The number of terms was chosen by
-        it, so it is optimistic: `held_out_error` bounds the error on rows that had no part in the
-        fit.
+        R2 on the validation set of the polynomial fitted to all other rows; its baseline is the
+        mean target of these rows. NaN for "low_degree" and "low_degree_threshold", which have no
+        validation set. The number of terms was chosen by it, so it is optimistic: `held_out_error`
+        bounds the error on rows that had no part in the fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -291,7 +295,8 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         small sets that correlate with the target. "lasso", "omp": among all sets of at most
         `degree` features, by the Lasso or orthogonal matching pursuit. In all three a validation
         set chooses how many are kept. "low_degree": the coefficient of each such set is a mean over
-        the rows, and all are kept; "low_degree_threshold": only those that noise would not reach.
+        the rows, and all are kept; "low_degree_threshold": only those that are larger than the
+        largest would be if y were independent of X. `FourierRegressor` has the details.
     degree : int, default=3
         Largest number of features of a searched set. Boosted trees may propose larger sets.
     max_terms : int or None, default=None
@@ -310,7 +315,8 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     validation_score_ : float
         Mean over the polynomials of the score that `FourierRegressor` describes.
     sample_hashes_ : ndarray of uint64
-        Hashes of the rows of the fit.
+        A hash of each row of the fit, by which functions that certify the classifier on new rows
+        find those that are equal to a row of the fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -327,7 +333,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     """
 
     def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
-        """Convert class codes, (n,), to one float target (n,) for each polynomial.
+        """Convert the class codes y, (n,), to one float target (n,) for each polynomial.
 
         Two classes: one target, -1 for the first class and 1 for the second. One class: one target
         of ones. More classes: for each class a target of 1 in its rows and 0 in others.

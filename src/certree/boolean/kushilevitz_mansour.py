@@ -123,10 +123,11 @@ def kushilevitz_mansour(
 
 
 class _PrefixSearch:
-    """The search for prefixes of large coefficients by evaluating a function.
+    """The search for all sets of features with large Fourier coefficients, feature by feature.
 
     A prefix states for each of the first k features whether it belongs to a set. Its weight W is
-    the sum of the squared coefficients of all sets with this prefix; see the module.
+    the sum of the squared coefficients of all sets with this prefix. The search starts from the
+    empty prefix. It extends prefixes by one feature at a time and drops those of small W.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ class _PrefixSearch:
     largest : float
         Upper bound on the size of the function's values.
     log_delta : float
-        Logarithm of the probability that some decision about a prefix is wrong.
+        Logarithm of the probability that any of all decisions to keep or drop a prefix is wrong.
     rng : RandomState
         Draws the rows.
     """
@@ -178,7 +179,8 @@ class _PrefixSearch:
         W is the sum of the squared coefficients of all sets with the prefix. prefixes: whether each
         of the first features belongs to the set, (k, length) bool. Return the kept ones of the 2 k
         longer prefixes, (k', length + 1). All with a weight W >= theta^2 are kept, and none with W
-        < theta^2 / 2, unless an estimate fails. Rows are drawn until every prefix is decided.
+        < theta^2 / 2, unless a confidence bound on W fails. Rows are drawn, and the function is
+        evaluated at them, until every prefix is decided.
         """
         longer = np.concatenate(
             [np.column_stack([prefixes, np.full(len(prefixes), bit)]) for bit in (False, True)]
@@ -246,7 +248,9 @@ class _PrefixSearch:
 
         W is the sum of the squared coefficients of all sets with the prefix. prefixes: whether each
         of the first features belongs to the set, (k, length) bool. Each estimate uses one draw z of
-        the other features and 16 draws y of the first: it is the mean over all pairs of y.
+        the other features and 16 draws y of the first. It is the mean of f(y, z) f(y', z) chi(y)
+        chi(y') over all pairs of different draws y and y', where f is the function and chi the
+        product of the signs of the prefix's features.
         """
         length, n_bits = prefixes.shape[1], len(self._queries.bits)
         y = draw_signs(self._rng, n * _Y_PER_Z, length)

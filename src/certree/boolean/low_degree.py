@@ -40,8 +40,9 @@ class LowDegree:
         With probability 1 - delta, all estimates are within this distance of their coefficients:
         ``b = largest sqrt(2 ln(2 N / delta) / m)`` for m examples (Hoeffding).
     keep : {"all", "proven", "practical"}
-        Which terms are kept: all; those of size ``sqrt(2) b`` and more; or those that are larger
-        than noise makes them, for which no error is proven.
+        Which terms are kept. "all": all. "proven": those of size ``sqrt(2) b`` and more.
+        "practical": those that are larger than the largest would be if y were only noise; there
+        is no proven bound on the error for these.
     """
 
     spectrum: Spectrum
@@ -118,7 +119,8 @@ def low_degree(
         The terms that are kept. "proven": those of size ``sqrt(2) b`` and more, where b is
         `LowDegree.radius`; the bound then grows with the logarithm of the number of sets. "all":
         all terms. "practical": those of size ``sqrt(2 ln(N) / m)`` times the root mean square of y,
-        which noise rarely reaches; N is the number of sets.
+        and more; N is the number of sets. If y were only noise, no coefficient would be that large
+        in most samples. There is no proven bound for these.
     coding : {"auto", "0/1", "-1/+1"}
         The two values of features; "auto" infers them from X.
     largest : float
@@ -138,7 +140,8 @@ def low_degree(
     TypeError
         If X or y is not numeric.
     ValueError
-        If features have other values, y is above `largest`, there are too many sets, or `largest`
+        If X has values outside `coding`, a value of y is larger than `largest` in size, there are
+        more than 2^24 sets, or `largest`
         is negative or above 1e150.
 
     References

@@ -62,9 +62,10 @@ def spectrum(
     ----------
     model : fitted estimator, or (Tree, values)
         A tree, forest, boosted ensemble or AdaBoost of certree; or a decision tree, random forest
-        or extra trees of scikit-learn. Or a `Tree` with values (m, K) of its nodes, which are added
-        up along the path of a row: values of leaves, with 0 elsewhere; or the weight of each node
-        in a posterior over prunings times the node's vote.
+        or extra trees of scikit-learn. Or a pair of a `Tree` and an array of values of its m nodes,
+        (m, K): the output at a row is the sum of the values of all nodes on its path. For a plain
+        tree only leaves have values other than 0. For a vote of prunings the value of a node is the
+        probability that it is a leaf of a pruning, times its prediction.
     degree : int or None
         Largest number of bits of a set. The coefficients of these sets are exact, and larger sets
         are not enumerated. None: no limit.
@@ -139,7 +140,7 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
     -------
     trees : Trees
         Trees whose nodes have values, (n_nodes, K). The output of a row is `start` plus the values
-        of all nodes on its paths; mostly, only leaves have values other than 0.
+        of all nodes on its paths. Inner nodes have values other than 0 only if `model` is a pair.
     start : ndarray of float64, shape (K,)
         The constant.
 
@@ -181,13 +182,14 @@ def _join_trees(trees: Sequence[Tree]) -> tuple[Trees, Float64]:
 def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
     """Return a fitted tree model or forest of certree as trees and a constant of zeros, (K,).
 
-    The output of a row is the sum of its leaves' values, which are divided by the number of trees
-    in a forest. Inner nodes have the value 0. For two classes, K is 2.
+    The output of a row is the sum of the values of its leaves: class probabilities, or numbers,
+    divided by the number of trees. Inner nodes have the value 0. For two classes, K is 2. Raise
+    TypeError if the leaves of the model hold fitted models.
     """
     if hasattr(model, "leaf_estimator"):
         raise TypeError(
             "model must have numbers or probabilities in its leaves, not fitted models, got "
-            f"{model!r}"
+            f"{model!r}: fit a tree without leaf_estimator"
         )
     formula = model._build_formula()
     tree_weight = 1 / len(formula.trees) if formula.kind == "forest" else 1.0
@@ -201,10 +203,10 @@ def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
 
 
 def _extract_score_trees(summed: AdditiveTrees) -> tuple[Trees, Float64]:
-    """Return the trees of a boosted model with values of 0 at inner nodes, and its constant, (K,).
+    """Return the trees of boosting or AdaBoost, 0 at inner nodes, and its constant, (K,).
 
-    `summed` is the model's raw score as a constant plus leaf values. It is used instead of the
-    model's export formula, which has no trees if there is a single class.
+    summed: the raw score of the model, as a constant plus the leaf values of its trees. A row's
+    score is the returned constant plus the values of all nodes on its paths.
     """
     trees = summed.trees
     return trees.with_value(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start
@@ -213,8 +215,9 @@ def _extract_score_trees(summed: AdditiveTrees) -> tuple[Trees, Float64]:
 def _extract_sklearn_trees(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
     """Return fitted decision trees of scikit-learn as certree's trees and a constant of zeros, (K,).
 
-    The value of a leaf is its class probabilities or its number, divided by the number of trees;
-    inner nodes have the value 0. Raise ValueError if the trees predict several targets.
+    estimators: the decision trees of a forest, or a single one. The value of a leaf is its class
+    probabilities or its number, divided by the number of trees; inner nodes have the value 0. Raise
+    ValueError if the trees predict several targets.
     """
     if estimators[0].n_outputs_ > 1:
         raise ValueError(

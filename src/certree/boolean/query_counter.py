@@ -34,9 +34,10 @@ class Recovered:
     delta : float
         Probability, over the draw of the rows, that `guarantee` is wrong.
     is_complete : bool
-        Whether the search finished within the budget and its result agreed with all test rows.
+        Whether the search finished within the budget. From `sparse_transform`, the result must
+        also agree with the function at all test rows.
     guarantee : str
-        A sentence that states what holds for the terms.
+        The guarantee as a sentence: which terms were found, and how large their errors may be.
     """
 
     spectrum: Spectrum
@@ -132,7 +133,10 @@ class QueryCounter:
             )
         values: Float64 = np.array(returned.reshape(n), dtype=np.float64)
         if not np.isfinite(values).all():
-            raise ValueError("function must return finite numbers, got NaN or infinity")
+            raise ValueError(
+                "function must return a finite number for every row with two-valued features, got "
+                "NaN or infinity"
+            )
         return values
 
     def expect_no_noise(self, signs: NDArray[Any], values: Float64) -> None:
@@ -149,7 +153,7 @@ class QueryCounter:
 
 
 def draw_signs(rng: np.random.RandomState, n: int, n_bits: int) -> Float64:
-    """Draw `n` rows of independent signs, (n, n_bits): -1 or 1 with probability 1/2 each."""
+    """Draw `n` rows of independent signs from `rng`, (n, n_bits): -1 or 1 with probability 1/2."""
     return np.where(rng.randint(0, 2, size=(n, n_bits)) == 1, -1.0, 1.0)
 
 

@@ -64,12 +64,12 @@ class SparseRecovery:
         Returns
         -------
         float
-            The bound; infinite if the coherence is too large for so many terms.
+            The bound; infinite if the coherence is too large for a bound with this many terms.
 
         Raises
         ------
         ValueError
-            If the number is negative.
+            If `n_terms` is negative.
 
         Notes
         -----

@@ -60,9 +60,10 @@ class SelectedTerms:
     coefficients : ndarray of float64, shape (k,)
         Coefficient of each term.
     score : float
-        R2 of the polynomial on the validation set, against the mean of the other rows. It is
-        optimistic, as the number of terms was chosen by it. 0 if no set of terms has a clearly
-        smaller squared error than that mean; NaN without a validation set.
+        R2 on the validation set of the polynomial fitted to the training rows; its baseline is the
+        mean target of the training rows. It is optimistic, as the number of terms was chosen by it.
+        0 if no polynomial has an error below that of the baseline by more than two standard errors;
+        NaN without a validation set.
     """
 
     masks: UInt64
@@ -92,7 +93,7 @@ class Examples:
     n_jobs: int | None
 
     def take(self, rows: NDArray[np.intp]) -> Examples:
-        """Return new examples with these row numbers, (m,), in this order."""
+        """Return the examples with the row numbers `rows`, (m,), in the order of these numbers."""
         return Examples(self.X[rows], self.y[rows], self.bits, self.n_jobs)
 
     def compute_characters(self, masks: UInt64) -> Float64:
@@ -114,8 +115,8 @@ def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt
     The first kind has the largest coefficients in the exact spectrum of 200 boosted trees of depth
     5: at most 800 sets and at most a third of the number of rows. The second kind has the 200 sets
     whose product of signs correlates most with y, among all sets of at most `degree` bits; a
-    smaller degree is taken if these are too many (`limit_degree`). It finds interactions without
-    effects of single features, such as parities, which trees miss.
+    smaller degree is taken if these are too many (`limit_degree`). It finds interactions of
+    features that have no effect alone, such as parities, which trees miss.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt
 
 
 def limit_degree(n_bits: int, n_rows: int, degree: int) -> int:
-    """Lower a degree (largest number of bits of a set) until there are not too many sets.
+    """Lower a degree (largest number of bits of a set) until the sets are few enough to try them all.
 
     Return the largest degree, at most `degree`, for which the number of sets of at most that many
     of `n_bits` bits, times `n_rows`, is at most 2e9; 1 if there is none.
@@ -202,8 +203,8 @@ def select(
     search : {"lasso", "omp"}
         How the sets are ordered: by the path of the Lasso, or by orthogonal matching pursuit.
     max_terms : int or None
-        Largest number of terms besides the constant; None: at most half of the rows that are not
-        validated.
+        Largest number of terms besides the constant; None: no limit. There are never more terms
+        than half the number of rows outside the validation set.
     rng : RandomState
         Draws the validation set.
 
@@ -244,15 +245,16 @@ def _choose_support(
 ) -> tuple[NDArray[np.intp], float]:
     """Choose the number of terms by the squared error on a validation set.
 
-    Fit each support (column numbers of chosen terms) to the other rows by least squares. Stop after
-    ten supports in a row without a smaller error.
+    Fit the columns of each support (column numbers of chosen terms) to the training rows, which are
+    not in the validation set, by least squares. Stop after ten supports in a row without a smaller
+    error.
 
     Parameters
     ----------
     supports : iterator of ndarray of int
         Growing supports; see `_iterate_supports`.
     columns, y : ndarray of shape (n, k) and (n,)
-        Products of signs of each candidate set, and the target, in the rows to fit.
+        Product of the signs of each of k candidate sets, and the target, in the training rows.
     validation_columns, validation_y : ndarray of shape (m, k) and (m,)
         The same, in the validation set.
 

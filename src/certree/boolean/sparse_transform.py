@@ -187,8 +187,16 @@ class _Matrix:
     """A random binary matrix H of b columns, and the function's values at the rows H u + p (modulo 2).
 
     u runs over all 2^b numbers, as bits. The shift p is 0, or flips one feature: shift 0 flips
-    none, and shift j + 1 flips feature j. See the module for how the values yield the coefficients.
-    A new object has no columns; `extend` draws them and evaluates the function.
+    none, and shift j + 1 flips feature j. A Walsh-Hadamard transform of the values gives sums of
+    the function's coefficients; `transform` states which. A new object has no columns; `extend`
+    draws them and evaluates the function.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features of the function, which is the number of rows of H.
+    rng : RandomState
+        Draws the columns.
     """
 
     def __init__(self, n_features: int, rng: np.random.RandomState) -> None:
@@ -224,7 +232,10 @@ class _Matrix:
         self._values = np.hstack([self._values, np.array(values)])
 
     def expect_no_noise(self, queries: QueryCounter) -> None:
-        """Evaluate the first 32 rows again; raise ValueError if a value differs from the stored one."""
+        """Evaluate the function again at the first 32 rows, to detect noise.
+
+        queries: the function. Raise ValueError if a value differs from the stored one.
+        """
         last = min(_REPEATED, self._values.shape[1])
         queries.expect_no_noise(1.0 - 2.0 * self._compute_rows(0, last, 0), self._values[0, :last])
 
@@ -234,21 +245,23 @@ class _Matrix:
         return float(np.abs(self._values).max())
 
     def transform(self) -> Float64:
-        """Compute the sum of the function's coefficients that are hashed to each bucket.
+        """Compute the sum of the function's coefficients in each of 2^b buckets.
 
-        The coefficient of a set S of features is hashed to bucket H' S (modulo 2), one of 2^b.
-        Return an array (1 + n_features, 2^b). Row 0 has the sums. Row 1 + j has the sums with the
-        sign of a coefficient reversed if its set contains feature j; these are the sums of the
-        function with feature j flipped.
+        The coefficient of a set S of features belongs to the bucket with the number H^T S (modulo
+        2), where S is a vector of 0 and 1, and H^T the transpose of the matrix. Return an array (1
+        + n_features, 2^b). Row 0 has the sums. Row 1 + j has the sums with the sign of a
+        coefficient reversed if its set contains feature j; these are the sums of the function with
+        feature j flipped.
         """
         scale = 1.0 / self._values.shape[1]
         values = np.ascontiguousarray(self._values)
         return np.array([walsh_hadamard(shifted, scale, 1) for shifted in values])
 
     def find_buckets(self, sets: Sets) -> Int64:
-        """Return the number of the bucket, H' S (modulo 2), of each set S of features, (k,).
+        """Return the number of the bucket to which the coefficient of each set belongs, (k,).
 
-        sets: 1 where a feature belongs to a set, else 0, (k, n_features).
+        sets: 1 where a feature belongs to a set, else 0, (k, n_features). The bits of the number
+        are H^T S (modulo 2), where S is such a row, and H^T the transpose of the matrix.
         """
         bits = (sets.astype(np.float32) @ self._columns.T.astype(np.float32)) % 2
         return bits.astype(np.int64) @ (1 << np.arange(len(self._columns), dtype=np.int64))
@@ -306,8 +319,8 @@ def _peel(matrices: list[_Matrix], tolerance: float) -> tuple[Sets, Float64, boo
 def _find_isolated(buckets: Float64, matrix: _Matrix, least: float) -> tuple[Sets, Float64]:
     """Return the sets and coefficients of the buckets that appear to hold exactly one coefficient.
 
-    Such a bucket has sums of equal size under all shifts; their signs say which features belong to
-    the set; and the set is hashed to this bucket.
+    The sums of such a bucket have equal size under all shifts. Their signs determine which features
+    belong to the set, and `_Matrix.find_buckets` returns this bucket for that set.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
     if not 0 < epsilon <= MAX_SETTING or not 1 <= n_leaves <= MAX_SETTING:
         raise ValueError(
             f"epsilon must be positive, n_leaves at least 1, and both at most {MAX_SETTING:g}, got "
-            f"{epsilon} and {n_leaves}"
+            f"epsilon={epsilon} and n_leaves={n_leaves}"
         )
     if spectrum.mean is not None:
         raise ValueError(
@@ -193,7 +193,7 @@ def compute_proven_degree(n_leaves: int, epsilon: float) -> int:
 def _keep_terms(
     spectrum: Spectrum, kept_terms: Any, n_leaves: int | None, guaranteed_error: float | None = None
 ) -> Sparsified:
-    """Drop all other terms of a spectrum, and compute the errors of that.
+    """Keep the given terms of a spectrum, and compute the errors of dropping the other terms.
 
     Parameters
     ----------
@@ -273,7 +273,8 @@ def held_out_error(
     low, high = float(low), float(high)
     if not high - low <= _MAX_RANGE:
         raise ValueError(
-            f"low and high must be at most {_MAX_RANGE:g} apart, got {low!r}, {high!r}"
+            f"low and high must be at most {_MAX_RANGE:g} apart, got {low!r} and {high!r}: divide "
+            "the values by a constant"
         )
     array = to_array("values", values)
     table = array[:, None] if array.ndim == 1 else array

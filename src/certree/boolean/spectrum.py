@@ -76,7 +76,8 @@ class Spectrum(ArrayRecord):
         self._check("float64", (len(self.masks), None), "coefficients")
         if not self.coefficients.shape[1] or not np.isfinite(self.coefficients).all():
             raise ValueError(
-                "coefficients must be finite numbers, with at least one column (output)"
+                "coefficients must be finite numbers, with at least one column (output), got "
+                f"shape {self.coefficients.shape}, or NaN or infinity in it"
             )
         last_bits = len(self.bits) % 64
         if last_bits and (self.masks[:, -1] >> np.uint64(last_bits)).any():
@@ -300,8 +301,7 @@ class Spectrum(ArrayRecord):
         if not np.isfinite(values).all():
             raise ValueError(
                 "coefficients must sum up to finite float64 numbers, got a sum that overflows: "
-                "multiply "
-                "the spectrum by a small number"
+                "multiply the spectrum by a small number"
             )
         return values
 
@@ -310,15 +310,15 @@ class Spectrum(ArrayRecord):
 
         signs: -1 or 1 for each bit of each row, (n_bits, n_rows), as `Bits.signs` returns them. If
         the spectrum has means, they are subtracted and the difference is divided by the standard
-        deviation first. Return an array (n_terms, n_rows).
+        deviation first. n_threads: number of threads. Return an array (n_terms, n_rows).
         """
         return compute_characters(self.members, signs, self.mean, n_threads)
 
     def _sum_terms(self, signs: Float64, n_threads: int) -> Float64:
         """Compute the K outputs at each row, (n_rows, K), from its bits.
 
-        signs: -1 or 1 for each bit of each row, (n_bits, n_rows). Terms are added one after the
-        other, as the rounding of a matrix product depends on its size.
+        signs: -1 or 1 for each bit of each row, (n_bits, n_rows); n_threads: number of threads.
+        Terms are added one after the other, so that a row's outputs do not depend on other rows.
         """
         if not len(self):
             return np.zeros((signs.shape[1], self.coefficients.shape[1]))
@@ -518,14 +518,14 @@ def compute_characters(
 
 
 def check_means(values: ArrayLike, n_bits: int) -> Float64:
-    """Return the means of the signs of all bits as a float64 array, (n_bits,).
+    """Check means of the signs of all bits, `values`, and return them as float64, (n_bits,).
 
     Raise ValueError if the shape differs, or a mean is not strictly between -1 and 1.
     """
     mean: Float64 = check_column("mean", values, "float64", (n_bits,))
     if not (np.abs(mean) < 1).all():
         raise ValueError(
-            "mean must lie strictly between -1 and 1, as other bits never change, got "
-            f"{mean[np.abs(mean).argmax()]:g}: drop the feature of this bit"
+            "mean must lie strictly between -1 and 1 for every bit, got "
+            f"{mean[np.abs(mean).argmax()]:g}: a bit of mean -1 or 1 never changes, so drop it"
         )
     return mean

@@ -89,7 +89,10 @@ def spectrum_of_values(
     """
     coefficients = walsh_hadamard(values, n_jobs=n_jobs)
     if len(coefficients) < 2:
-        raise ValueError(f"values must be those of one bit at least, got {len(coefficients)} value")
+        raise ValueError(
+            "values must have at least 2 entries, those of the two rows of one bit, got "
+            f"{len(coefficients)}"
+        )
     sets = np.flatnonzero(coefficients)
     bits = Bits.two_valued(len(coefficients).bit_length() - 1, coding)
     return Spectrum(sets[:, None].astype(np.uint64), coefficients[sets, None], bits)

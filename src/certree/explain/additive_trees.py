@@ -31,8 +31,8 @@ class AdditiveTrees:
     start : ndarray of float64, shape (n_outputs,)
         The constant.
     rows_per_node : ndarray of float64, shape (M,), or None
-        Rows of the fit in each node. A row that lacks a value goes to both children in proportion
-        to their rows. None if the model does not keep them.
+        Number, or total weight, of the training rows in each node. A row that lacks a value goes to
+        both children in proportion to these numbers. None if the model does not keep them.
     build_explanation_fields : callable
         Takes a base, (n_outputs,), and contributions to it, (n, n_outputs, p). Returns the
         arguments of `Explanation` that depend on the target: "base", "contributions",
@@ -50,13 +50,13 @@ class AdditiveTrees:
         return self.trees.value.shape[1]
 
     def with_rows_per_node(self, rows_per_node: Float64) -> AdditiveTrees:
-        """Return a copy of these trees with other numbers of rows in their M nodes, (M,)."""
+        """Return a copy of these trees in which the M nodes have the given row counts, (M,)."""
         return replace(self, rows_per_node=rows_per_node)
 
     def get_fractional_routing(
         self, *tables: NDArray[Any]
     ) -> tuple[NDArray[np.uint8] | None, Float64 | None]:
-        """Return the arguments with which the core sends rows that lack a value to both children.
+        """Return two arguments of the C++ routines that send rows down trees, for missing values.
 
         Parameters
         ----------
@@ -69,8 +69,9 @@ class AdditiveTrees:
             1 for nodes whose split sends a row without the feature's value to both children. None
             if there is no such node, or no row of the tables lacks a value.
         rows_per_node : ndarray of float64, shape (M,), or None
-            Rows of the fit in each node, by which such a row is divided; None if `both` is None or
-            the model does not keep them.
+            Number, or total weight, of the training rows in each node, in proportion to which such
+            a row is divided among both children; None if `both` is None or the model does not keep
+            these numbers.
         """
         both = self.trees.missing_both
         if not both.any() or not any(len(find_rows_with_missing(X)) for X in tables):
@@ -78,11 +79,11 @@ class AdditiveTrees:
         return both.view(np.uint8), self.rows_per_node
 
     def group_rows_by_routing(self, X: NDArray[Any]) -> list[NDArray[np.intp]]:
-        """Divide rows into those with one path in each tree, and those that may go to both children.
+        """Group rows by whether they have one path in each tree, or may go to both children.
 
-        The second group has the rows that lack some value, if a split sends such rows to both
-        children. Return a list of the row numbers of each group, in this order, without empty
-        groups; X: numeric rows, (n, p), categories as codes.
+        X: numeric rows, (n, p), categories as codes. Return a list of arrays of row numbers: first
+        the rows with one path, then those that lack a value and may go to both children of a
+        split. Groups without rows are left out.
         """
         lacks_value = np.zeros(len(X), dtype=bool)
         if self.trees.missing_both.any():
@@ -105,8 +106,9 @@ class AdditiveTrees:
     def compute_outputs(self, X: NDArray[Any], n_threads: int) -> Float64:
         """Compute the outputs of rows: the constant plus the leaf values of all trees.
 
-        X: numeric rows, (n, p), categories as codes. Return an array (n, n_outputs). Rows that go
-        to both children get the mean of both, by `rows_per_node`.
+        X: numeric rows, (n, p), categories as codes; n_threads: number of threads. Return an array
+        (n, n_outputs). For a row
+        that goes to both children, their values are averaged in proportion to `rows_per_node`.
         """
         if self.get_fractional_routing(X)[0] is None:
             start = np.repeat(self.start[:, None], len(X), axis=1)
@@ -127,7 +129,10 @@ class AdditiveTrees:
         return total + self.start
 
     def count_rows_per_node(self, X: NDArray[Any], n_threads: int) -> Float64:
-        """Count how many rows of X, numeric rows (n, p), reach each node, (M,) float64."""
+        """Count how many rows of X reach each of the M nodes; return float64, (M,).
+
+        X: numeric rows, (n, p), categories as codes; n_threads: number of threads.
+        """
         leaf, no_target = self.trees.find_leaves(X, n_threads), np.zeros((len(X), 0))
         left, root = self.trees.left, self.trees.root
         sums = sum_out_of_bag_targets(
@@ -140,13 +145,13 @@ def check_additive(model: Any) -> Any:
     """Return a snapshot of a model of trees with numeric leaves, for `get_additive_trees`.
 
     A snapshot is a shallow copy that later fits do not change. Raise TypeError unless it is a tree,
-    vote, forest, boosted trees or AdaBoost of certree whose leaves predict probabilities or
-    numbers.
+    forest, boosted trees or AdaBoost of certree whose leaves hold probabilities or numbers, not
+    fitted models.
     """
     if not hasattr(model, "_get_additive_trees"):
         raise TypeError(
-            "model must be a tree, vote, forest, boosted trees or AdaBoost of certree whose leaves "
-            f"predict probabilities or numbers, got {type(model).__name__}"
+            "model must be a tree, forest, boosted trees or AdaBoost of certree whose leaves hold "
+            f"probabilities or numbers, not fitted models, got {type(model).__name__}"
         )
     return get_snapshot(model)
 
@@ -163,7 +168,8 @@ def get_rows_per_node(
     """Return the number, or weight, of rows in each node of the model's trees, (M,).
 
     These are the rows of the fit if the model keeps their numbers, else those of `background`,
-    checked rows (m, p), which are routed to the leaves. Raise ValueError if both are missing.
+    checked rows (m, p), which are routed to the leaves by `n_threads` threads. Raise ValueError if
+    both are missing.
     """
     if model.rows_per_node is not None:
         return model.rows_per_node

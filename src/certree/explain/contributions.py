@@ -28,12 +28,12 @@ def compute_contributions(
     X: NDArray[Any],
     n_threads: int,
 ) -> tuple[Float64, Float64]:
-    """Divide the outcome of a vote of prunings in each row among the features.
+    """Divide the prediction of a vote of prunings for each row among the features.
 
-    A pruning is the tree with some nodes turned into leaves.
-    The outcome at a row is that at the root plus a change at each split on the row's path: the
-    change from the node to the child on the path, weighted by the prunings that reach the child.
-    The change counts for the feature of the split.
+    A pruning is the tree with some nodes turned into leaves. The mean prediction of all prunings,
+    by their posterior weights, is the prediction of the root plus a change at each split on the
+    path of the row. The change is the prediction of the child minus that of the node, times the
+    probability that a pruning makes the split. It counts for the feature of the split.
 
     Parameters
     ----------
@@ -42,12 +42,13 @@ def compute_contributions(
     weights : NodeWeights
         Posterior weights of its prunings.
     vote : Vote or DeferredVote
-        The outcome of their vote in every node, of K numbers: class probabilities, or a mean.
+        The outcome of the vote of all prunings in every node, K numbers: class probabilities, or a
+        mean. `DeferredVote` computes them when they are needed.
     ballots : Ballots or SparseBallots
-        The label or values that each node votes for.
+        What each node alone predicts if it is a leaf of a pruning: a label, or K numbers.
     rows_per_node : ndarray of float64, shape (m,)
-        Training rows in each node. A row that lacks a value goes to both children in proportion to
-        their rows.
+        Number of training rows in each node. A row that lacks a value goes to both children in
+        proportion to these numbers.
     X : ndarray of shape (n, p)
         Numeric rows, categories as codes.
     n_threads : int
@@ -56,7 +57,7 @@ def compute_contributions(
     Returns
     -------
     base : ndarray of float64, shape (K,)
-        Outcome at the root.
+        Prediction of the root.
     contributions : ndarray of float64, shape (n, K, p)
         Contribution of each feature; with the base they sum to the outcome of the row.
     """
@@ -72,10 +73,10 @@ def compute_contributions(
 
 
 def _find_visited_nodes(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
-    """Return the numbers of the nodes on the paths of all rows, and of their siblings, ascending.
+    """Return the numbers, ascending, of the nodes on the paths of all rows, and of their siblings.
 
-    X: numeric rows, (n, p), categories as codes. Return all nodes of the tree if a row may go to
-    both children of a node.
+    X: numeric rows, (n, p), categories as codes; n_threads: number of threads. Return all nodes of
+    the tree if a row may go to both children of a node.
     """
     if tree.missing_both.any() and len(find_rows_with_missing(X)):
         return np.arange(tree.n_nodes)

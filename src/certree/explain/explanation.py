@@ -32,7 +32,7 @@ def build_explanation_fields(
     Parameters
     ----------
     base : ndarray of float64, shape (n_outputs,)
-        Output before any contribution.
+        Output before any feature is taken into account, for instance the mean output.
     contributions : ndarray of float64, shape (n, n_outputs, p)
         Contributions of features to the outputs.
     classes : ndarray, or None
@@ -163,7 +163,7 @@ class Explanation:
         return len(self.contributions)
 
     def __getitem__(self, rows: Any) -> Explanation:
-        """Return the explanation of one row (integer) or of several (slice, mask or numbers)."""
+        """Return the explanation of selected rows: an integer, slice, mask, or list of integers."""
         if isinstance(rows, int | np.integer):
             row = range(len(self))[rows]
             rows = slice(row, row + 1)

@@ -79,7 +79,7 @@ class Interactions:
         return fractions
 
     def share(self, variance: float) -> float:
-        """Return `variance` divided by the model's total variance; 0 if the total is 0."""
+        """Return a variance of the output as a fraction of the total variance; 0 if that is 0."""
         return float(variance) / self._divisor
 
     def terms(self) -> list[tuple[str, str | None, float]]:
@@ -175,7 +175,7 @@ def interaction_fractions(
     Parameters
     ----------
     model : estimator
-        A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
+        A fitted tree, forest, boosted trees or AdaBoost of certree.
     X : array-like of shape (n, p)
         Rows that give the distribution of each feature.
     max_bins : int or None
@@ -190,9 +190,9 @@ def interaction_fractions(
     Returns
     -------
     Interactions
-        Variances of the probabilities of classes (for forests before their power), of the raw
-        scores of boosted trees, or of the predicted numbers. Variances of several outputs are
-        summed.
+        Variances of the probabilities of classes, of the raw scores of boosted trees, or of the
+        predicted numbers. Variances of several outputs are summed. A forest's probabilities are
+        averages over trees, before they are raised to the power ``leaves_.power``.
 
     Raises
     ------

@@ -21,15 +21,15 @@ class OutputGroups:
     Parameters
     ----------
     sizes : tuple of int
-        Number of outputs of each target: 1 for a number, 1 for two classes (that of the second
-        class), and one for each of more classes.
+        Number of outputs of each target: 1 for a numeric target, 1 for a target of two classes
+        (the output belongs to the second class), and K for a target of K > 2 classes.
     """
 
     sizes: tuple[int, ...]
 
     @classmethod
     def for_classes(cls, n_classes: Iterable[int]) -> Self:
-        """Create the groups of classification targets, from the number of classes of each target.
+        """Create the groups of classification targets; `n_classes` has the number of each target.
 
         A target has one output for at most two classes, else one for each class.
         """
@@ -42,7 +42,7 @@ class OutputGroups:
 
     @property
     def size_array(self) -> Int64:
-        """Number of outputs of each of the q targets, (q,) int64, for functions of the core."""
+        """Number of outputs of each of the q targets, (q,) int64, for functions of the C++ module."""
         return np.array(self.sizes, dtype=np.int64)
 
     @property
@@ -58,14 +58,16 @@ class OutputGroups:
         return np.split(values, self.first_outputs[1:], axis=axis)
 
     def reorder(self, order: Indices) -> OutputGroups:
-        """Return the groups in another order of targets: ``order[0]`` first, then ``order[1]``, ...
+        """Return a copy with the targets in another order: ``order[0]``, then ``order[1]``, ...
 
-        order: a permutation of the q target numbers, (q,).
+        order: a permutation of the q target numbers, (q,). This object does not change.
         """
         return OutputGroups(tuple(self.sizes[k] for k in order))
 
     def restore_order(self, values: Float64, order: Indices) -> Float64:
         """Undo a reordering of targets in an array of outputs.
+
+        This object must have the targets in their original order, 0 to q - 1.
 
         Parameters
         ----------
@@ -77,7 +79,7 @@ class OutputGroups:
         Returns
         -------
         ndarray of float64, shape (n, n_outputs)
-            Outputs of target 0 first, then of target 1, and so on: the order of these groups.
+            The same columns, with the outputs of target 0 first, then those of target 1, and so on.
         """
         if len(order) == 1:
             return values

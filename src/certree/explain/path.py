@@ -65,7 +65,7 @@ class ExplainedCell:
 
 
 def _format_label(label: Any) -> str:
-    """Format one predicted class or number as text; floats to six digits."""
+    """Format the class or number `label` as text; floats to six digits."""
     return f"{label:.6g}" if isinstance(label, float) else str(label)
 
 
@@ -134,14 +134,14 @@ class NestedCells(Sequence[ExplainedCell]):
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """A tree with what describes its nodes in words: feature names, rows, predictions, weights.
+    """A tree, with the names, row counts, predictions and weights that describe its nodes.
 
     Parameters
     ----------
     tree : Tree
         The tree, of m nodes.
     rows_per_node : ndarray of shape (m,)
-        Training rows in each node.
+        Number, or total weight, of the training rows in each node.
     weights : NodeWeights
         Posterior weights of its prunings (subtrees that result if nodes become leaves).
     feature_names : sequence of str
@@ -179,7 +179,7 @@ class Explainer:
         tree : Tree
             The tree, of m nodes.
         rows_per_node : ndarray of shape (m,)
-            Training rows in each node.
+            Number, or total weight, of the training rows in each node.
         feature_names : sequence of str
             Names of the features.
         predict_node : callable
@@ -187,6 +187,11 @@ class Explainer:
         categories : sequence of (sequence or None), or None
             Names of the categories of each feature, by code; None for a feature without names, or
             instead of the sequence if there are none at all.
+
+        Returns
+        -------
+        Explainer
+            Its `weights` give the full tree the weight 1, and all other prunings 0.
         """
         weights = make_pruning(tree, ~tree.is_leaf)
         return cls(tree, rows_per_node, weights, feature_names, predict_node, categories)
@@ -254,8 +259,8 @@ class Explainer:
 
         The subtree grows from the root. The next node to get its children is the one with the
         largest number of training rows times the probability that a pruning drawn from the
-        posterior splits it. Growth also ends when this product is 0. Nodes refer to their children;
-        those whose children are left out are marked.
+        posterior splits it. Growth also ends when this product is 0. The returned node refers to its
+        children, and so on; `has_hidden_children` marks nodes whose children are left out.
         """
         if max_leaves < 1:
             raise ValueError(f"max_leaves must be at least 1, got {max_leaves!r}")

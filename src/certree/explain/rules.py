@@ -40,8 +40,8 @@ class Condition:
     categories : tuple, or None
         Names of categories; None if the condition is a range of numbers.
     excluded : bool
-        Whether the value must be none of the categories, so that it may be unknown or missing.
-        Otherwise it must be one of them.
+        True: the value must be none of the categories; it may be missing, or a category that the
+        fit did not have. False: it must be one of the categories.
     missing : bool
         Whether the value may also be missing.
     """
@@ -77,10 +77,10 @@ class Rule:
     conditions : tuple of Condition
         Conditions that a row must satisfy, usually one for each feature on the path to the node.
     prediction : object
-        Class or number. If the node has children that are not shown, it is predicted from the mean
-        outcome of the vote over its training rows.
+        Class or number that the model predicts for rows in the node. If the node has children that
+        are not shown, it comes from the mean of the model's predictions over its training rows.
     probability : float or None
-        Probability of the class; None for numbers.
+        Probability of the predicted class; None for numbers.
     rows : float
         Number (or weight) of the training rows in the node.
     node : int
@@ -114,8 +114,8 @@ class Rule:
 class Rules(Sequence[Rule]):
     """The rules of a tree, or of a subtree of it; every row satisfies exactly one rule.
 
-    The exception is a row that lacks a value at a split where no training row lacked it: it goes to
-    both children in part, and satisfies no rule.
+    The exception is a row that lacks a value at a split where no training row lacked it. Its
+    prediction is a mean over both children, and it satisfies no rule.
 
     Parameters
     ----------
@@ -198,14 +198,16 @@ def extract_rules(
     explainer : Explainer
         The tree, with the data that describe its nodes.
     vote : Vote or DeferredVote
-        The outcome of the vote in every node, K numbers.
+        The prediction of the model (the vote of the tree's prunings) in every node, K numbers:
+        class probabilities, or a mean.
     predict_outcome : callable
-        Takes an outcome, (K,). Returns a class and its probability, or a number and None.
+        Takes the K numbers of a node. Returns a class and its probability, or a number and None.
     max_leaves : int
         Largest number of rules. The subtree grows from the root where most training rows, times the
         posterior probability of a split, are.
     certificates : mapping from int to certificate, or None
-        A certificate for every node of the tree, which gives a rule its `error_at_most`.
+        The certificate (upper bound on the error of the model in this node) of every node of the
+        tree, by node number; it gives a rule its `error_at_most`. None: rules have no bounds.
 
     Returns
     -------
@@ -244,9 +246,10 @@ def format_tree(
     explainer : Explainer
         The tree, with the data that describe its nodes.
     vote : Vote or DeferredVote
-        The outcome of the vote in every node, K numbers.
+        The prediction of the model (the vote of the tree's prunings) in every node, K numbers:
+        class probabilities, or a mean.
     predict_outcome : callable
-        Takes an outcome, (K,). Returns a class and its probability, or a number and None.
+        Takes the K numbers of a node. Returns a class and its probability, or a number and None.
     max_leaves : int
         Largest number of leaves of the subtree.
     notes : dict
@@ -283,21 +286,23 @@ def _list_nodes(root: ShownNode) -> list[ShownNode]:
 def _compute_shown_outcomes(
     explainer: Explainer, vote: Vote | DeferredVote, shown: Sequence[ShownNode]
 ) -> Float64:
-    """Compute the mean outcome of the vote over the training rows of each node of a printed subtree.
+    """Compute the model's mean prediction over the training rows of each node of a printed subtree.
 
     Parameters
     ----------
     explainer : Explainer
         The tree.
     vote : Vote or DeferredVote
-        The outcome of the vote in every node, K numbers.
+        The prediction of the model (the vote of the tree's prunings) in every node, K numbers:
+        class probabilities, or a mean.
     shown : sequence of ShownNode
         All k nodes of the subtree, parents before their children.
 
     Returns
     -------
     ndarray of float64, shape (k, K)
-        In the order of `shown`. Children without training rows count equally.
+        Mean prediction of each node, in the order of `shown`. If neither child of a node has
+        training rows, both children have the weight 1/2.
     """
     ends = np.array([node.cell.node for node in shown if not node.children])
     means = compute_mean_outcomes(explainer.tree, vote, explainer.rows_per_node, ends)
@@ -318,23 +323,24 @@ def compute_mean_outcomes(
     rows_per_node: Float64,
     subtree_roots: NDArray[np.integer],
 ) -> Float64:
-    """Average the outcomes of a vote over the leaves below each of k nodes, weighted by training rows.
+    """Average predictions over the leaves below each of k nodes, by their training rows.
 
     Parameters
     ----------
     tree : Tree
         The tree, of m nodes.
     vote : Vote or DeferredVote
-        The outcome of the vote in every node, K numbers.
+        The prediction of the model (the vote of the tree's prunings) in every node, K numbers:
+        class probabilities, or a mean.
     rows_per_node : ndarray of float64, shape (m,)
-        Training rows in each node.
+        Number, or total weight, of the training rows in each node.
     subtree_roots : ndarray of int, shape (k,)
         Numbers of the nodes, of which none may be below another.
 
     Returns
     -------
     ndarray of float64, shape (k, K)
-        Mean outcomes. The leaves below a node without rows have equal weights.
+        Mean prediction of each node. The leaves below a node without rows have equal weights.
     """
     nodes, root = subtree_roots, np.arange(len(subtree_roots))
     leaves, roots = [], []
@@ -382,8 +388,8 @@ class _FeatureRange:
     def narrow(self, tree: Tree, parent: int, is_left: bool) -> None:
         """Keep only the values that a split on this feature sends to one of its children.
 
-        Change this object. parent: number of the node that splits; is_left: whether the child is
-        the left one.
+        Change this object. tree: the tree with the split; parent: number of the node that splits;
+        is_left: whether the child is the left one.
         """
         takes_missing = bool(tree.missing_left[parent]) == is_left
         codes = tree.category_set(parent).tolist()
@@ -422,7 +428,11 @@ class _FeatureRange:
 
 
 def _collect_conditions(explainer: Explainer, node: int) -> tuple[Condition, ...]:
-    """Return the conditions on the path from the root to a node, by order of features' first splits."""
+    """Return the conditions that a row satisfies if it reaches a node, usually one for each feature.
+
+    node: number of the node in the explainer's tree. Features are in the order of their first
+    splits on the path from the root.
+    """
     tree, ranges = explainer.tree, dict[int, _FeatureRange]()
     for parent, child in pairwise(explainer.find_path(node)):
         feature_range = ranges.setdefault(int(tree.feature[parent]), _FeatureRange())

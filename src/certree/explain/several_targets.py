@@ -48,7 +48,7 @@ def build_multioutput_explanation_fields(
     Parameters
     ----------
     base : ndarray of float64, shape (n_outputs,)
-        Output before any contribution.
+        Output before any feature is taken into account, for instance the mean output.
     contributions : ndarray of float64, shape (n, n_outputs, p)
         Contributions of features to the outputs.
     classes : list of ndarray
@@ -81,7 +81,7 @@ def score_classifier(
 ) -> float:
     """Compute the accuracy of a fitted classifier; with several targets, a row is right if all are.
 
-    A function that classifiers use as their method `score`.
+    Classifiers use this function as their method `score`; `self` is the fitted classifier.
 
     Parameters
     ----------

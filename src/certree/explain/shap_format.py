@@ -24,11 +24,11 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
     Parameters
     ----------
     model : estimator
-        A fitted tree, vote, forest, boosted trees or AdaBoost of certree without categorical
+        A fitted tree, forest, boosted trees or AdaBoost of certree without categorical
         splits.
     background : array-like of shape (m, p), or None
-        Rows that are counted in the nodes if the model does not keep the numbers of its training
-        rows, as boosted trees, AdaBoost and certified forests. Otherwise they are not used.
+        Rows that are counted in the nodes if the model does not keep the number of training rows in
+        each node; boosted trees, AdaBoost and certified forests do not. Other models ignore them.
 
     Returns
     -------

@@ -66,14 +66,15 @@ def shapley_values(
 ) -> Explanation:
     """Divide the output of a model in each row among its features by their Shapley values.
 
-    The value of a feature is the change of the mean output when its value becomes known, averaged
-    over all orders in which features become known. It is exact, in time linear in the nodes of the
-    trees.
+    Features become known one after the other; the output is averaged over the values of features
+    that are not yet known. The Shapley value of a feature is the change of this mean when the
+    feature becomes known, averaged over all orders. Values are exact, and the time is linear in the
+    number of nodes of the trees.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
+        A fitted tree, forest, boosted trees or AdaBoost of certree.
     X : array-like of shape (n, p)
         Rows to explain.
     background : array-like of shape (m, p), or None
@@ -89,8 +90,9 @@ def shapley_values(
     -------
     Explanation
         Its contributions are the values, (n, K, p) for K outputs. They sum to the prediction minus
-        `base`, the mean output. Outputs are probabilities of classes (for forests before their
-        power), raw scores of boosted trees, or numbers.
+        `base`, the mean output. Outputs are probabilities of classes, raw scores of boosted trees,
+        or numbers. A forest's probabilities are averages over trees, before they are raised to the
+        power ``leaves_.power``.
 
     Raises
     ------
@@ -130,14 +132,15 @@ def banzhaf_values(
 ) -> Explanation:
     """Compute the Banzhaf value of each feature for the output of a model in each row.
 
-    The value of a feature is the change of the mean output when its value becomes known, averaged
-    over all sets of other known features with equal weight. The values do not sum to the
+    For a set of known features, the output is averaged over the values of all unknown features. The
+    Banzhaf value of a feature is the change of this mean when the feature becomes known too,
+    averaged over all sets of other features with equal weight. The values do not sum to the
     prediction.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
+        A fitted tree, forest, boosted trees or AdaBoost of certree.
     X : array-like of shape (n, p)
         Rows to explain.
     background : array-like of shape (m, p), or None
@@ -186,7 +189,7 @@ def _explain_rows(
     Parameters
     ----------
     model : estimator
-        A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
+        A fitted tree, forest, boosted trees or AdaBoost of certree.
     X : array-like of shape (n, p)
         Rows to explain.
     background : array-like of shape (m, p), or None
@@ -215,7 +218,8 @@ def _explain_rows(
         added = compute_coalition_values(trees, rows, others, quadrature, n_threads)
     elif perturbation == "interventional":
         raise ValueError(
-            'background must be an array of rows if feature_perturbation="interventional", got None'
+            'background must be an array of rows if feature_perturbation="interventional", got '
+            "None: pass rows of the fit, a hundred are often enough"
         )
     else:
         rows_per_node = get_rows_per_node(trees, others, n_threads)

@@ -72,9 +72,10 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """Return the fitted model as a constant plus leaf values; here `start_` and `trees_`.
+        """Return the fitted model as a constant, `start_`, plus the leaf values of `trees_`.
 
-        Numbers of training rows in the nodes are None. Raise NotFittedError before the fit.
+        The numbers of training rows in the nodes are left out (None); subclasses that keep them
+        override this. Raise NotFittedError if the model is not fitted.
         """
         check_is_fitted(self)
         return AdditiveTrees(self.trees_, self.start_, None, self._build_explanation_fields)
@@ -114,7 +115,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return OutputGroups.for_classes(np.atleast_1d(self.n_classes_).tolist())
 
     def _restore_trees(self, kind: type[AnyTrees], stored: StoredState, **fields: Any) -> AnyTrees:
-        """Build the trees of a model file, and check their categories against this model's features.
+        """Build the trees of a model file.
+
+        Raise ValueError if a split is on categories that a feature of this model does not have.
 
         Parameters
         ----------
@@ -156,8 +159,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         Explanation
-            Contributions to the probabilities of the classes (for forests before their power), or
-            to the predicted number. For boosted trees and AdaBoost, contributions to the score: the
+            Contributions to the probabilities of the classes (of a forest: the averages over trees,
+            before they are raised to the power ``leaves_.power``), or to the predicted number. For
+            boosted trees and AdaBoost, contributions to the score: the
             log odds of the second of two classes (half of them for AdaBoost), a score for each of
             more classes, or the number; its logarithm for "poisson", "gamma" and "tweedie". Several
             numbers are outputs "y[0]", "y[1]", ...; several quantiles are not sorted.
@@ -169,7 +173,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     # -- importances -------------------------------------------------------------------------------
 
     def _compute_importances(self) -> Float64:
-        """Return each feature's importance, (p,), not scaled to sum 1; here as stored by the fit."""
+        """Return the importance of each feature that the fit stored, (p,), not scaled to sum 1."""
         return self._importances
 
     @property
@@ -177,8 +181,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def feature_importances_(self) -> Float64:
         """Importance of each feature, (p,), with sum 1; all 0 if no split changes anything.
 
-        In a tree with a vote, the importance of a split is the decrease of impurity (Gini's, or the
-        sum of squares), times the probability that a pruning drawn by its weight makes it. In a
+        In a single tree, the importance of a split is the decrease of impurity (Gini's, or the sum
+        of squares), times the probability that a pruning drawn from the posterior makes it. In a
         forest it is the decrease of impurity, averaged over trees. In boosted trees it is the sum
         of squared changes of the scores of rows.
         """
@@ -271,9 +275,10 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def to_sklearn(self) -> Any:
         """Copy the model into an estimator of scikit-learn.
 
-        The copy works with `sklearn.tree.plot_tree`, ``shap.TreeExplainer`` and the like. A vote
-        becomes one tree, whose leaves hold the outcome. Rows are numbers; categories are codes, as
-        returned by ``categories_.encode(X)``, and a categorical split becomes a chain of splits.
+        The copy works with `sklearn.tree.plot_tree`, ``shap.TreeExplainer`` and the like. A tree
+        whose prunings vote becomes one tree, whose leaves hold the outcome of the vote. Rows are
+        numbers; categories are codes, as returned by ``categories_.encode(X)``, and a categorical
+        split becomes a chain of splits.
 
         Returns
         -------
@@ -290,9 +295,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         TypeError
             If leaves hold models.
         ValueError
-            If a forest has a power (see `Leaves`), the model predicts several quantiles, chains of
-            splits would need more than 2**22 nodes, or the model contains a preprocessor or
-            learners that are not trees of certree.
+            If a forest raises its probabilities to a power (``leaves_.power`` is not 1), the model
+            predicts several quantiles, chains of splits would need more than 2**22 nodes, or the
+            model contains a preprocessor or learners that are not trees of certree.
         NotFittedError
             If the model is not fitted.
 

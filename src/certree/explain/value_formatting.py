@@ -17,7 +17,7 @@ def format_value(value: Any) -> str:
 
 
 def format_categories(names: Sequence[Any]) -> str:
-    """Format the names of categories as "{a, b}"; of more than six, the first six and their number."""
+    """Format names of categories as "{a, b}"; if over six, the first six and their number."""
     # All 15 digits, as categories that are numbers may differ in any of them.
     shown = ", ".join(
         f"{n:.15g}" if isinstance(n, float) else str(n) for n in names[:_MAX_CATEGORIES_SHOWN]

@@ -51,10 +51,11 @@ def _make_handle(**style: Any) -> Any:
 
 @use_style
 def plot_table2(table: Sequence[Line]) -> Figure:
-    """Plot the ratios of Table 2, in one panel for each grower.
+    """Plot the error ratios of Table 2 of the paper, in one panel for each grower.
 
-    Filled marks with error bars are our ratios, open marks those that the paper prints. A ratio is
-    the test error of a method divided by that of the optimal pruning.
+    A grower is an algorithm that grows a tree. A ratio is the test error of a method divided by
+    that of cost-complexity pruning. Filled marks with error bars are our ratios; open marks are
+    those that the paper prints.
 
     Parameters
     ----------
@@ -98,9 +99,11 @@ def _collect_handles(axes: Iterable[Any]) -> dict[str, Any]:
 
 
 def _draw_ratios(ax: Any, line: Line, row: int) -> None:
-    """Plot the ratios of one line of Table 2 into a panel, around the height `row`.
+    """Plot the ratios of one line of Table 2 into a panel.
 
-    ax: matplotlib axes. Filled marks with error bars are our ratios, open marks the paper's.
+    ax: matplotlib axes; line: the ratios of all methods on one data set; row: the y coordinate
+    around which they are drawn. Filled marks with error bars are our ratios, open marks the
+    paper's.
     """
     methods = [method for method in _RATIOS if method in line.ratios]
     for method in methods:
@@ -119,7 +122,8 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
 def plot_figure2(curves: Sequence[Curve]) -> Figure:
     """Plot the test error of each method against the number of training rows.
 
-    There is a panel for each data set and grower. Bands show one standard error on both sides.
+    There is a panel for each data set and grower (algorithm that grows the tree). Bands extend one
+    standard error above and below the mean.
 
     Parameters
     ----------
@@ -157,11 +161,11 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
 
 @use_style
 def plot_rates(rates: Sequence[Rate]) -> Figure:
-    """Plot the excess error of each rule against the number of training rows, on logarithmic axes.
+    """Plot the excess error of classifiers by number of training rows, on logarithmic axes.
 
-    There is a panel for each boundary and number of features. Bars are standard errors. Dotted
-    lines fall at the rate of the theory and pass through the middle of the sizes to which the
-    exponent is fitted.
+    There is a panel for each boundary between the classes and number of features. The excess error
+    is the error minus the Bayes error. Bars are standard errors. A dotted line falls at the rate of
+    the theory; its height is fitted to the curve at the sizes to which the exponent is fitted.
 
     Parameters
     ----------
@@ -204,10 +208,11 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
 
 
 def _draw_rate(ax: Any, rate: Rate) -> None:
-    """Plot the excess error of one rule into a panel, and the dotted line of its rate in theory.
+    """Plot the excess error of one classifier into a panel, with a dotted line of the theory.
 
-    ax: matplotlib axes with logarithmic scales. The line is left out if there is no theoretical or
-    no fitted exponent.
+    ax: matplotlib axes with logarithmic scales; rate: the excess errors and exponents of the
+    classifier on one problem. The line is left out if there is no theoretical or no fitted
+    exponent.
     """
     colour = COLOURS[rate.rule]
     mean = np.array([excess.value for excess in rate.excess])

@@ -59,7 +59,7 @@ def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
     if not gibbs_excess >= 0 or n_classes < 2:
         raise ValueError(
             "gibbs_excess must be at least 0 and n_classes at least 2, got "
-            f"{gibbs_excess!r} and {n_classes!r}"
+            f"gibbs_excess={gibbs_excess!r} and n_classes={n_classes!r}"
         )
     return int(n_classes) * float(gibbs_excess)
 
@@ -106,8 +106,9 @@ def find_cheapest_pruning(
     """Find the pruning with the smallest ``weight`` times cost minus the log of its prior probability.
 
     A pruning is the tree with some nodes turned into leaves. The result is the most probable
-    pruning of a posterior. If a node of the tree stands for a chain of nested regions with the same
-    rows, prunings that stop in different regions of a chain count as one.
+    pruning of the posterior proportional to the prior times ``exp(-weight * cost)``. If a node of
+    the tree stands for a chain of nested regions with the same rows, prunings that stop in
+    different regions of a chain count as one.
 
     Parameters
     ----------
@@ -130,7 +131,9 @@ def find_cheapest_pruning(
 
 
 def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
-    """Build the posteriors proportional to the prior times exp(-lambda times the pruning's cost).
+    """Build the family of posteriors ``prior * exp(-lambda * cost of the pruning)``, normalised.
+
+    A pruning is the tree with some nodes turned into leaves; a posterior is a weight for each.
 
     Parameters
     ----------
@@ -144,7 +147,8 @@ def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
     Returns
     -------
     Family
-        Its only inverse temperature is lambda.
+        A posterior for each lambda: its method `solve` takes lambda as the only inverse
+        temperature.
     """
     stops = ChainStops(*prior.check_tree(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
     return Family(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
@@ -156,16 +160,17 @@ def excess_posterior(
 ) -> NodeWeights:
     """Compute the posterior over prunings from errors, penalties of leaves, and any prior.
 
-    A pruning is the tree with some nodes turned into leaves.
-    The weight of a pruning is its prior mass times ``exp(-lambda_error n (error rate + sum of the
-    penalty over its leaves))``. Of all distributions it has the lowest `gibbs_excess_bound`.
+    A pruning is the tree with some nodes turned into leaves. Its posterior weight is proportional
+    to its prior probability times ``exp(-lambda_error n (error rate + sum of the penalty over its
+    leaves))``, for n rows. No other posterior has a lower `gibbs_excess_bound`.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats
-        Counts of n rows that were not used to choose the labels.
+        Class counts of n rows in each node, and the label of each node, which does not depend on
+        these rows.
     prior : NodeWeights
         A prior that does not depend on these rows.
     penalty : array-like of shape (m,)
@@ -205,20 +210,20 @@ def gibbs_excess_bound(
 ) -> float:
     """Bound the excess risk of a pruning drawn from a posterior by its errors on independent rows.
 
-    A pruning is the tree with some nodes turned into leaves.
-    Excess risk is the probability of an error minus that of the Bayes classifier. The bound holds
-    with probability at least ``1 - 2 delta``, for all posteriors and inverse temperatures at once,
-    under one condition on the penalties: with probability at least ``1 - delta``, for all prunings,
-    the mean conditional excess on the rows exceeds the observed excess by at most the penalties of
-    the leaves.
+    A pruning is the tree with some nodes turned into leaves; any distribution over prunings may be
+    the posterior. Excess risk is the probability of an error minus that of the Bayes classifier.
+    The bound holds with probability at least ``1 - 2 delta``, for all posteriors and inverse
+    temperatures at once, under one condition on the penalties. With probability at least ``1 -
+    delta``, for all prunings, the true excess risk given the features of the rows exceeds the
+    observed excess by at most the sum of the penalties of the pruning's leaves.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats
-        Counts of n >= 8 independent rows, on which neither the tree, nor its labels, nor the prior
-        depend.
+        Class counts of n >= 8 independent rows in each node, and the label of each node. Neither
+        the tree, nor the labels, nor the prior may depend on these rows.
     posterior, prior : NodeWeights
         The posterior and the prior over the prunings of the tree.
     penalty : array-like of shape (m,)
@@ -277,9 +282,10 @@ def excess_bound(
     A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
     Excess risk is the probability of an error minus that of the Bayes classifier. The vote is the
     majority vote of `excess_posterior` with penalties computed from the rows. With probability at
-    least ``1 - delta`` these must be at most the penalties passed here; for a second condition see
-    `gibbs_excess_bound`. With probability at least ``1 - 4 delta`` over the n rows, for all inverse
-    temperatures at once, the excess risk is at most ``K / (1 - lambda / 2)`` times ::
+    least ``1 - delta`` these must be at most the penalties passed here. They must also satisfy the
+    condition on penalties that `gibbs_excess_bound` states. With probability at least ``1 - 4
+    delta`` over the n rows, for all inverse temperatures at once, the excess risk is at most ``K /
+    (1 - lambda / 2)`` times ::
 
         min over prunings T of  R(T) - Bayes risk + sum of the penalty over the leaves of T
             - log P(T) / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
@@ -379,14 +385,14 @@ def compute_excess_bound(
     OracleBound
         The bound, and the pruning at which it is attained.
     """
-    rows = expect_problem(tree, population, n, bayes_risk, 8)
+    rows = check_bound_arguments(tree, population, n, bayes_risk, 8)
     log_delta = -math.log(rows) if delta is None else compute_log_delta(delta)
     # The first term bounds by how much the best pruning's error rate exceeds its mean. The second one
     # bounds the contribution of failures to the mean excess.
     deviation = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Compute the bound at inverse temperature `lam`, from the enclosing call's arguments."""
+        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call."""
         pruning = find_cheapest_pruning(tree, population.errors + penalty, prior, lam * rows)
         risk = float(pruning.weight @ population.errors)
         leaf_penalty = float(pruning.weight @ penalty)
@@ -399,10 +405,12 @@ def compute_excess_bound(
     return minimise_over_temperatures(compute_bound, lambda_error)
 
 
-def expect_problem(
+def check_bound_arguments(
     tree: Tree, population: NodeStats, n: int, bayes_risk: float, smallest_n: int
 ) -> float:
-    """Return n as a float, or raise ValueError if an argument of `excess_bound` is out of range.
+    """Check the arguments of a bound on the excess risk, and return n as a float.
+
+    Raise ValueError if an argument is out of range.
 
     Parameters
     ----------
@@ -416,13 +424,17 @@ def expect_problem(
         Risk of the Bayes classifier, in 0 .. 1.
     smallest_n : int
         Smallest n for which the caller's bound holds.
+
+    Returns
+    -------
+    float
+        n.
     """
     total = float(population.check_tree(tree).n[0])
     if abs(total - 1) > _ROUNDING:
         raise ValueError(
             f"population must have class probabilities of the root that sum to 1, got {total:g}: "
-            "divide all "
-            "counts by their sum"
+            "divide the counts of all nodes by those of the root"
         )
     if not smallest_n <= n <= MAX_SETTING:
         raise ValueError(f"n must lie in {smallest_n} .. {MAX_SETTING:g}, got {n!r}")
@@ -434,12 +446,13 @@ def expect_problem(
 def compute_excess(risk: float, bayes_risk: float) -> float:
     """Return `risk` minus `bayes_risk`, both probabilities of an error.
 
-    Raise ValueError if the risk is smaller by more than rounding, which the Bayes risk cannot be.
+    Raise ValueError if `risk` is smaller by more than rounding: no classifier has less than the
+    Bayes risk.
     """
     if risk < bayes_risk - _ROUNDING:
         raise ValueError(
             f"bayes_risk must be at most the risk of every pruning, got {bayes_risk:g} and a "
-            f"pruning of risk {risk:g}"
+            f"pruning of risk {risk:g}: pass the risk of the best possible classifier"
         )
     return max(risk - bayes_risk, 0.0)
 
@@ -450,8 +463,8 @@ def minimise_over_temperatures(
     """Return the bound at one inverse temperature, or the lowest over a grid of them.
 
     compute_bound: takes an inverse temperature and returns the bound. lambda_error: the inverse
-    temperature, strictly between 0 and 2; None: those of a grid from 2^-12.75 to 2^0.75, compared
-    by `gibbs_excess`.
+    temperature, strictly between 0 and 2. None: evaluate a grid from 2^-12.75 to 2^0.75, and return
+    the bound with the smallest `gibbs_excess`.
     """
     if lambda_error is not None:
         return compute_bound(bounds.check_lambda_error(lambda_error))

@@ -21,7 +21,8 @@ class Curve:
     Parameters
     ----------
     dataset, grower, method : str
-        Name of the data set, of the grower in `GROWERS`, and of the method in `METHODS`.
+        Name of the data set; name of the grower, the algorithm that grew the tree, such as "kd";
+        and name of the method that prunes the tree or lets prunings vote.
     rows : tuple of int
         Numbers of training rows, ascending.
     errors : tuple of Mean

@@ -54,12 +54,13 @@ class ExperimentMethod:
     name : str
         Its name in tables.
     candidate : Candidate
-        The family of posteriors, one for each value of the inverse temperatures, and how prunings
-        vote.
+        A callable that builds the posteriors, one for each value of the inverse temperatures, from
+        a tree and the class counts of its nodes; and how prunings vote.
     n_temperatures : int
         Number of inverse temperatures to tune.
     search : {"joint", "error-first"}
-        How they are tuned: all together, or the one of errors first and then the others.
+        "joint" tunes all inverse temperatures together. "error-first" tunes the first, the factor
+        of the errors, with the others at 1, and then each other one with those before it fixed.
     two_classes : bool
         Whether the method is for two classes only.
     """
@@ -97,14 +98,14 @@ class Outcome:
     Parameters
     ----------
     dataset, grower : str
-        Name of the data set, and name of the grower in `GROWERS`.
+        Name of the data set, and name of the grower (the algorithm that grew the tree).
     repeat : int
         Number of the repetition, from 0.
     n_train, n_test : int
         Numbers of training and test rows.
-    errors : dict
+    errors : dict of float
         Fraction of the test rows that each method misclassified, by its name.
-    temperatures : dict
+    temperatures : dict of tuple of float
         Inverse temperatures that cross-validation chose for each method, by its name.
     n_nodes : int
         Number of nodes of the tree.
@@ -178,7 +179,10 @@ def draw(dataset: str, table: Table, repeat: int, fraction: float = 1.0) -> Samp
     """
     X, y = table.X, table.y
     if y is None:
-        raise ValueError(f"table must have a target, but that of data set {dataset!r} has none")
+        raise ValueError(
+            f"table must have a target, but that of data set {dataset!r} has none: load it with "
+            "its target column"
+        )
     rows = min(FIRST_ROWS.get(dataset, len(X)), len(X))
     classes, codes = np.unique(y[:rows], return_inverse=True)
     order = np.random.default_rng([repeat, 2018]).permutation(rows)
@@ -198,7 +202,9 @@ def evaluate_methods(
 ) -> Outcome:
     """Tune all methods on the training rows with one grower, and measure their errors on the test rows.
 
-    Inverse temperatures are tuned by two-fold cross-validation.
+    A grower is an algorithm that grows a tree. A method prunes the tree, or lets its prunings vote.
+    The inverse temperatures of a method are tuned by two-fold cross-validation. The final tree is
+    grown on all training rows.
 
     Parameters
     ----------

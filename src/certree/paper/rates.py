@@ -107,9 +107,10 @@ class RatedRule:
 
 
 def _make_pruned_tree(rule: PruningRule, alpha: float) -> PrunedTreeClassifier:
-    """Return an unfitted classifier that prunes the dyadic tree of Scott and Nowak's theorem.
+    """Return an unfitted classifier that prunes a dyadic tree by a penalty of Scott and Nowak.
 
-    rule: how prunings are penalised; alpha: factor of the penalty.
+    The tree has the resolution of their theorem. rule: the penalty of a pruning; alpha: factor of
+    the penalty in the sum of error and penalty that the chosen pruning minimises.
     """
     return PrunedTreeClassifier(Dyadic(resolution="paper"), rule=rule, alpha=alpha)
 
@@ -150,18 +151,18 @@ RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of one pruning rule on one simulated sample.
+    """The result of one classifier on one simulated sample.
 
     Parameters
     ----------
     dimension : int
         Number of features.
     boundary, rule : str
-        Name of the decision boundary of the sample, and name of the pruning rule.
+        Name of the boundary between the classes in the sample, and name of the classifier.
     rows, repeat : int
         Number of training rows, and number of the repetition, from 0.
     excess : float
-        Error minus the Bayes error.
+        Error of the fitted classifier minus the Bayes error.
     leaves : float
         Number of leaves of the fitted classifier.
     """
@@ -177,14 +178,17 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Errors beyond the Bayes error of one rule on one problem, and the exponent at which they fall.
+    """Excess errors of a classifier by number of training rows, and the exponent of their fall.
+
+    The excess error is the error minus the Bayes error. A problem is a boundary between two classes
+    in a number of features.
 
     Parameters
     ----------
     dimension : int
         Number of features.
     boundary, rule : str
-        Name of the decision boundary of the samples, and name of the pruning rule.
+        Name of the boundary between the classes, and name of the classifier.
     rows : tuple of int
         Numbers of training rows, ascending.
     excess : tuple of Mean
@@ -325,9 +329,11 @@ def simulate(
 def _expect_arguments(
     dimensions: Sequence[int], sizes: Sequence[int], repeats: int, noise: float
 ) -> None:
-    """Raise ValueError if an argument of `simulate`, which documents them, is out of range.
+    """Raise ValueError if an argument of `simulate` is out of range.
 
-    Also raise it if the smallest size is too small for the dyadic tree of some dimension.
+    dimensions: numbers of features, at least 2; sizes: numbers of training rows; repeats: number of
+    repetitions, at least 1; noise: fraction of wrong labels, below 0.5. Also raise ValueError if
+    the smallest size is too small for the dyadic tree of some dimension.
     """
     if not dimensions or min(dimensions) < 2:
         raise ValueError(
@@ -358,7 +364,7 @@ def summarise_trials(trials: Iterable[Trial]) -> list[Rate]:
 
 
 def _fit_rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Trial]]) -> Rate:
-    """Average the trials of one rule on one problem over repetitions, and fit the exponent.
+    """Average the trials of one classifier on one problem over repetitions, and fit the exponent.
 
     Parameters
     ----------
@@ -398,7 +404,9 @@ def compute_log_n_over_n(rows: Sequence[int]) -> Float64:
 
 
 def fit_exponent(rows: Sequence[int], excess: Sequence[float]) -> Mean:
-    """Fit the exponent r of excess errors c (log n / n)^r, by least squares on logarithms.
+    """Fit the exponent r and a factor c of excess errors c (log n / n)^r.
+
+    Both are fitted by least squares on logarithms; only r is returned.
 
     Parameters
     ----------

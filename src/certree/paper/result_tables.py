@@ -25,7 +25,10 @@ from certree.paper.table2 import (
 
 
 def format_table1(sizes: Sequence[DatasetSize]) -> Iterator[RichTable | str]:
-    """Yield Table 1 (sizes of data sets) for a terminal, then each note on it as a string."""
+    """Yield Table 1 (sizes of data sets) for a terminal, then each note on it as a string.
+
+    The numbers that the paper prints are in brackets if they differ from those of `sizes`.
+    """
     grid = _make_grid("Data sets, as they are here (and in the paper)", "data set")
     for name in ("features", "classes", "training rows", "test rows"):
         grid.add_column(name, justify="right")
@@ -60,7 +63,7 @@ def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | s
             grid.add_column(heading, justify="right", no_wrap=True)
         for line in rows:
             cells = [_format_ratio(line, name) for name in methods]
-            grid.add_row(line.dataset, _stack(line.errors[PRUNING]), *cells)
+            grid.add_row(line.dataset, _format_on_two_lines(line.errors[PRUNING]), *cells)
         average = [f"{means[grower][name]:.3f}" for name in methods]
         grid.add_section()
         grid.add_row("mean", "", *average)
@@ -74,7 +77,7 @@ def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | s
 
 
 def _make_grid(title: str, first_column: str) -> RichTable:
-    """Return a terminal table without rows, with a title and the heading of its first column."""
+    """Return a terminal table without rows; `first_column` is the heading of its only column."""
     grid = RichTable(
         title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
     )
@@ -83,14 +86,17 @@ def _make_grid(title: str, first_column: str) -> RichTable:
 
 
 def _format_ratio(line: Line, method: str) -> str:
-    """Format our ratio of a method in one line of Table 2, and below it the paper's in brackets.
+    """Format the ratio of a method in one line of Table 2, and below it the paper's in brackets.
 
-    The paper's is left out if there is none; "-" if the method was not run.
+    A ratio is an error divided by that of cost-complexity pruning. The paper's is left out if the
+    paper prints none. Return "-" if the method was not run.
     """
     if method not in line.ratios:
         return "-"
     paper = line.paper(method)
-    return _stack(line.ratios[method]) + (f"\n({paper:.3f})" if paper is not None else "")
+    return _format_on_two_lines(line.ratios[method]) + (
+        f"\n({paper:.3f})" if paper is not None else ""
+    )
 
 
 def _format_distant(grower: str, distant: Sequence[DistantRatio]) -> RichTable:
@@ -108,7 +114,7 @@ def _format_distant(grower: str, distant: Sequence[DistantRatio]) -> RichTable:
     return grid
 
 
-def _stack(mean: Mean) -> str:
+def _format_on_two_lines(mean: Mean) -> str:
     """Format a mean, with "±" and its standard error in a second line unless it is NaN."""
     return str(mean).replace(" ", "\n")
 
@@ -116,7 +122,8 @@ def _stack(mean: Mean) -> str:
 def format_figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
     """Yield the test errors of Figure 2 as terminal tables, one for each data set and grower.
 
-    A table has a row for each method and a column for each number of training rows.
+    curves: the test errors, one curve for each method, data set and grower. A table has a row for
+    each method and a column for each number of training rows.
     """
     for grower, dataset in dict.fromkeys((curve.grower, curve.dataset) for curve in curves):
         rows = [curve for curve in curves if (curve.grower, curve.dataset) == (grower, dataset)]
@@ -131,8 +138,9 @@ def format_figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
 def format_rates(rates: Sequence[Rate]) -> Iterator[RichTable | str]:
     """Yield simulated excess errors and their exponents for a terminal.
 
-    Yield one table for each boundary and number of features: a row for each number of training
-    rows, then the fitted exponents and those in theory; a column for each pruning rule. The last
+    rates: excess errors of each classifier, boundary and number of features, by number of training
+    rows. Yield one table for each boundary and number of features: a row for each number of
+    training rows, then the fitted exponents and those in theory; a column for each classifier. The last
     item is a string that explains them.
     """
     for dimension, boundary in dict.fromkeys((rate.dimension, rate.boundary) for rate in rates):
@@ -152,7 +160,7 @@ def format_rates(rates: Sequence[Rate]) -> Iterator[RichTable | str]:
 
 
 def _format_excess(rate: Rate, n_rows: int) -> str:
-    """Format a rule's mean excess error for a number of training rows; "-" if not simulated."""
+    """Format the mean excess error in `rate` at `n_rows` training rows; "-" if not simulated."""
     return f"{rate.excess[rate.rows.index(n_rows)].value:.2g}" if n_rows in rate.rows else "-"
 
 

@@ -89,7 +89,10 @@ def measure_dataset(dataset: str, table: Table) -> DatasetSize:
 
 
 def measure_datasets(tables: Mapping[str, Table]) -> list[DatasetSize]:
-    """Measure the size of several data sets, as `measure_dataset` does; keys are their names."""
+    """Measure the sizes of several data sets and of the rows that the experiment draws from them.
+
+    tables: rows and target of each data set, by its name. Return one size for each, in this order.
+    """
     return [measure_dataset(name, table) for name, table in tables.items()]
 
 

@@ -149,7 +149,7 @@ class Mean:
         return self.rounded(3)
 
     def rounded(self, digits: int) -> str:
-        """Format as "value ±standard error" with this number of decimals.
+        """Format as "value ±standard error" with `digits` decimals.
 
         If the standard error is NaN, it is left out.
         """
@@ -160,7 +160,7 @@ class Mean:
 
 
 def compute_mean(values: ArrayLike) -> Mean:
-    """Compute the mean of a sample, (n,), and its standard error, which is NaN if n is 1."""
+    """Compute the mean of `values`, (n,), and its standard error, which is NaN if n is 1."""
     sample = np.asarray(values, dtype=np.float64)
     error = np.std(sample, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.nan
     return Mean(float(np.mean(sample)), float(error))
@@ -168,9 +168,10 @@ def compute_mean(values: ArrayLike) -> Mean:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of Table 2: the test errors of all methods on one data set with one grower.
+    """One line of Table 2: the mean test errors of all methods on one data set with one grower.
 
-    The baseline of the ratios is the method "pruning", the cost-complexity pruning chosen by
+    A grower is an algorithm that grows a tree; a method prunes the tree or lets its prunings vote.
+    Ratios compare each method with the method "pruning": cost-complexity pruning chosen by
     cross-validation.
 
     Parameters
@@ -180,8 +181,9 @@ class Line:
     errors : dict of Mean
         Test error of each method, by its name.
     ratios : dict of Mean
-        Mean error of each method divided by the mean error of the baseline. The standard error is
-        that of the differences to the baseline in each repetition, divided by the same mean.
+        Mean error of each method divided by the mean error of "pruning", by the method's name. The
+        standard error is that of the differences to "pruning" in each repetition, divided by the
+        mean error of "pruning".
     outside : float or None
         Mean fraction of the test rows in leaves without training rows; None for other growers than
         "dyadic-expanded".
@@ -302,7 +304,7 @@ def summarise_outcomes(outcomes: Sequence[Outcome]) -> list[Line]:
 
 
 def _summarise_group(group: Sequence[Outcome]) -> Line:
-    """Average all repetitions of one data set with one grower into a line of Table 2."""
+    """Average the outcomes of all repetitions on one data set with one grower into a line."""
     methods = [name for name in METHODS if name in group[0].errors]
     baseline = np.array([outcome.errors[PRUNING] for outcome in group])
     # Ratios are NaN if the pruning has no errors.

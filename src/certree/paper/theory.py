@@ -16,9 +16,9 @@ from certree.interface.arrays import Float64
 from certree.interface.signatures import validate_arguments
 from certree.paper.excess import (
     OracleBound,
+    check_bound_arguments,
     compute_excess,
     compute_excess_bound,
-    expect_problem,
     find_cheapest_pruning,
     minimise_over_temperatures,
     oracle_excess,
@@ -32,16 +32,20 @@ from certree.weights.node_weights import NodeWeights
 
 @validate_arguments
 def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Float64:
-    """Compute for each leaf by how much errors of n rows may fall short of their expectation by chance.
+    """Compute a penalty for each node: how far its observed error rate may be too low by chance.
+
+    With probability 1 - delta, the errors of n rows in no region of the tree fall short of their
+    expected number by more. A node stands for one region, or for a chain of nested regions with the
+    same rows, which all count.
 
     Parameters
     ----------
     tree : Tree
         The tree, of m nodes.
     stats : NodeStats
-        Counts of n rows.
+        Number of rows of each class in each node, of n rows.
     delta : float
-        Probability that some region of the tree deviates by more, strictly between 0 and 1.
+        Probability that the errors in some region deviate by more, strictly between 0 and 1.
 
     Returns
     -------
@@ -68,7 +72,10 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
 
 @validate_arguments
 def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.05) -> Float64:
-    """Bound the `deviation_penalty` of n rows that are not yet drawn, from nodes' probabilities.
+    """Bound the `deviation_penalty` of each node for n rows that are not yet drawn.
+
+    The bound is computed from the true probabilities of the nodes. A node stands for one region, or
+    for a chain of nested regions with the same rows, which all count.
 
     Parameters
     ----------
@@ -96,7 +103,7 @@ def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (4) and Lemma 6.
     """
-    rows = expect_problem(tree, population, n, 0.0, 1)
+    rows = check_bound_arguments(tree, population, n, 0.0, 1)
     nats = _log_regions(tree, delta)
     smallest = ((2 + math.log(tree.n_features)) * tree.depth - math.log(delta)) / rows
     limit: Float64 = np.sqrt(8 * np.maximum(population.n, smallest) * nats / rows)
@@ -169,7 +176,7 @@ def theorem_bound(
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Theorem 1; for the mean equation (14).
     """
-    rows = expect_problem(tree, population, n, bayes_risk, 8)
+    rows = check_bound_arguments(tree, population, n, bayes_risk, 8)
     leaf_cost = 3.0 * tree.depth
     prior = size_prior(tree, population.n_classes, leaf_cost).distributions[0]
     penalty = deviation_limit(tree, population, n, 1 / rows if delta is None else delta)
@@ -249,15 +256,15 @@ def chernoff_oracle_bound(
 
     References
     ----------
-    The page on certificates has the derivation. Its parts: Thiemann, Igel, Wintenberger and Seldin,
-    "A strongly quasiconvex PAC-Bayesian bound", ALT 2017; Chernoff's inequality for every pruning;
-    `oracle_excess`.
+    The documentation's page on certificates has the derivation. It combines Thiemann, Igel,
+    Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017; Chernoff's
+    inequality for every pruning; and `oracle_excess`.
     """
-    rows = expect_problem(tree, population, n, bayes_risk, 1)
+    rows = check_bound_arguments(tree, population, n, bayes_risk, 1)
     confidence_nats = 2 * (math.log(2) - compute_log_delta(delta)) + bounds.log_xi(rows)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Compute the bound at inverse temperature `lam`, from the enclosing call's arguments."""
+        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call."""
         factor = math.expm1(lam) / lam
         pruning = find_cheapest_pruning(tree, population.errors, prior, factor * lam * rows / 2)
         risk = float(pruning.weight @ population.errors)
@@ -308,7 +315,7 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     if not n >= 2 or not 0 < smoothness <= 1 or not dimension > 0:
         raise ValueError(
             "n must be at least 2, smoothness in (0, 1] and dimension larger than 0, got "
-            f"{n!r}, {smoothness!r}, {dimension!r}"
+            f"n={n!r}, smoothness={smoothness!r} and dimension={dimension!r}"
         )
     power = float(smoothness) / (2 * float(smoothness) + float(dimension))
     return (math.log(n) / float(n)) ** power
@@ -318,18 +325,19 @@ class Resolvability(NamedTuple):
     """The index of resolvability of a tree, and the pruning at which it is attained.
 
     A pruning is the tree with some nodes turned into leaves; its risk is the probability of an
-    error. Computed by `resolvability`, which has the formula.
+    error. The index is the smallest sum of excess risk and penalty of a pruning. The function
+    `resolvability` computes it and has the formula.
 
     Parameters
     ----------
     value : float
         The index: sum of `excess` and `penalty`.
     excess : float
-        Risk of that pruning minus the Bayes risk.
+        Risk of `pruning` minus the Bayes risk.
     penalty : float
-        Smallest penalty of a root fragment (a pruning of that pruning) of it.
+        Penalty of `pruning`: the smallest over its root fragments, which are its own prunings.
     pruning : NodeWeights
-        The pruning: weight 1 of its leaves, 0 of other nodes.
+        The pruning with the smallest sum: weight 1 of its leaves, 0 of other nodes.
     """
 
     value: float
@@ -374,7 +382,7 @@ def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) 
     ------
     ValueError
         If a number is out of range, the probabilities do not sum to 1, a pruning has less than the
-        Bayes risk, or the tree has chains.
+        Bayes risk, or a node of the tree stands for several splits in a row.
 
     References
     ----------
@@ -392,7 +400,7 @@ def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) 
     >>> round(resolvability(tree, halves, 10**6, 0.0).value, 4)
     0.0431
     """
-    rows = expect_problem(tree, population, n, bayes_risk, 1)
+    rows = check_bound_arguments(tree, population, n, bayes_risk, 1)
     if (tree.chain > 1).any():
         raise ValueError(
             "tree must have a node for every split, but some of its nodes stand for several splits "
