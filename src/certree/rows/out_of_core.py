@@ -55,5 +55,5 @@ def expect_in_memory(model: Any, X: Any) -> None:
         raise TypeError(
             f"X must be rows in memory for {type(model).__name__}, got {type(X).__name__}: load it "
             "into an array or a data frame. Only boosted trees and forests take files and Dask "
-            "collections, and single trees with grower=Cart(max_bins=255)"
+            "collections, and single trees whose grower is a Cart that bins features"
         )
