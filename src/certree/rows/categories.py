@@ -43,7 +43,9 @@ _DIGEST = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Categories:
-    """Categories of the features of a table, which `encode` turns into codes.
+    """Categories of the features of a table; `encode` turns them into codes.
+
+    `learn` makes an instance.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class Categories:
         Categories of each feature in the order of their codes 0, 1, ...; None for a numeric
         feature. Categories that are numbers or booleans are floats, all others strings.
     digested : tuple of int
-        Indices, ascending, of features whose `names` are digests of the categories; see
+        Indices, ascending, of features whose `names` hold hashes in place of the texts; see
         `digest_texts`.
     """
 
@@ -210,7 +212,7 @@ class Categories:
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """Return which features hold categories, (p,)."""
+        """Return which features hold categories: a boolean mask (p,)."""
         return np.array([names is not None for names in self.names], dtype=bool)
 
     def encode(self, X: Any) -> Float64:
@@ -548,7 +550,7 @@ def _parse_exact(number: int) -> float:
 
 
 def match_category_type(names: Iterable[Any], others: Iterable[Any]) -> tuple[Any, ...]:
-    """Convert categories from numbers to strings of digits if others of the feature are such.
+    """Convert categories to strings of digits if others of the feature are strings of digits.
 
     A feature of integers has its categories as floats in one table, and as decimal digits in
     another table if that one has integers that float64 cannot represent. This function makes them

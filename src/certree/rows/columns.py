@@ -81,7 +81,7 @@ class TableColumns:
 def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Wrap a data frame of pandas, polars, Arrow and so on by narwhals; None for any other X.
 
-    Raise a ValueError if two columns have one name.
+    Raise a ValueError if two columns have the same name.
     """
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -93,9 +93,9 @@ def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def count_numeric_columns(X: Any) -> int:
-    """Return the number of columns of a data frame all of whose columns are numeric or boolean.
+    """Return the number of columns of a data frame if all are numeric or boolean, else 0.
 
-    Return 0 for a data frame with any other column, and if X is no data frame.
+    Also return 0 if X is not a data frame.
     """
     frame = as_data_frame(X)
     dtypes = [] if frame is None else [*frame.schema.values()]
@@ -162,10 +162,10 @@ def has_times(column: SeriesOrArray) -> bool:
 
 
 def expect_no_times(column: SeriesOrArray, label: str) -> None:
-    """Raise a ValueError if a column holds dates or times.
+    """Raise a ValueError if a column holds dates, times or time spans.
 
-    NumPy would convert some of them to numbers without a warning. label: what the message calls
-    the column.
+    NumPy would convert some of them to numbers without a warning. label: how the message names the
+    column.
     """
     if has_times(column):
         raise ValueError(
@@ -182,7 +182,7 @@ def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
     column : narwhals Series or ndarray of shape (n,)
         Values, of any dtype.
     label : str
-        What messages call the column.
+        How messages name the column.
 
     Returns
     -------
@@ -191,9 +191,10 @@ def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
     Raises
     ------
     TypeError
-        If it holds objects that are neither numbers nor text.
+        If the column holds objects that are neither numbers nor text.
     ValueError
-        If it holds text, dates, or integers that float64 does not hold.
+        If the column holds text that is not a number, dates, or integers that float64 cannot
+        represent.
     """
     expect_no_times(column, label)
     numbers = _convert_to_float64(
@@ -207,9 +208,9 @@ def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
 
 
 def to_float_column(column: SeriesOrArray, label: str) -> NDArray[Any]:
-    """Return a float64 or float32 column without a copy; convert any other one to float64.
+    """Return a float64 or float32 column without a copy; convert any other one to float64, (n,).
 
-    See `to_float64_column` for the errors. label: what messages call the column.
+    See `to_float64_column` for the errors. label: how messages name the column.
     """
     if column.dtype in (nw.Float64, nw.Float32, np.float64, np.float32):
         given = column.to_numpy() if isinstance(column, nw.Series) else column

@@ -123,7 +123,7 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         converted: list[nw.Series[Any]] = []
         for name in names:
             if name in self.columns_:
-                converted += self._turned(frame[name])
+                converted += self._convert_column(frame[name])
             elif has_times(frame[name]):
                 raise ValueError(
                     f"column {name!r} must hold no dates or times, as in the fit, but holds some: "
@@ -173,7 +173,7 @@ class DateFeatures(TransformerMixin, BaseEstimator):
     def _parts(self, name: str) -> list[str]:
         return [part for part in _PARTS if part != "hour" or name in self.hours_]
 
-    def _turned(self, column: nw.Series[Any]) -> list[nw.Series[Any]]:
+    def _convert_column(self, column: nw.Series[Any]) -> list[nw.Series[Any]]:
         name, zone = column.name, self.columns_[column.name]
         if len(column) > column.null_count() and not has_times(column):
             raise ValueError(
@@ -260,8 +260,9 @@ def _to_datetime64(column: nw.Series[Any]) -> NDArray[Any]:
 def _count_microseconds(column: nw.Series[Any], zone: str | None = None) -> Float64:
     """Convert time spans to microseconds, and dates to microseconds since 1 January 1970.
 
-    The result is float64, (n,), with NaN for missing values. zone: None: dates with a time zone are
-    counted in UTC. Else their own local clock is counted, whatever the value.
+    The result is float64, (n,), with NaN for missing values. zone: time zone of the column, to
+    count dates by the local clock of this zone; None: dates are counted in UTC, or as they are if
+    they have no time zone.
     """
     dtype = column.dtype
     if isinstance(dtype, nw.Duration):
@@ -307,7 +308,11 @@ def _extract_part(local: Float64, part: str) -> Float64:
 
 
 def _make_column(column: nw.Series[Any], name: str, values: Float64) -> nw.Series[Any]:
-    """Make a column of numbers with this name, in the library and with the index of another column."""
+    """Make a column of numbers in the data frame library of another column.
+
+    column: a column of that library, whose index (in pandas) the result gets. name: name of the new
+    column. values: its values, (n,).
+    """
     series = nw.new_series(name, values, nw.Float64(), backend=nw.get_native_namespace(column))
     index = nw.maybe_get_index(column)
     return series if index is None else nw.maybe_set_index(series, index=index)

@@ -363,7 +363,7 @@ def mark_repeats(
 def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
     """Return the number of calibration rows that a certificate counts as errors.
 
-    It counts rows so that repeat other rows and may be copies, which is the worst case.
+    These are rows that repeat others and may be copies; to count them as errors is the worst case.
 
     is_worst: True for these rows, (n_calibration,); None: there are none.
     """

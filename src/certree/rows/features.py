@@ -59,12 +59,15 @@ class DenseFeatures:
     def matrix(self) -> NDArray[Any]:
         """Return the features as one C-ordered array (n, p), float32 if all features are.
 
-        It is a copy unless `table` has the array.
+        It is a copy unless the features are stored as such an array; see `table`.
         """
         return self.take_matrix(range(len(self))) if self.table is None else self.table
 
     def take_matrix(self, rows: NDArray[Any] | range) -> NDArray[Any]:
-        """Copy the rows at these indices to a C-ordered array (m, p), float32 if all features are."""
+        """Copy some rows to a C-ordered array (m, p), float32 if all features are.
+
+        rows: indices of the rows, (m,).
+        """
         result = np.empty((len(rows), self.n_features), np.result_type(*self.tables))
         step = max(1, _CACHED // self.n_features)
         for start in range(0, len(rows), step):

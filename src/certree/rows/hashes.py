@@ -286,7 +286,7 @@ class EarlierCopies:
     """Numbers of equal rows in other blocks, for the rows of a block that also occur elsewhere.
 
     Equal rows of all blocks are numbered 0, 1, ... by ascending weight and, for equal weights, by
-    block. The numbers start with those that are stored here.
+    block. This object holds the number with which the rows of one block start.
 
     Parameters
     ----------
@@ -294,8 +294,8 @@ class EarlierCopies:
         Hashes of rows that occur in this and in another block, ascending. A hash has one entry for
         each distinct weight that rows of this block with this hash have, by ascending weight.
     numbers : ndarray of uint64, shape (k,)
-        For each entry the number of equal rows, in all blocks, that come before the first row of
-        this block with this hash and weight.
+        For each entry the number of the first row of this block with this hash and weight: how many
+        equal rows, in all blocks, come before it.
     """
 
     hashes: UInt64

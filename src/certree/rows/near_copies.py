@@ -190,7 +190,7 @@ class NearCopies:
 
 
 def restore_near_copies(entries: Any) -> NearCopies | None:
-    """Make a `NearCopies` of its entries in a model file; return None if entries is None.
+    """Make a `NearCopies` from its entries in a model file; return None if entries is None.
 
     entries: dict of the fields of `NearCopies`, by name, or None if the fit made no search.
 
@@ -564,12 +564,15 @@ class QuantileCodes(NamedTuple):
 
     @property
     def is_sampled(self) -> bool:
-        """Return whether there are more than 2^13 rows, of which only a part is compared."""
+        """Return whether there are more than 2^13 rows, so that only a part of them is compared."""
         return len(self.columns[0]) > _ALL_ROWS
 
     @property
     def most_bins(self) -> int:
-        """Return the largest number of bins per feature: 3 rows in each, or 12 if sampled."""
+        """Return the largest number of bins per feature for the comparison.
+
+        Bins then have 3 ranked rows on average, or 12 if rows are sampled.
+        """
         fewest = _FEWEST_OF_SAMPLE if self.is_sampled else _FEWEST_IN_BIN
         return self.ordered.shape[1] // fewest
 

@@ -19,7 +19,7 @@ _ARRAYS = ("twice", "often")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatCounts:
-    """Counts of how many rows of a fit have features that one, two, or more rows have.
+    """How many rows of a fit share their features with no other row, with one, or with more.
 
     A model stores only distinct hashes of its rows. With these counts it can tell how many rows of
     its fit a table of new rows matches.
@@ -123,7 +123,7 @@ class RepeatCounts:
 
     @classmethod
     def from_stored(cls, stored: StoredState, hashes: UInt64) -> RepeatCounts:
-        """Make an instance of the entries that `to_stored` wrote.
+        """Make an instance from the entries that `to_stored` wrote.
 
         stored: the entries, by name. hashes: distinct hashes of the rows of the fit, ascending,
         from the same file. Raise a ValueError if entries contradict each other or the hashes.

@@ -193,7 +193,7 @@ class SeenRows(ArrayRecord):
 
     @property
     def repeat_counts(self) -> RepeatCounts:
-        """Return how many rows have features that one, two, or more rows have."""
+        """Return how many rows share their features with no other row, with one, or with more."""
         return RepeatCounts.count(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 
     @property

@@ -76,7 +76,8 @@ class TrainCalibrationSplit:
     def calibration_places(self) -> tuple[Indices, int]:
         """Return the indices of the calibration rows among the rows that were passed to `fit`.
 
-        Return the indices, (n_calibration,), and the number of rows that were passed to `fit`.
+        The first entry of the result holds the indices, (n_calibration,); the second one is the
+        number of rows that were passed to `fit`.
         """
         n = len(self.train) + len(self.calibration) if self.n_given is None else self.n_given
         return self.calibration if self.indices is None else self.indices[self.calibration], n
@@ -168,8 +169,9 @@ def draw_training_groups(
 ) -> NDArray[np.bool_]:
     """Draw the groups of the training set at random, and return a mask of all groups, (n_groups,).
 
-    train_size: fraction of the groups in the training set. n: number of rows, for the message of
-    the ValueError that is raised if one of the sets would be empty.
+    train_size: fraction of the groups in the training set. n_groups: number of groups. n: number of
+    rows, for the message of the ValueError that is raised if one of the sets would be empty.
+    random_state: source of the random order.
     """
     n_growing = count_training_units(train_size, n_groups, n, "groups")
     return _mark_first(random_state.permutation(n_groups), n_growing)
