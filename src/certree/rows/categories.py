@@ -43,7 +43,9 @@ _DIGEST = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Categories:
-    """Categories of the features of a table, which `encode` turns into codes.
+    """Categories of the features of a table; `encode` turns them into codes.
+
+    `learn` makes an instance.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class Categories:
         Categories of each feature in the order of their codes 0, 1, ...; None for a numeric
         feature. Categories that are numbers or booleans are floats, all others strings.
     digested : tuple of int
-        Indices, ascending, of features whose `names` are digests of the categories; see
+        Indices, ascending, of features whose `names` hold hashes in place of the texts; see
         `digest_texts`.
     """
 
@@ -108,18 +110,19 @@ class Categories:
         )
 
     def add_categories(self, X: Any) -> Categories:
-        """Return these categories and, with higher codes, those that only other rows have.
+        """Return these categories and, with higher codes, the new categories in the rows of X.
 
         Parameters
         ----------
         X : data frame of any library that narwhals reads, or array-like of shape (n, p)
-            Rows. A table with another number of features adds none; nor does a feature that holds
-            strings for numbers, or numbers for strings. `encode` raises an error for both.
+            Rows, not encoded. If X has another number of features, nothing is added. Nor is
+            anything added to a feature that holds strings in X and numbers here, or the other way
+            round. In both cases `encode` raises an error for X.
 
         Returns
         -------
         Categories
-            Known categories keep their codes.
+            Categories of this object keep their codes; this object is not changed.
         """
         table = TableColumns.read(X)
         if len(table.columns) != len(self.names):
@@ -137,20 +140,22 @@ class Categories:
         return tuple(map(_digest_text, found)) if j in self.digested else found
 
     def digest_texts(self, unused: NDArray[np.bool_]) -> Categories:
-        """Return the categories with digests in place of long texts.
+        """Return the categories with texts replaced by hashes, for smaller model files.
 
-        Model files then need not hold the texts. A digest has 16 letters (64 bits). `encode` gives
-        the same codes as before. A feature keeps its texts if two of them have one digest, or if
-        digests would not be shorter.
+        A hash has 16 letters. `encode` hashes the texts of rows for such features, so it gives the
+        same codes as before. Features keep their texts if these have at most 16 letters on average,
+        or if two texts of the feature have the same hash.
 
         Parameters
         ----------
         unused : ndarray of bool, shape (p,)
-            Features whose texts are not shown anywhere.
+            True for features whose texts may be replaced, because no output of the model, such as a
+            plot or an export, contains them.
 
         Returns
         -------
         Categories
+            `digested` lists the features with hashes. This object is not changed.
         """
         names, digested = [*self.names], {*self.digested}
         for j in np.flatnonzero(unused).tolist():
@@ -163,9 +168,9 @@ class Categories:
         return Categories(tuple(names), tuple(sorted(digested)))
 
     def equals(self, other: Categories) -> bool:
-        """Return whether all features have the same categories with the same codes.
+        """Return whether both objects have the same categories with the same codes in all features.
 
-        A text and its digest count as equal.
+        A text and its hash count as equal; see `digest_texts`.
         """
         digested = {*self.digested, *other.digested}
         mine, theirs = (
@@ -185,17 +190,20 @@ class Categories:
         return tuple(None if names is None else len(names) for names in self.names)
 
     def renumber(self, numbers: Mapping[int, Int32]) -> Categories:
-        """Return the categories of some features with other codes.
+        """Return the categories with other codes for some features.
+
+        Rows that are encoded already keep their codes; `renumber_codes` changes those.
 
         Parameters
         ----------
         numbers : mapping of int to ndarray of int32, shape (n_categories,)
-            New code of each category, by the index of the feature.
+            For each feature to change, by its index: the new code of each category, a permutation
+            of 0, ..., n_categories - 1.
 
         Returns
         -------
         Categories
-            Names in the order of the new codes; other features are unchanged.
+            `names` has the categories in the order of the new codes; other features are unchanged.
         """
         names: list[Any] = [*self.names]
         for j, number in numbers.items():
@@ -204,7 +212,7 @@ class Categories:
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """Return which features hold categories, (p,)."""
+        """Return which features hold categories: a boolean mask (p,)."""
         return np.array([names is not None for names in self.names], dtype=bool)
 
     def encode(self, X: Any) -> Float64:
@@ -269,9 +277,12 @@ class Categories:
 
 
 def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
-    """Convert codes to float32 if it holds all of them, at most 2^24 categories.
+    """Convert category codes to float32 if a feature has at most 2^24 categories.
 
-    names: categories of the feature; only their number is read.
+    float32 holds these codes exactly; codes of more categories are returned unchanged, as float64.
+
+    codes: codes of the rows, (n,), NaN where one is missing. names: the categories of the feature,
+    of which only the number is read.
     """
     return codes.astype(np.float32) if len(names) <= _MAX_FLOAT32_CODES else codes
 
@@ -279,7 +290,9 @@ def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
 def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categories | None:
     """Learn the categories of training rows; return None if all features are numeric.
 
-    See `Categories.learn` for X and categorical_features.
+    Numeric arrays are not read if categorical_features is None or "from_dtype".
+
+    X, categorical_features: see `Categories.learn`, which computes the result in all other cases.
     """
     if categorical_features is None:
         return None
@@ -291,7 +304,7 @@ def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categ
 
 
 def warn_about_identifiers(features: DenseFeatures, categories: Categories, names: Any) -> None:
-    """Warn of each categorical feature with nearly as many categories as rows.
+    """Issue a UserWarning for each categorical feature that has nearly as many categories as rows.
 
     See `warn_if_identifier` for the criterion.
 
@@ -300,9 +313,9 @@ def warn_about_identifiers(features: DenseFeatures, categories: Categories, name
     features : DenseFeatures
         Encoded training rows.
     categories : Categories
-        Which features hold categories.
+        Only its `mask` is read: which features hold categories.
     names : sequence of str, or None
-        Names of the features; None: messages show their indices.
+        Names of the p features; None: warnings show their indices.
     """
     for j in np.flatnonzero(categories.mask):
         column = features.columns[j]
@@ -311,18 +324,20 @@ def warn_about_identifiers(features: DenseFeatures, categories: Categories, name
 
 
 def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
-    """Warn that a feature is nearly an identifier: over n / 2 categories in n >= 50 rows.
+    """Issue a UserWarning if n >= 50 and a feature has more than n / 2 categories in n rows.
+
+    Such a feature is nearly an identifier, which says nothing about new rows.
 
     Parameters
     ----------
     j : int
         Index of the feature.
     names : sequence of str, or None
-        Names of the features; None: the message shows the index.
+        Names of all features; None: the warning shows the index.
     n : int
         Number of rows in which the feature is not missing.
     n_categories : int
-        Number of categories that these rows have.
+        Number of distinct categories in these rows.
     """
     if n < _FEW_ROWS or n_categories <= _IDENTIFIER_FRACTION * n:
         return
@@ -344,11 +359,12 @@ def make_categorical_mask(
     Parameters
     ----------
     categorical_features : array-like of bool, int or str, or None
-        A mask of shape (n_features,), indices, or names; None: no feature is categorical.
+        A mask of shape (n_features,), indices, or names; None or an empty list: no feature is
+        categorical. The value "from_dtype" is not accepted here.
     n_features : int
         Number of features.
     names : sequence of str, or None
-        Names of the features; None: they have none.
+        Names of the features; None: they have none, and names raise an error.
 
     Returns
     -------
@@ -393,7 +409,9 @@ def make_categorical_mask(
 
 def _find_feature_positions(chosen: list[Any], names: Sequence[str] | None) -> NDArray[np.intp]:
     if not all(isinstance(name, str) for name in chosen):
-        raise ValueError(f"categorical_features must be a mask, indices or names, got {chosen!r}")
+        raise ValueError(
+            f"categorical_features must be a mask, indices or names, not a mixture, got {chosen!r}"
+        )
     if names is None:
         raise ValueError(
             f"categorical_features must be a mask or indices, as X has no feature names, got {chosen!r}"
@@ -415,8 +433,9 @@ _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 def _is_categorical_column(column: SeriesOrArray) -> bool:
     """Return whether categorical_features="from_dtype" makes a column categorical.
 
-    True for data frame columns of strings, of a categorical type, and of objects without dates;
-    for arrays of objects that hold a string, or only missing values.
+    True for data frame columns of strings or of a categorical type, and for columns of objects
+    other than dates. In arrays, True for columns of dtype object that hold at least one string, or
+    nothing but missing values.
     """
     if isinstance(column, nw.Series):
         return column.dtype in _TEXTS or (column.dtype == nw.Object and not has_times(column))
@@ -427,16 +446,18 @@ def _is_categorical_column(column: SeriesOrArray) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _IndexedNames:
-    """Names of categories in a column: the distinct ones, and the index of each row's name.
+    """A dictionary-encoded categorical column: distinct category names, and an index for each row.
 
     Attributes
     ----------
     names : list of str or None
-        Distinct names; None stands for missing values.
+        Distinct category names in the column; None stands for a missing value. In intermediate
+        results of this module also other Python objects.
     row : ndarray of intp, shape (n,)
         Index of each row's name in `names`.
     are_digits : bool
-        Whether the column holds integers, some beyond 2^53; `names` are then their decimal digits.
+        True if the column holds integers that float64 cannot represent; `names` are then the
+        integers as strings of decimal digits.
     """
 
     names: list[Any]
@@ -444,15 +465,20 @@ class _IndexedNames:
     are_digits: bool = False
 
     def spread(self, numbers: ArrayLike) -> Float64:
-        """Return for each row the number of its name, (n,); numbers: one for each entry of `names`."""
+        """Expand one number per name to one number per row: ``numbers[row]``, (n,) float64.
+
+        numbers: number of each entry of `names`, such as its code, in the same order.
+        """
         return np.array(numbers, dtype=np.float64)[self.row]
 
 
 def _read_values(column: SeriesOrArray, label: str) -> Float64 | _IndexedNames:
-    """Read a categorical column as numbers, (n,), NaN where one is missing, or as names.
+    """Read a categorical column: as float64 if its values are numbers, else as category names.
 
-    It gives names if the column holds text, or integers that float64 does not hold. label: name of
-    the feature, for messages.
+    Return an array (n,) with NaN for missing values. Return `_IndexedNames` if the column holds
+    texts or other objects, or integers that float64 cannot represent.
+
+    column: the column, not converted. label: how error messages name the feature.
     """
     if isinstance(column, nw.Series):
         if column.dtype in _TEXTS:
@@ -471,11 +497,14 @@ def _read_values(column: SeriesOrArray, label: str) -> Float64 | _IndexedNames:
 def _read_numbers(
     column: SeriesOrArray, values: Callable[[], list[Any]], label: str
 ) -> Float64 | _IndexedNames:
-    """Read a column of numbers as float64, (n,), NaN where one is missing.
+    """Read a column of numbers as float64, (n,), with NaN for missing values.
 
-    If float64 does not hold some integer, return the decimal digits of all of them as names.
-    values: function that returns the column as a list of Python objects. label: name of the
-    feature, for messages.
+    If the column holds only integers, and float64 cannot represent some of them, return
+    `_IndexedNames` instead, whose names are the decimal digits of all these integers.
+
+    column: the column, not converted. values: function without arguments that returns the column as
+    a list of Python objects; it is called only if an integer is too large. label: how error
+    messages name the feature. Raise a ValueError for dates.
     """
     try:
         return to_float64_column(column, label)
@@ -488,7 +517,11 @@ def _read_numbers(
 
 
 def _has_inexact_digits(names: Iterable[Any]) -> bool:
-    """Return whether some name consists of the digits of an integer beyond 2^53."""
+    """Return whether any of the names is the decimal digits of an integer beyond 2^53.
+
+    Signs are ignored. float64 represents all integers up to 2^53. names: categories of a feature,
+    strings or numbers.
+    """
     digits = (name.lstrip("-") for name in names if isinstance(name, str))
     most = len(str(MAX_EXACT_INTEGER))  # Python refuses to parse very long integers
     return any(
@@ -497,12 +530,15 @@ def _has_inexact_digits(names: Iterable[Any]) -> bool:
 
 
 def _format_integers(numbers: Iterable[float]) -> list[str | None]:
-    """Return the decimal digits of each integer; None for all other numbers."""
+    """Return a list with the decimal digits of each integer, and None for all other numbers."""
     return [str(int(one)) if np.isfinite(one) and one == int(one) else None for one in numbers]
 
 
 def _parse_digits(names: list[Any]) -> list[float]:
-    """Convert strings of digits to floats; NaN for None and if float64 does not hold the integer."""
+    """Convert strings of decimal digits, or None, to a list of floats.
+
+    The result has NaN for None, and for integers that float64 cannot represent.
+    """
     return [np.nan if name is None else _parse_exact(int(name)) for name in names]
 
 
@@ -514,10 +550,15 @@ def _parse_exact(number: int) -> float:
 
 
 def match_category_type(names: Iterable[Any], others: Iterable[Any]) -> tuple[Any, ...]:
-    """Return names in the type of other names of the same feature: numbers, or digits of integers.
+    """Convert categories to strings of digits if others of the feature are strings of digits.
 
-    If others contain the digits of an integer that float64 does not hold, and all names are
-    integers, their digits are returned; else the names unchanged.
+    A feature of integers has its categories as floats in one table, and as decimal digits in
+    another table if that one has integers that float64 cannot represent. This function makes them
+    comparable.
+
+    names: categories to convert. others: categories of the same feature in the other table. Return
+    the digits of all names if others has digits of an integer beyond 2^53 and all names are
+    integers; else return names unchanged, as a tuple.
     """
     given = tuple(names)
     if any(isinstance(name, str) for name in given) or not _has_inexact_digits(others):
@@ -562,16 +603,20 @@ def _index_values(values: list[Any], label: str) -> _IndexedNames:
     try:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
-        raise ValueError(f"the categories of {label} must be hashable: {error}") from error
+        raise ValueError(
+            f"the categories of {label} must be hashable, such as strings: {error}"
+        ) from error
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
     return _IndexedNames(list(number), row)
 
 
 def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _IndexedNames:
-    """Return a column as numbers, (n,), if its distinct values are numbers; else as names.
+    """Return a column as float64, (n,), if its distinct values are numbers; else as category names.
 
-    values: the distinct values as Python objects, and the index of each row's value. label: name
-    of the feature, for messages. Raise a ValueError if the values are both strings and numbers.
+    values: the column, with distinct values that may be any Python objects: numbers, texts, members
+    of an enumeration of strings, or missing values (None, NaN, ...). label: how error messages name
+    the feature. Names in the result are plain strings, or None for a missing value. Raise a
+    ValueError if the column holds both strings and numbers.
     """
     if set(map(type, values.names)) <= {str, type(None)}:
         return values
@@ -580,7 +625,8 @@ def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _Indexe
     if kinds == {str, Real}:
         raise ValueError(
             f"the categories of {label} must be strings or numbers, not both: got "
-            f"{', '.join(sorted({type(value).__name__ for value in known if value is not None}))}"
+            f"{', '.join(sorted({type(value).__name__ for value in known if value is not None}))}. "
+            "Convert them to one type"
         )
     if kinds == {Real}:
         objects = np.array(known, dtype=object)
@@ -595,7 +641,11 @@ def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _Indexe
 
 
 def _classify_value(value: Any) -> type | None:
-    """Return Real for a number, str for a text or a missing value, and None for any other object."""
+    """Return the type Real if a value is a number, str if it is a text, and None for other objects.
+
+    Missing values (None, NaN, pandas.NA) count as texts. Real is `numbers.Real`; a Decimal counts
+    as one.
+    """
     if isinstance(value, str) or is_missing(value):
         return str
     return Real if isinstance(value, (Real, Decimal)) else None
@@ -639,7 +689,8 @@ def _encode_column(
     if words != isinstance(names[0], str):
         kinds = ("string", "double") if words else ("double", "string")
         raise ValueError(
-            f"{label} must have categories of type {kinds[1]}, as in the fit, got {kinds[0]}"
+            f"{label} must have categories of type {kinds[1]}, as in the fit, got {kinds[0]}: "
+            "convert the column"
         )
     if isinstance(values, _IndexedNames):
         texts = values.names
@@ -654,11 +705,15 @@ def _encode_column(
 
 
 def _look_up_codes(column: SeriesOrArray, code: dict[Any, float]) -> Float64 | None:
-    """Encode a column of objects by one look-up for each row, (n,); None if codes may be wrong.
+    """Encode a column of dtype object by one dictionary look-up for each row.
 
-    code: code of each category. Codes are returned if all categories are strings and each value
-    without a code is None or a string, which then is an unknown category. It takes half as long as
-    `_read_values`.
+    This takes half as long as `_read_values`, but not every column can be encoded so.
+
+    Return the codes, (n,) float64, with NaN for missing values and for unknown categories. Return
+    None if the column has another dtype, or if categories or values are anything but strings and
+    None; the caller must then use `_read_values`.
+
+    code: mapping of each category of the feature to its code.
     """
     if not (isinstance(column, np.ndarray) and column.dtype == object):
         return None

@@ -32,12 +32,14 @@ _MISSING = ("NAType", "NaTType")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableColumns:
-    """Columns of an array or of a data frame, as `read` takes them from it.
+    """Columns of an array or of a data frame, without conversion of their values.
+
+    `read` makes an instance.
 
     Parameters
     ----------
     columns : sequence of (narwhals Series or ndarray of shape (n,))
-        Values of each feature, not converted.
+        Values of each feature: Series of a data frame, or columns of an array.
     n : int
         Number of rows.
     names : list of str, or None
@@ -50,9 +52,13 @@ class TableColumns:
 
     @classmethod
     def read(cls, X: Any) -> TableColumns:
-        """Read a data frame of any library that narwhals reads, or an array-like of shape (n, p).
+        """Read the columns of a data frame, or of an array-like of shape (n, p).
 
-        Raise a ValueError if an array is not two-dimensional, or two columns have one name.
+        X: data frame of any library that narwhals reads, or array-like. Lists of lists become
+        arrays, with dtype object if a common dtype would change integers or numbers beside strings.
+
+        Raise a ValueError if an array is not two-dimensional, or two columns of a data frame have
+        the same name.
         """
         frame = as_data_frame(X)
         if frame is not None:
@@ -75,19 +81,21 @@ class TableColumns:
 def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Wrap a data frame of pandas, polars, Arrow and so on by narwhals; None for any other X.
 
-    Raise a ValueError if two columns have one name.
+    Raise a ValueError if two columns have the same name.
     """
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
-        raise ValueError(f"X must have distinct column names: {error}") from error
+        raise ValueError(
+            f"X must have distinct column names, rename the columns: {error}"
+        ) from error
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def count_numeric_columns(X: Any) -> int:
-    """Return the number of columns of a data frame all of whose columns are numeric or boolean.
+    """Return the number of columns of a data frame if all are numeric or boolean, else 0.
 
-    Return 0 for a data frame with any other column, and if X is no data frame.
+    Also return 0 if X is not a data frame.
     """
     frame = as_data_frame(X)
     dtypes = [] if frame is None else [*frame.schema.values()]
@@ -95,13 +103,19 @@ def count_numeric_columns(X: Any) -> int:
 
 
 def take_rows(X: Any, indices: NDArray[Any]) -> Any:
-    """Return the rows of a table or an array at these indices, in a table of the same library."""
+    """Return some rows of a data frame, array or sparse matrix, in an object of the same library.
+
+    indices: row numbers, (m,), in the order of the result.
+    """
     frame = as_data_frame(X)
     return _safe_indexing(X, indices) if frame is None else frame[indices].to_native()
 
 
 def copy_raw_values(X: Any) -> NDArray[Any]:
-    """Copy the values of a table, (n, p): a numeric array, or objects if a column is not numeric."""
+    """Copy the values of a data frame or array-like to an array (n, p); categories are not encoded.
+
+    The array has a numeric dtype if all columns are numeric; else it holds Python objects.
+    """
     table = TableColumns.read(X)
     columns = [get_raw_column(column) for column in table.columns]
     if all(column.dtype.kind in "biuf" for column in columns):
@@ -113,7 +127,7 @@ def copy_raw_values(X: Any) -> NDArray[Any]:
 
 
 def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
-    """Return the values of a column, (n,), as numbers, or as Python objects if it is not numeric."""
+    """Return the values of a column, (n,): as numbers if its type is numeric, else as objects."""
     if not isinstance(column, nw.Series):
         return column
     return column.to_numpy() if is_numeric(column) else _to_objects(column)
@@ -148,10 +162,10 @@ def has_times(column: SeriesOrArray) -> bool:
 
 
 def expect_no_times(column: SeriesOrArray, label: str) -> None:
-    """Raise a ValueError if a column holds dates or times.
+    """Raise a ValueError if a column holds dates, times or time spans.
 
-    NumPy would convert some of them to numbers without a warning. label: what the message calls
-    the column.
+    NumPy would convert some of them to numbers without a warning. label: how the message names the
+    column.
     """
     if has_times(column):
         raise ValueError(
@@ -168,7 +182,7 @@ def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
     column : narwhals Series or ndarray of shape (n,)
         Values, of any dtype.
     label : str
-        What messages call the column.
+        How messages name the column.
 
     Returns
     -------
@@ -177,9 +191,10 @@ def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
     Raises
     ------
     TypeError
-        If it holds objects that are neither numbers nor text.
+        If the column holds objects that are neither numbers nor text.
     ValueError
-        If it holds text, dates, or integers that float64 does not hold.
+        If the column holds text that is not a number, dates, or integers that float64 cannot
+        represent.
     """
     expect_no_times(column, label)
     numbers = _convert_to_float64(
@@ -193,9 +208,9 @@ def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
 
 
 def to_float_column(column: SeriesOrArray, label: str) -> NDArray[Any]:
-    """Return a float64 or float32 column without a copy; convert any other one to float64.
+    """Return a float64 or float32 column without a copy; convert any other one to float64, (n,).
 
-    See `to_float64_column` for the errors. label: what messages call the column.
+    See `to_float64_column` for the errors. label: how messages name the column.
     """
     if column.dtype in (nw.Float64, nw.Float32, np.float64, np.float32):
         given = column.to_numpy() if isinstance(column, nw.Series) else column
@@ -216,12 +231,13 @@ def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         value = _find_first_non_number(column)
-        remedy = (
-            ": convert it to numbers, or list the feature in categorical_features of the fit if it "
-            "holds names"
-        )
-        message = f"{label} must hold numbers, got {shortened(value)}"
-        raise kind(message + (remedy if isinstance(value, str) else "")) from None
+        hint = ""
+        if isinstance(value, str):
+            hint = (
+                ": convert it to numbers, or list the feature in categorical_features of the fit if "
+                "it holds names"
+            )
+        raise kind(f"{label} must hold numbers, got {shortened(value)}{hint}") from None
 
 
 def _find_first_non_number(values: NDArray[Any]) -> Any:
@@ -236,15 +252,18 @@ def _find_first_non_number(values: NDArray[Any]) -> Any:
 def expect_exact_numbers(X: Any) -> None:
     """Raise an error for values that scikit-learn's validation would change without a warning.
 
+    These are dates, which it converts to integers, and integers that float64 cannot represent,
+    which it rounds. Call this before `sklearn.utils.check_array`, which finds all other errors.
+
     Parameters
     ----------
     X : data frame or array-like
-        Rows. Anything that is not a table is left to scikit-learn's validation.
+        Rows. If X is neither a data frame nor a two-dimensional array, nothing is raised.
 
     Raises
     ------
     ValueError
-        If a feature holds dates or times, or integers that float64 does not hold.
+        If a feature holds dates or times, or integers that float64 cannot represent.
     """
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         return
@@ -271,12 +290,13 @@ def expect_exact_numbers(X: Any) -> None:
 
 
 def expect_columns_of_numbers(X: Any) -> None:
-    """Raise an error that names the first column of text, or of objects that are not numbers.
+    """Raise an error that names the first column with text, or with objects that are not numbers.
 
-    X : data frame or array-like
-        Rows. Anything that is not a table, and arrays of complex numbers, are left to
-        scikit-learn.
-    See `to_float64_column` for the errors.
+    Call this after scikit-learn's validation has raised an error that names no column. If no such
+    column is found, nothing is raised.
+
+    X: data frame or array-like, the rows. X that is not two-dimensional, and complex numbers, raise
+    nothing. See `to_float64_column` for the errors.
     """
     try:
         table = TableColumns.read(X)
@@ -290,8 +310,8 @@ def expect_columns_of_numbers(X: Any) -> None:
 def _to_exact_array(X: Any) -> NDArray[Any]:
     """Convert an array-like to an array, without rounding integers.
 
-    NumPy gives integers beside floats a float type; if that would change one of them, the array
-    holds objects.
+    `numpy.asarray` converts integers beside floats to float64. If that would change an integer, the
+    result has dtype object instead.
     """
     given = np.asarray(X)
     if given is not X and given.dtype.kind == "f" and has_inexact_integers(given):

@@ -123,10 +123,11 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         converted: list[nw.Series[Any]] = []
         for name in names:
             if name in self.columns_:
-                converted += self._turned(frame[name])
+                converted += self._convert_column(frame[name])
             elif has_times(frame[name]):
                 raise ValueError(
-                    f"column {name!r} must hold no dates or times, as in the fit, but holds some"
+                    f"column {name!r} must hold no dates or times, as in the fit, but holds some: "
+                    "convert it as for the fit, or fit again"
                 )
             else:
                 converted.append(frame[name])
@@ -157,7 +158,11 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         return np.array([output for name in names for output in self._names(name)], dtype=object)
 
     def _names(self, name: str) -> list[str]:
-        """Return the names of the columns that one column of the fit is converted to."""
+        """Return the names of the columns that `transform` makes of one column.
+
+        name: name of a column of the fit. A date with dates="parts" gives "<name>_year" and so on;
+        any other column keeps its name.
+        """
         if name not in self.columns_ or not self._in_parts(name):
             return [name]
         return [f"{name}_{part}" for part in self._parts(name)]
@@ -168,17 +173,18 @@ class DateFeatures(TransformerMixin, BaseEstimator):
     def _parts(self, name: str) -> list[str]:
         return [part for part in _PARTS if part != "hour" or name in self.hours_]
 
-    def _turned(self, column: nw.Series[Any]) -> list[nw.Series[Any]]:
+    def _convert_column(self, column: nw.Series[Any]) -> list[nw.Series[Any]]:
         name, zone = column.name, self.columns_[column.name]
         if len(column) > column.null_count() and not has_times(column):
             raise ValueError(
-                f"column {name!r} must hold dates or times, as in the fit, but holds none"
+                f"column {name!r} must hold dates or times, as in the fit, but holds none: convert "
+                "it as for the fit, or fit again"
             )
         now = zone if not len(column) - column.null_count() else _find_zone(column)
         if now != zone:
             raise ValueError(
                 f"column {name!r} held {_describe_zone(zone)} in the fit, and holds "
-                f"{_describe_zone(now)} now"
+                f"{_describe_zone(now)} now: convert it as for the fit, or fit again"
             )
         if not self._in_parts(name):
             return [_make_column(column, name, _count_microseconds(column) / _PER_DAY)]
@@ -210,7 +216,11 @@ def _expect_frame(X: Any) -> nw.DataFrame[Any]:
 
 
 def _find_zone(column: nw.Series[Any]) -> str | None:
-    """Return the time zone of a column of dates; None if it has none, "time span" for time spans."""
+    """Return the entry of `DateFeatures.columns_` for a column of dates, times or time spans.
+
+    That is the name of the time zone, None for dates without a time zone, or "time span". Raise a
+    ValueError if objects in the column are of another type; see `_to_datetime64`.
+    """
     dtype = column.dtype
     if isinstance(dtype, nw.Datetime):
         return None if dtype.time_zone is None else str(dtype.time_zone)
@@ -225,14 +235,15 @@ def _find_zone(column: nw.Series[Any]) -> str | None:
 def _to_datetime64(column: nw.Series[Any]) -> NDArray[Any]:
     """Convert a column of date or time span objects to datetime64 or timedelta64, (n,).
 
-    Missing values become NaT. Raise a ValueError if it holds anything else, or values with time
-    zones.
+    Missing values become NaT. Raise a ValueError if the column holds any other objects, such as
+    times without a date or pandas periods, if it holds both dates and time spans, or if values have
+    a time zone.
     """
     values = [None if is_missing(value) else value for value in column.to_list()]
     try:
         present = [value for value in values if value is not None]
         if any(not isinstance(one, _DATES) or getattr(one, "tzinfo", None) for one in present):
-            raise TypeError("no dates, or time zones of single values")
+            raise TypeError("values must be dates or time spans without a time zone")
         found = np.array([np.datetime64("NaT") if one is None else one for one in values])
         if found.dtype.kind == "O":
             found = np.array(values, dtype="datetime64[us]")
@@ -241,16 +252,17 @@ def _to_datetime64(column: nw.Series[Any]) -> NDArray[Any]:
     if found.dtype.kind not in "mM":
         raise ValueError(
             f"column {column.name!r} must hold dates or time spans of one type, got times without a "
-            "date, periods, values with time zones of their own, or other objects: convert it first"
+            "date, periods, values with different time zones, or other objects: convert it to one type"
         )
     return found
 
 
 def _count_microseconds(column: nw.Series[Any], zone: str | None = None) -> Float64:
-    """Return time spans in microseconds, or dates in microseconds since 1970, (n,) float64.
+    """Convert time spans to microseconds, and dates to microseconds since 1 January 1970.
 
-    Missing values are NaN. zone: if it is not None, dates are counted by the local clock; else in
-    UTC.
+    The result is float64, (n,), with NaN for missing values. zone: time zone of the column, to
+    count dates by the local clock of this zone; None: dates are counted in UTC, or as they are if
+    they have no time zone.
     """
     dtype = column.dtype
     if isinstance(dtype, nw.Duration):
@@ -296,7 +308,11 @@ def _extract_part(local: Float64, part: str) -> Float64:
 
 
 def _make_column(column: nw.Series[Any], name: str, values: Float64) -> nw.Series[Any]:
-    """Make a column of numbers with this name, in the library and with the index of another column."""
+    """Make a column of numbers in the data frame library of another column.
+
+    column: a column of that library, whose index (in pandas) the result gets. name: name of the new
+    column. values: its values, (n,).
+    """
     series = nw.new_series(name, values, nw.Float64(), backend=nw.get_native_namespace(column))
     index = nw.maybe_get_index(column)
     return series if index is None else nw.maybe_set_index(series, index=index)

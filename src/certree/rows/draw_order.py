@@ -19,11 +19,12 @@ _DIGITS, _EXPONENT = np.uint64(0x800FFFFFFFFFFFFF), np.uint64(0x3FF0000000000000
 
 
 def hash_targets(y: NDArray[Any] | None, n: int) -> UInt64:
-    """Hash the target of each of n rows, (n,) uint64; zeros if y is None.
+    """Hash the target of each of n rows, (n,) uint64; return zeros if y is None.
 
-    Numeric targets are hashed by sign and mantissa: a factor of a power of two, a mere unit,
-    changes no hash. With several targets a row's hash is the largest of its hashes, which no order
-    of the targets changes.
+    y: class codes or numeric targets, (n,) or (n, n_outputs). Numeric targets are hashed by sign
+    and mantissa alone, so that targets times a power of two have the same hashes. With several
+    targets the hash of a row is the largest of the hashes of its targets, so that the order of the
+    targets does not matter.
     """
     if y is None:
         return np.zeros(n, dtype=np.uint64)
@@ -38,21 +39,26 @@ def hash_targets(y: NDArray[Any] | None, n: int) -> UInt64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnSums:
-    """Sums of row hashes by column and by category. The sums of two blocks of rows can be added.
+    """Sums of row hashes by column and by category, from which columns and categories get an order.
 
-    The hash of a row mixes the hash of its target with the sum of the hashes of its numeric
-    values. So neither the order of rows nor of columns changes a sum, nor do names of categories.
+    This order does not depend on the order of rows or columns in the table, nor on the spelling of
+    categories. So fits of permuted tables give the same trees. The hash of a row is computed from
+    its target and the sum of the hashes of its numeric values. Sums of two blocks of rows can be
+    added.
 
     Parameters
     ----------
     n_codes : ndarray of int32, shape (p,)
-        0 for a numeric column; else the number of its categories plus 1, for missing values.
+        0 for a numeric column; for a categorical one the number of its categories plus 1, as
+        missing values are counted like a last category.
     numbers : ndarray of uint64, shape (p,)
-        Sum of hash(value) * hash(row) of each numeric column, modulo 2^64; 0 for categorical ones.
+        For each numeric column the sum of hash(value) * hash(row) over the rows, modulo 2^64; 0 for
+        categorical columns.
     n_rows : ndarray of uint64, shape (sum of n_codes,)
-        Number of rows of each category, column after column, missing values last in each.
+        Number of rows of each category. The categories of the first categorical column come first,
+        in the order of their codes, then those of the next one.
     words : ndarray of uint64, shape (sum of n_codes,)
-        Sum of the hashes of these rows, modulo 2^64.
+        Sum of the hashes of the rows of each category, modulo 2^64, in the order of `n_rows`.
     """
 
     n_codes: Int32
@@ -68,7 +74,7 @@ class ColumnSums:
         n_categories: tuple[int | None, ...] | None = None,
         n_threads: int = 1,
     ) -> Self:
-        """Sum up rows and their targets.
+        """Compute the sums for a block of rows.
 
         Parameters
         ----------
@@ -79,7 +85,7 @@ class ColumnSums:
         n_categories : tuple of (int or None), length p, or None
             Number of categories of each column, None for a numeric one; None: all are numeric.
         n_threads : int
-            Number of threads of the core.
+            Number of threads of the C++ core.
 
         Returns
         -------
@@ -101,18 +107,20 @@ class ColumnSums:
         return replace(self, **sums)
 
     def order_columns(self) -> Int32:
-        """Return the columns, (p,) int32 indices, sorted by their sums.
+        """Return the indices of the columns, (p,) int32, in an order that the sums determine.
 
-        Fits consider and draw columns in this order, whatever their order in the table. Columns
-        with equal sums keep their relative order.
+        Fits consider and draw columns in this order, whatever the order of the columns in the
+        table. Columns with equal sums, whose values are equal, keep their relative order.
         """
         return order_columns(self.numbers, self.n_codes, self.n_rows, self.words)
 
     def number_categories(self, column: int) -> Int32:
         """Return the new code of each category of a column, (n_categories,) int32.
 
-        column: its index. Categories with more rows get smaller codes, ties by the sums of the row
-        hashes.
+        Categories with more rows get smaller codes; among categories with equally many rows those
+        with a smaller sum of row hashes. Missing values get no code.
+
+        column: index of a categorical column.
         """
         begin = int(self.n_codes[:column].sum())
         categories = slice(begin, begin + int(self.n_codes[column]) - 1)
@@ -130,10 +138,24 @@ def sum_encoded_table(
     categorical: NDArray[np.bool_] | None,
     n_threads: int = 1,
 ) -> ColumnSums:
-    """Sum up the rows of an encoded table by `ColumnSums.sum_rows`.
+    """Compute `ColumnSums` for the rows of an encoded table.
 
-    X: numbers and category codes, (n, p). categorical: which columns hold categories, (p,), or
-    None: none. The number of categories of a column is its largest code plus 1, at most 2^24.
+    The number of categories of a column is taken to be its largest code plus 1, at most 2^24.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Numbers and category codes.
+    y : ndarray of shape (n,) or (n, n_outputs), or None
+        Class codes or numeric targets; None: rows without a target.
+    categorical : ndarray of bool, shape (p,), or None
+        True for columns that hold category codes; None: all columns are numeric.
+    n_threads : int
+        Number of threads of the C++ core.
+
+    Returns
+    -------
+    ColumnSums
     """
     features = DenseFeatures((X,))
     if categorical is None or not categorical.any():
@@ -145,9 +167,9 @@ def sum_encoded_table(
 
 
 def _sum_sparse_columns(features: SparseFeatures, targets: UInt64) -> UInt64:
-    """Compute the field numbers of `ColumnSums` for sparse rows, (p,).
+    """Compute the attribute `numbers` of `ColumnSums`, (p,) uint64, for sparse rows.
 
-    Only stored values count, no zeros. targets: hash of each row's target, (n,).
+    Zeros, which are not stored, are left out of all sums. targets: hash of each row's target, (n,).
     """
     rows, p = features.matrix, features.n_features
     values = rows.data.astype(np.float64)

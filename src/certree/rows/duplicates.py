@@ -43,11 +43,12 @@ _FIRST_PLACE = 0.5
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Category of the warning that many rows of a fit repeat other rows, target included.
+    """Category of the warning that many rows of a fit repeat other rows.
 
-    Nothing is wrong if equal rows are separate draws, as in a frequency table. If they are copies
-    of one draw, made by oversampling or a join, the model overfits: folds and validation sets then
-    contain copies of the rows that grow the trees.
+    Rows repeat each other if all features and the target are equal. Nothing is wrong if equal rows
+    are separate draws, as in a frequency table. If they are copies of one draw, made by
+    oversampling or a join, the model overfits: folds and validation sets then contain copies of the
+    rows that grow the trees.
 
     Examples
     --------
@@ -58,9 +59,12 @@ class RepeatedRowsWarning(UserWarning):
 
 
 def warn_of_repeated_rows(n_repeated: int, n: int) -> None:
-    """Warn, once in a fit, if more than a quarter of its n rows repeat others.
+    """Issue a `RepeatedRowsWarning` if more than a quarter of the n rows of a fit repeat others.
 
-    n_repeated: number of rows that equal another row, target included.
+    The warning is issued at most once in a fit, also if several estimators in it call this
+    function.
+
+    n_repeated: number of rows that equal another row in all features and the target.
     """
     if n_repeated > MOST_REPEATED * n and is_first_in_fit(RepeatedRowsWarning):
         warnings.warn(
@@ -77,15 +81,17 @@ def warn_of_repeated_rows(n_repeated: int, n: int) -> None:
 def warn_of_many_copies(
     targets: NDArray[Any], hashes: Callable[[], UInt64], n_distinct: int
 ) -> None:
-    """Warn, once in a fit, if more than a quarter of its rows equal another row, target included.
+    """Issue a `RepeatedRowsWarning` if more than a quarter of the rows of a fit equal another row.
+
+    Rows are equal if all features and the target are. The warning is issued at most once in a fit.
 
     Parameters
     ----------
     targets : ndarray of shape (n,), or (n, n_targets)
         Class codes, or numeric targets.
     hashes : callable
-        Takes no argument and returns the hashes of the features, (n,). It is called only if
-        n_distinct and the targets do not rule so many repeated rows out.
+        Takes no argument and returns a hash of the features of each row, (n,) uint64. It is not
+        called if n_distinct, or the number of equal targets, shows that the fraction is smaller.
     n_distinct : int
         A lower bound on the number of distinct feature rows; 0 if it is not known.
     """
@@ -99,21 +105,29 @@ def warn_of_many_copies(
 
 
 def find_first_equal_rows(X: Any, y: ArrayLike) -> Indices:
-    """Return for each row the index of the first row that equals it, target included, (n,).
+    """Find for each row the first row that equals it in all features and the target.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of n rows
-        Rows, before encoding. Rows that went through float32 equal their originals; see
-        `RowHashes`.
+        Rows, before encoding. A row of float64 numbers and the same row rounded to float32 count as
+        equal; see `RowHashes`.
     y : array-like of shape (n,)
         Target of each row.
+
+    Returns
+    -------
+    ndarray of intp, shape (n,)
+        Index of the first equal row; that of the row itself if there is no earlier one.
     """
     return find_first_equal_keys(RowHasher().hash_rows(X, y, are_all=True).keys)
 
 
 def find_first_equal_keys(keys: UInt64) -> Indices:
-    """Return for each entry of keys the index of the first entry that equals it, (n,)."""
+    """Return for each entry of keys, (n,), the index of the first entry that equals it, (n,) intp.
+
+    An entry without an equal earlier one gets its own index.
+    """
     order = np.argsort(keys, kind="stable")
     starts = np.ones(len(keys), dtype=bool)
     starts[1:] = keys[order[1:]] != keys[order[:-1]]
@@ -123,11 +137,11 @@ def find_first_equal_keys(keys: UInt64) -> Indices:
 
 
 class RowHasher:
-    """Hashes rows before encoding, by which equal rows are found in one or several tables.
+    """Hashes rows as the caller passed them, to find equal rows in one or several tables.
 
-    All tables must have the same columns. An instance numbers the values of each column that are
-    no numbers, in the order in which it meets them, so that tables hashed by one instance are
-    comparable.
+    All tables must have the same columns. Texts and other values that are not numbers are replaced
+    by numbers, which the instance stores. So hashes are comparable between tables that were hashed
+    by the same instance, and only between these.
     """
 
     def __init__(self) -> None:
@@ -137,18 +151,44 @@ class RowHasher:
     def hash_rows(self, X: Any, y: ArrayLike, *, are_all: bool = False) -> RowHashes:
         """Hash rows with their targets.
 
-        X: array-like, sparse matrix or data frame of n rows; y: targets, (n,). are_all: whether
-        they are compared with no rows of other tables, which saves time.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of n rows
+            Rows, not encoded.
+        y : array-like of shape (n,)
+            Target of each row.
+        are_all : bool
+            True if these rows are compared with each other only, and not with rows of other tables.
+            This saves time if no row was rounded to float32.
+
+        Returns
+        -------
+        RowHashes
+            Its `keys` are equal for equal rows.
         """
         target, numbers = self.encode(X, y)
         return RowHashes.hash_rows(numbers, target, are_all=are_all)
 
     def encode(self, X: Any, y: ArrayLike) -> tuple[NDArray[Any], list[Any]]:
-        """Return the target, (n,), and the features of rows as columns of numbers.
+        """Convert rows and targets to numbers without learning categories.
 
-        The columns are a list of arrays (n,), or of one CSR matrix if X is sparse. Values that are
-        no numbers get numbers 0.5, 1.5, ... in the order in which this object meets them; missing
-        ones are NaN.
+        A value that is not a number, such as a text, gets a number of its column: 0.5, 1.5, ... in
+        the order in which the values first occur. The instance stores them, so that the same value
+        gets the same number in later tables. Missing values become NaN.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of n rows
+            Rows, not encoded.
+        y : array-like of shape (n,)
+            Target of each row.
+
+        Returns
+        -------
+        target : ndarray of shape (n,)
+            Targets as numbers.
+        columns : list of ndarray of shape (n,)
+            The features as numbers; for a sparse X a list with one CSR matrix.
         """
         columns = [np.asarray(y), *_read_columns(X)]
         self._places += [{} for _ in range(len(columns) - len(self._places))]
@@ -157,9 +197,11 @@ class RowHasher:
 
     @property
     def kinds(self) -> list[ColumnKind]:
-        """Return for each feature what the rows encoded so far hold: "number", "text" or "other".
+        """Return what each feature holds in the rows encoded so far.
 
-        It is decided by the first value that is no number; "other" is neither number nor text.
+        The result is a list of "number", "text" or "other". An entry is "number" if all values are
+        numbers or missing. Else the first value that is not a number decides between "text" and
+        "other".
         """
         first = (next(iter(places), 0.0) for places in self._places[1:])
         return [
@@ -168,7 +210,10 @@ class RowHasher:
 
 
 def _read_columns(X: Any) -> list[Any]:
-    """Return the columns of X as a list of arrays or Series (n,); of a sparse X one CSR matrix."""
+    """Return the columns of X as a list of arrays (n,) or narwhals Series.
+
+    For a sparse X the list holds one CSR matrix with all columns.
+    """
     if issparse(X):
         rows: Any = X
         return [SparseFeatures.from_csr(rows.tocsr().astype(np.float64)).matrix]
@@ -179,9 +224,13 @@ def _read_columns(X: Any) -> list[Any]:
 
 
 def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
-    """Convert a column to numbers, (n,); sparse and numeric columns are returned unchanged.
+    """Convert the values of a column to numbers, (n,).
 
-    places: number of each value that is no number; values that come up first are added to it.
+    Numeric columns are returned as arrays without conversion, a sparse matrix is returned
+    unchanged.
+
+    places: number of each value of this column that is not a number, by value. Values that are not
+    in it yet are added.
     """
     if issparse(column):
         return column
@@ -193,9 +242,12 @@ def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
 
 
 def _number_value(value: Any, places: dict[Any, float]) -> float:
-    """Return a number as a float, NaN for a missing value, and else the value's number in places.
+    """Convert a value to a float: NaN if it is missing, and its number in places if not a number.
 
-    So 1 and 1.0 are equal, whichever library holds them. A new value is added to places.
+    Equal numbers become equal floats, whether they are NumPy's, Python's or another library's.
+
+    places: numbers by value. A value that is not in it yet is added with the number 0.5 +
+    len(places).
     """
     if isinstance(value, Real):
         with suppress(OverflowError):
@@ -208,7 +260,7 @@ def _number_value(value: Any, places: dict[Any, float]) -> float:
 def merge_copies(
     first: Indices, weight: Float64 | None, groups: NDArray[Any] | None = None
 ) -> tuple[Indices, Float64 | None]:
-    """Return the first row of each set of equal rows, with the sum of their weights.
+    """Keep the first row of each set of equal rows, and sum up the weights of the set.
 
     Parameters
     ----------
@@ -217,27 +269,28 @@ def merge_copies(
     weight : ndarray of shape (n,), or None
         Weight of each row; None: 1 each.
     groups : ndarray of shape (n,), or None
-        Group of each row.
+        Group of each row; None: rows have no groups.
 
     Returns
     -------
     rows : ndarray of intp, shape (m,)
-        Indices of the rows that are left, ascending.
-    weight : ndarray of shape (m,), or None
-        Sum of the weights of each row and its copies; None: 1 each.
+        Indices of the rows that are kept, ascending.
+    weight : ndarray of float64, shape (m,), or None
+        Sum of the weights of each kept row and the rows that equal it. If no rows are equal, the
+        argument `weight` itself.
 
     Raises
     ------
     ValueError
-        If copies of one row are in several groups.
+        If equal rows are in different groups.
     """
     kept = np.flatnonzero(first == np.arange(len(first)))
     if len(kept) == len(first):
         return kept, weight
     if groups is not None and (groups[first] != groups).any():
         raise ValueError(
-            'groups must be the same for copies of a row if duplicates="copies", got copies '
-            "in several groups"
+            'groups must be the same for copies of a row if duplicates="copies", got equal rows '
+            "in several groups: give them one group"
         )
     return kept, np.bincount(first, weight, minlength=len(first))[kept].astype(np.float64)
 
@@ -253,13 +306,15 @@ def count_repeats(
         Index of the first row that equals each row; see `find_first_equal_rows`.
     train, calibration : ndarray of intp
         Indices of the training and the calibration rows. If there are no calibration rows, the
-        training rows that equal an earlier training row are counted.
+        result is the number of training rows that equal an earlier training row.
     groups : ndarray of shape (n,), or None
-        Group of each row; equal rows of one group count as one row.
+        Group of each row; equal calibration rows of one group count as one row. None: rows have no
+        groups.
 
     Returns
     -------
     int
+        Number of such rows.
     """
     counted = calibration if len(calibration) else train
     is_trained = np.zeros(len(first), dtype=bool)
@@ -279,15 +334,18 @@ def mark_repeats(
 
     Parameters
     ----------
-    first, train, calibration, groups
-        See `count_repeats`. With groups, rows of the first of several groups with equal rows count
-        as earlier.
+    first, train, calibration : ndarray
+        See `count_repeats`.
+    groups : ndarray of shape (n,), or None
+        Group of each row. Equal calibration rows of one group do not repeat each other. If several
+        groups have equal rows, the rows of all groups but the first, in sorted order, are marked.
+        None: each row is its own group.
 
     Returns
     -------
     ndarray of bool, shape (n_calibration,)
         True for repeated rows. If there are no calibration rows, the shape is (n_train,), and all
-        training rows that equal another one are marked, the first included.
+        training rows that equal another training row are marked, the first one included.
     """
     if not len(calibration):
         return np.asarray(np.bincount(first, minlength=len(first))[first[train]] > 1)
@@ -303,32 +361,38 @@ def mark_repeats(
 
 
 def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
-    """Return the number of rows that count as the worst case, that is, as errors.
+    """Return the number of calibration rows that a certificate counts as errors.
 
-    is_worst: mask of these rows, (n_calibration,); None stands for no row.
+    These are rows that repeat others and may be copies; to count them as errors is the worst case.
+
+    is_worst: True for these rows, (n_calibration,); None: there are none.
     """
     return 0 if is_worst is None else int(is_worst.sum())
 
 
 def get_allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
-    """Return how many of n calibration rows may equal other rows.
+    """Return how many of n calibration rows may equal other rows, as two limits.
+
+    Up to the first limit, repeated rows count like any other row. Up to the second one, the
+    certificate counts each of them as an error, which is the worst case. Above it the fit is
+    refused.
 
     Parameters
     ----------
     n : int
         Number of calibration rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        What the caller says about equal rows; see `CertifiedTreeClassifier`.
+        Parameter of certified estimators. "genuine": equal rows are independent draws; "copies":
+        they are copies of one draw; "refuse": there must be none; "auto": not known.
 
     Returns
     -------
     few : float
-        Up to so many repeated rows count as draws of their own. Infinity for "genuine", 0 for
-        "copies" and "refuse"; for "auto" max(1, sqrt(n) / 4), which moves the observed error by at
-        most a quarter of its standard deviation.
+        The first limit: infinity for "genuine", 0 for "copies" and "refuse". For "auto" max(1,
+        sqrt(n) / 4): so many rows move the observed error by at most a quarter of its standard
+        deviation.
     most : float
-        Up to so many, all repeated rows count as the worst case (as errors); more are refused.
-        Infinity for "genuine", 0 for "refuse", else max(1, sqrt(n) / 4, n / 50).
+        The second limit: infinity for "genuine", 0 for "refuse", else max(1, sqrt(n) / 4, n / 50).
     """
     if duplicates == "genuine":
         return math.inf, math.inf
@@ -339,7 +403,7 @@ def get_allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
 
 
 def decide_worst_case(repeats: int, n: int, duplicates: Duplicates) -> bool:
-    """Return whether repeated calibration rows count as the worst case, as errors, or as draws.
+    """Decide whether a certificate counts calibration rows that repeat other rows as errors.
 
     Parameters
     ----------
@@ -348,18 +412,18 @@ def decide_worst_case(repeats: int, n: int, duplicates: Duplicates) -> bool:
     n : int
         Number of calibration rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        What the caller says about equal rows; see `get_allowed_repeats`.
+        Parameter of certified estimators; see `get_allowed_repeats`.
 
     Returns
     -------
     bool
-        True: as the worst case. False: as draws of their own.
+        True: repeated rows count as errors, the worst case. False: they count like other rows.
 
     Raises
     ------
     ValueError
-        If there are more repeated rows than duplicates allows; below 40 rows "auto" and "copies"
-        warn instead, and they count as draws.
+        If there are more repeated rows than duplicates allows. If n < 40, and duplicates is "auto"
+        or "copies", a `RepeatedRowsWarning` is issued instead, and the result is False.
     """
     few, most = get_allowed_repeats(n, duplicates)
     if repeats <= most:

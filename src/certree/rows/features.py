@@ -18,13 +18,14 @@ _BLOCK, _CACHED = 2**20, 2**16
 class DenseFeatures:
     """Encoded features of rows: finite numbers and category codes, NaN where a value is missing.
 
-    The arrays are those of the caller if possible, as a copy of a large table may not fit into
-    memory.
+    The arrays are those of the caller where no conversion was needed, as a copy of a large table
+    may not fit into memory.
 
     Parameters
     ----------
     tables : tuple of ndarray
-        Features side by side, float64 or float32: one table (n, p), or p columns (n,).
+        The features from left to right, float64 or float32: either a single array (n, p), or p
+        arrays (n,), one for each feature.
     """
 
     tables: tuple[NDArray[Any], ...]
@@ -58,12 +59,15 @@ class DenseFeatures:
     def matrix(self) -> NDArray[Any]:
         """Return the features as one C-ordered array (n, p), float32 if all features are.
 
-        It is a copy unless `table` has the array.
+        It is a copy unless the features are stored as such an array; see `table`.
         """
         return self.take_matrix(range(len(self))) if self.table is None else self.table
 
     def take_matrix(self, rows: NDArray[Any] | range) -> NDArray[Any]:
-        """Copy the rows at these indices to a C-ordered array (m, p), float32 if all features are."""
+        """Copy some rows to a C-ordered array (m, p), float32 if all features are.
+
+        rows: indices of the rows, (m,).
+        """
         result = np.empty((len(rows), self.n_features), np.result_type(*self.tables))
         step = max(1, _CACHED // self.n_features)
         for start in range(0, len(rows), step):
@@ -77,7 +81,10 @@ class DenseFeatures:
         return result
 
     def take(self, indices: NDArray[Any]) -> "DenseFeatures":
-        """Copy the rows at these indices; columns stay columns."""
+        """Return a copy of the rows at these indices, (m,), as a `DenseFeatures`.
+
+        Features that are stored as separate columns stay so.
+        """
         return DenseFeatures(tuple(part[indices] for part in self.tables))
 
     def score_in_blocks(self, scores: Callable[[NDArray[Any]], Float64]) -> Float64:
@@ -97,8 +104,8 @@ class DenseFeatures:
 def renumber_codes(features: DenseFeatures, numbers: Mapping[int, Int32]) -> DenseFeatures:
     """Replace the category codes of some features by other codes; missing values stay NaN.
 
-    numbers: new code of each old code, (n_categories,), by the index of the feature. Return the
-    features as columns.
+    numbers: for each feature to change, by its index, the new code of each old code,
+    (n_categories,). Return new features, stored as separate columns; the argument is not changed.
     """
     parts = list(features.columns)
     for j, number in numbers.items():

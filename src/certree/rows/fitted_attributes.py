@@ -19,8 +19,11 @@ _MOST_FEATURES = 2**24
 def store_features(model: Any) -> dict[str, Any]:
     """Return the entries of a model file about the features of a fitted model, by name.
 
-    They are the number and names of features, their categories, the effective sample size and, of
-    models of several targets, their number.
+    The entries are "n_features", "feature_names", "categories", "digested_categories" if some
+    categories are hashes, "effective_sample_size" if the model has it, and "n_outputs" for several
+    targets.
+
+    model: fitted estimator with `n_features_in_` and `categories_`.
     """
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
@@ -39,8 +42,11 @@ def store_features(model: Any) -> dict[str, Any]:
 def restore_features(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_features` wrote, and return the fitted attributes by name.
 
-    They are `n_features_in_`, `categories_` and, if the file has them, `feature_names_in_`,
-    `effective_sample_size_` and `n_outputs_`. Raise a ValueError if an entry is damaged.
+    The attributes are `n_features_in_`, `categories_` and, if the file has them,
+    `feature_names_in_`, `effective_sample_size_` and `n_outputs_`. Raise a ValueError if an entry
+    is damaged.
+
+    stored: entries of the model file.
     """
     p = stored.get_integer("n_features", 1, _MOST_FEATURES)
     categories, names = _restore_categories(stored, p), stored["feature_names"]
@@ -59,21 +65,34 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
     if names is None:
         return None
     if not isinstance(names, list) or len(names) != n_features:
-        raise ValueError(f"categories must have {n_features} entries, got {names!r}")
+        raise ValueError(
+            f"the model file is damaged: its categories must have {n_features} entries, got {names!r}"
+        )
     for known in names:
         if known is not None and not isinstance(known, list):
-            raise ValueError(f"categories must be a list, got {known!r}")
+            raise ValueError(
+                f"the model file is damaged: its categories must be a list, got {known!r}"
+            )
         kinds = {type(name) for name in known or ()}
         if known is not None and (kinds - {str} and kinds - {float}):
-            raise ValueError(f"categories must be all strings or all numbers, got {known!r}")
+            raise ValueError(
+                "the model file is damaged: its categories must be all strings or all numbers, got "
+                f"{known!r}"
+            )
         if known is not None and len(set(known)) != len(known):
-            raise ValueError(f"categories must be distinct, got {known!r}")
+            raise ValueError(
+                f"the model file is damaged: its categories must be distinct, got {known!r}"
+            )
     if not isinstance(digested, list) or not all(_is_text_feature(names, j) for j in digested):
         raise ValueError(
-            f"digested_categories must be indices of features with texts, got {digested!r}"
+            "the model file is damaged: its digested_categories must be indices of features with "
+            f"texts, got {digested!r}"
         )
     if sorted(set(digested)) != digested:
-        raise ValueError(f"digested_categories must be ascending and distinct, got {digested!r}")
+        raise ValueError(
+            "the model file is damaged: its digested_categories must be ascending and distinct, got "
+            f"{digested!r}"
+        )
     kept = tuple(None if known is None else tuple(known) for known in names)
     return Categories(kept, tuple(digested))
 
@@ -81,7 +100,8 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
 def _is_text_feature(names: list[Any], j: Any) -> bool:
     """Return whether j is the index of a feature whose categories are texts.
 
-    names: categories of each feature, a list or None each. j may be any object of a damaged file.
+    names: categories of each feature, a list, or None for a numeric feature. j: an entry of a model
+    file; if the file is damaged it may be any object, for which the result is False.
     """
     is_feature = type(j) is int and 0 <= j < len(names)
     return is_feature and bool(names[j]) and isinstance(names[j][0], str)
@@ -90,16 +110,20 @@ def _is_text_feature(names: list[Any], j: Any) -> bool:
 def _restore_names(names: Any, n_features: int) -> NDArray[Any]:
     known = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not known or len(names) != n_features or len(set(names)) != len(names):
-        raise ValueError(f"feature_names must be {n_features} different strings, got {names!r}")
+        raise ValueError(
+            f"feature_names must be {n_features} different strings, got {names!r}: rename the columns "
+            "of X and fit again; if the model was loaded, its file is damaged"
+        )
     return np.array(names, dtype=object)
 
 
 def store_classes(model: Any) -> dict[str, Any]:
     """Return the entries of a model file about classes and row hashes of a classifier, by name.
 
-    model: the fitted classifier. The entries are "classes", or "classes.0" and so on with several
-    targets, their dtypes, "sample_hashes" (its `sample_hashes_`) and the entries of
-    `RepeatCounts`, "sample_counts.n" and so on.
+    model: the fitted classifier. The entries are its classes and their dtypes ("classes" and
+    "classes.dtype", or "classes.0", "classes.0.dtype" and so on with several targets),
+    "sample_hashes" (`sample_hashes_`) with its length, and the entries of `RepeatCounts.to_stored`
+    as "sample_counts.n" and so on. Hashes and counts are left out if the model does not have them.
     """
     hashes, several = model.sample_hashes_, isinstance(model.classes_, list)
     names = [f"classes.{k}" for k in range(len(model.classes_))] if several else ["classes"]
@@ -119,15 +143,22 @@ def store_classes(model: Any) -> dict[str, Any]:
 def _store_class_array(name: str, classes: NDArray[Any]) -> dict[str, Any]:
     """Return two entries of a model file: the array of classes, and its dtype as a string.
 
-    name: name of the first entry; the second is "<name>.dtype". Dates are stored as integers.
-    Raise an error if classes are objects other than strings.
+    name: name of the first entry; the second one is "<name>.dtype". classes: sorted classes, (K,).
+    Dates are stored as integers, objects as strings. Raise a TypeError for objects that are not
+    strings, and a ValueError for strings that end in a NUL character.
     """
     dtype = classes.dtype
     if dtype.kind == "O":
         if not all(isinstance(label, str) for label in classes):
-            raise TypeError("classes must be numbers, booleans, strings or dates to be saved")
+            raise TypeError(
+                "classes must be numbers, booleans, strings or dates to be saved, got other objects: "
+                "convert y to strings and fit again"
+            )
         if any(label.endswith("\0") for label in classes):
-            raise ValueError("classes must not end in a NUL to be saved, as NumPy drops it")
+            raise ValueError(
+                "classes must not end in a NUL character to be saved, as NumPy drops it: rename them "
+                "and fit again"
+            )
         classes = classes.astype(str)
     stored = classes.astype(np.int64) if dtype.kind in _TIMES else classes
     return {name: stored, f"{name}.dtype": dtype.str}
@@ -136,15 +167,20 @@ def _store_class_array(name: str, classes: NDArray[Any]) -> dict[str, Any]:
 def restore_classes(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_classes` wrote, and return the fitted attributes by name.
 
-    They are `classes_`, `n_classes_`, `sample_hashes_` and `_sample_counts`. Raise a ValueError if
-    an entry is damaged.
+    The attributes are `classes_`, `n_classes_`, `sample_hashes_` (hashes of the rows of the fit)
+    and `_sample_counts` (a `RepeatCounts`); the last two are None if the file does not have them.
+    Raise a ValueError if an entry is damaged.
+
+    stored: entries of the model file.
     """
     hashes, counts = None, None
     if stored["n_sample_hashes"] is not None:
         n = stored.get_integer("n_sample_hashes", 1)
         hashes = check_column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
-            raise ValueError("sample_hashes must be ascending and distinct")
+            raise ValueError(
+                "the model file is damaged: its sample_hashes must be ascending and distinct"
+            )
         if "sample_counts.n" in stored:
             counts = RepeatCounts.from_stored(stored.get_section("sample_counts"), hashes)
     of_rows = {"sample_hashes_": hashes, "_sample_counts": counts}
@@ -160,17 +196,26 @@ def restore_classes(stored: StoredState) -> dict[str, Any]:
 def _restore_class_array(given: Any, name: Any) -> NDArray[Any]:
     dtype = np.dtype(name) if isinstance(name, str) else np.dtype("V")
     if dtype.kind not in f"{_NUMBERS}{_TIMES}UO":
-        raise ValueError(f"classes must be numbers, booleans, strings or dates, got type {name!r}")
+        raise ValueError(
+            "the model file is damaged: its classes must be numbers, booleans, strings or dates, got "
+            f"type {name!r}"
+        )
     held = np.dtype(np.int64) if dtype.kind in _TIMES else dtype
     if dtype.kind != "O" and given.dtype != held:
-        raise ValueError(f"classes must have dtype {held}, got {given.dtype}")
+        raise ValueError(
+            f"the model file is damaged: its classes must have dtype {held}, got {given.dtype}"
+        )
     if dtype.kind == "O" and given.dtype.kind != "U":
-        raise ValueError(f"classes that are objects must be strings, got {given.dtype}")
+        raise ValueError(
+            "the model file is damaged: its classes that are objects must be strings, got dtype "
+            f"{given.dtype}"
+        )
     classes: NDArray[Any] = given.astype(dtype, copy=False)
     if classes.ndim != 1 or not len(classes):
         raise ValueError(
-            f"classes must be a one-dimensional array that is not empty, got shape {classes.shape}"
+            "the model file is damaged: its classes must be a one-dimensional array that is not "
+            f"empty, got shape {classes.shape}"
         )
     if not np.array_equal(np.unique(classes), classes):
-        raise ValueError("classes must be sorted and distinct")
+        raise ValueError("the model file is damaged: its classes must be sorted and distinct")
     return classes

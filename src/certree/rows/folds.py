@@ -26,14 +26,16 @@ _MOST_FOLDS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Training and validation set of one fold of a cross-validation; no row is in both.
+    """Row indices of the training and the validation set of one cross-validation fold.
+
+    No row is in both sets.
 
     Parameters
     ----------
     train : ndarray of intp
         Indices of the rows that grow a tree.
     validation : ndarray of intp
-        Indices of the rows that validate it.
+        Indices of the rows on which the loss of the tree is measured.
     """
 
     train: Indices
@@ -49,9 +51,9 @@ class Fold:
 
 
 def expect_folds(n_folds: int, n: int | None = None) -> None:
-    """Raise a ValueError if n_folds is less than 2, or more than n rows and more than 1000.
+    """Raise a ValueError if n_folds is less than 2, or exceeds the larger of n and 1000.
 
-    n: number of rows; None: no upper limit.
+    n: number of rows; None: there is no upper limit.
     """
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
@@ -62,19 +64,18 @@ def expect_folds(n_folds: int, n: int | None = None) -> None:
 def iterate_group_folds(
     groups: NDArray[Any], n_folds: int, rng: np.random.RandomState
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Yield the folds of a cross-validation by whole groups, assigned at random.
+    """Yield the folds of a cross-validation in which all rows of a group are in the same fold.
 
-    Rows that depend on each other, those of a group, are then never in training and validation
-    set.
+    Groups are assigned to folds at random. There are as many folds as groups if n_folds is larger.
 
     Parameters
     ----------
     groups : ndarray of shape (n,)
         Group of each row.
     n_folds : int
-        Number of folds, at least 2; at most as many as there are groups are made.
+        Number of folds, at least 2.
     rng : numpy RandomState
-        Source of the order.
+        Source of the random assignment.
 
     Yields
     ------
@@ -90,9 +91,12 @@ def iterate_group_folds(
 
 
 def number_groups(groups: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
-    """Return the distinct groups, sorted, and the index of each row's group among them, (n,).
+    """Number the groups 0, 1, ... in sorted order.
 
-    Raise a TypeError if groups cannot be sorted.
+    Return the distinct groups, sorted, and the number of each row's group, (n,). Raise a TypeError
+    if groups cannot be sorted.
+
+    groups: group of each row, (n,).
     """
     try:
         return np.unique(groups, return_inverse=True)
@@ -101,7 +105,10 @@ def number_groups(groups: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
 
 
 def make_unordered_error(groups: NDArray[Any]) -> TypeError:
-    """Return a TypeError that says which types of groups cannot be sorted."""
+    """Return, without raising it, a TypeError that names the types of groups that cannot be sorted.
+
+    groups: group of each row, (n,).
+    """
     kinds = ", ".join(sorted({type(one).__name__ for one in groups.tolist()}))
     return TypeError(
         f"groups must hold values that can be ordered, such as text or numbers, got {kinds}"
@@ -109,9 +116,11 @@ def make_unordered_error(groups: NDArray[Any]) -> TypeError:
 
 
 def assign_groups_to_folds(n_groups: int, n_folds: int, rng: np.random.RandomState) -> Indices:
-    """Return the fold of each of n_groups groups, (n_groups,), drawn at random with equal sizes.
+    """Return the number of the fold of each of n_groups groups, (n_groups,), drawn at random.
 
-    n_folds: number of folds, at least 2. rng: source of the order.
+    The folds are numbered 0, ..., n_folds - 1; their numbers of groups differ by at most one.
+
+    n_folds: number of folds, at least 2, else a ValueError is raised. rng: source of the draw.
     """
     expect_folds(n_folds)
     return rng.permutation(n_groups) % n_folds
@@ -131,31 +140,32 @@ def content_folds(
     fold gets its fraction of rare classes, too (after Sechidis, Tsoumakas and Vlahavas, "On the
     stratification of multi-label data", 2011).
 
-    The random order depends on the contents of rows and how often they occur, not on their place:
-    the folds are the same when rows are shuffled. Weights do not change a row's fold; equal rows
-    are assigned independently of each other.
+    A row's fold depends on rng, on the values of the row, and on how often such a row occurs, but
+    not on its position: the folds are the same when rows are shuffled. Weights do not change a
+    row's fold, except among equal rows; equal rows are assigned independently of each other.
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        Rows.
+    X : ndarray or CSR array of shape (n, p)
+        Encoded rows.
     y : ndarray of shape (n,), or (n, q)
         Class codes (int32), or a numeric target (float64). The order of several columns does not
         matter.
     n_folds : int
         Number of folds, at least 2, and at most the number of rows or 1000, whichever is more.
     rng : numpy RandomState
-        Source of the order.
+        Source of the random order.
     sample_weight : ndarray of shape (n,), or None
-        Positive weight of each row. Equal rows are numbered by it, the lightest first.
+        Positive weight of each row. Equal rows are ordered by it, so that the folds do not depend
+        on their positions either.
     order : ndarray of int32, shape (p,), or None
-        Order of columns in which rows are hashed, so that the folds need not depend on the place
-        of columns; None: 0, 1, ....
+        Indices of the columns in the order in which rows are hashed, such as `Training.draw_order`,
+        so that the folds do not depend on the order of columns; None: 0, 1, ....
 
     Yields
     ------
     Fold
-        Folds with rows in both sets.
+        Folds, except those with an empty training or validation set.
     """
     expect_folds(n_folds, len(y))
     place = _shuffle_within_classes(X, y, rng, sample_weight, order)
@@ -173,7 +183,7 @@ def split_by_content(
     sample_weight: Float64 | None = None,
     order: Int32 | None = None,
 ) -> Fold:
-    """Split rows into a training and a validation set, stratified as by `content_folds`.
+    """Split rows at random into a training and a validation set, stratified as by `content_folds`.
 
     Parameters
     ----------
@@ -185,6 +195,7 @@ def split_by_content(
     Returns
     -------
     Fold
+        Row indices of both sets, ascending.
     """
     return _make_fold(
         mark_validation_places(
@@ -194,10 +205,12 @@ def split_by_content(
 
 
 def mark_validation_places(place: Indices, n_validation: int, n: int) -> NDArray[np.bool_]:
-    """Mark n_validation of the places 0, ..., n - 1, evenly spread.
+    """Choose n_validation of the n positions 0, ..., n - 1 at equal distances.
 
-    place: places of m rows in an order of all n rows by class, in which marks so fall on each
-    class in its proportion. Return for each entry of place whether it is marked, (m,) bool.
+    If rows are sorted by class, each class so gets its fraction of the validation set.
+
+    place: positions of m rows in an order of all n rows by class, (m,). Return whether the position
+    of each of these rows is chosen, (m,) bool. In a distributed fit m < n.
     """
     before = (place * n_validation + n // 2) // n
     return ((place + 1) * n_validation + n // 2) // n > before
@@ -206,10 +219,10 @@ def mark_validation_places(place: Indices, n_validation: int, n: int) -> NDArray
 def split_by_groups(
     groups: NDArray[Any], n_validation: int, rng: np.random.RandomState
 ) -> tuple[Indices, Indices]:
-    """Draw n_validation groups at random, and return training and validation rows.
+    """Draw n_validation groups at random, and split the rows by their groups.
 
-    groups: group of each row, (n,). Both results are row indices, ascending; the rows of the drawn
-    groups are the second.
+    groups: group of each row, (n,). Return the row indices of the training set and of the
+    validation set, both ascending; the validation set has the rows of the drawn groups.
     """
     names, group = number_groups(groups)
     is_validation = (rng.permutation(len(names)) < n_validation)[group]
@@ -217,7 +230,7 @@ def split_by_groups(
 
 
 def _make_fold(is_validation: NDArray[np.bool_]) -> Fold:
-    """Make a fold of a mask of the validation rows, (n,)."""
+    """Make a `Fold` whose validation set has the rows that a mask (n,) marks."""
     return Fold(np.flatnonzero(~is_validation), np.flatnonzero(is_validation))
 
 
@@ -228,10 +241,12 @@ def _shuffle_within_classes(
     sample_weight: Float64 | None,
     order: Int32 | None,
 ) -> Indices:
-    """Return the place of each row in an order that is random within classes, (n,).
+    """Shuffle rows within each class, and sort them by class.
 
-    Classes ascend in the order. It depends on what rows hold, not on where they are. See
-    `content_folds` for the arguments.
+    Return the position of each row in the new order, (n,). The order depends on the values of rows
+    and on rng, not on the positions of rows in the table. Rows with a numeric target count as one
+    class. With several targets the combinations of classes are the classes. See `content_folds` for
+    the arguments.
     """
     hashes, y = hash_contents(X, y, rng, order)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
@@ -247,13 +262,25 @@ def _shuffle_within_classes(
 def hash_contents(
     X: NDArray[Any], y: Int32 | Float64, rng: np.random.RandomState, order: Int32 | None = None
 ) -> tuple[NDArray[np.uint64], Int32]:
-    """Hash what rows hold, and return the hashes, (n,) uint64, and the classes of the rows.
+    """Hash the values of each row, and return the hashes and the classes to stratify by.
 
-    Classes are int32, (n,) or (n, q). A numeric target is part of the hash instead, and all
-    classes are then 0.
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n, p)
+        Encoded rows.
+    y : ndarray of shape (n,) or (n, q)
+        Class codes (int32), or numeric targets (float64).
+    rng : numpy RandomState
+        Source of the random factors of the hash function.
+    order : ndarray of int32, shape (p,), or None
+        Order of the columns; see `content_folds`.
 
-    X: rows, (n, p). y: class codes or numeric targets, (n,) or (n, q). rng: source of the random
-    factors of the hashes. order: order of the columns, (p,), as in `content_folds`.
+    Returns
+    -------
+    hashes : ndarray of uint64, shape (n,)
+        Hashes of the features and, if the targets are numeric, of the targets.
+    classes : ndarray of int32, shape (n,) or (n, q)
+        The class codes y; zeros, (n,), if the targets are numeric.
     """
     hashes = _hash_linearly(X, rng, order)
     if not np.issubdtype(y.dtype, np.floating):
@@ -264,10 +291,12 @@ def hash_contents(
 
 
 def mix_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
-    """Hash each row's content with its number among equal rows, (n,) uint64.
+    """Compute a random number for each row from its hash and its number among equal rows.
 
-    content: hashes of rows, (n,), sorted by class and then by hash; y: their classes, (n,). So
-    copies of a row get independent random numbers.
+    Return (n,) uint64. So equal rows get independent random numbers.
+
+    content: hashes of the rows, (n,), sorted by class and then by hash. y: class of each row, (n,),
+    in the same order. Equal rows of one class are numbered 0, 1, ... as they follow each other.
     """
     starts = np.ones(len(content), dtype=bool)
     starts[1:] = (content[1:] != content[:-1]) | (y[1:] != y[:-1])
@@ -277,18 +306,20 @@ def mix_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
 def shuffle_by_content(
     content: NDArray[np.uint64], weight: Float64 | None, rng: np.random.RandomState
 ) -> Indices:
-    """Return row indices, (n,), in a random order that depends on contents, not on places.
+    """Return row indices, (n,), in a random order that depends on the values of rows.
 
-    A row's random number depends on the contents of all rows, so every order is equally likely.
+    The order of the rows in the table does not matter. The random number of a row depends on the
+    hashes of all rows, so that every order is equally likely.
 
     Parameters
     ----------
     content : ndarray of uint64, shape (n,)
         Hashes of the rows.
     weight : ndarray of float64, shape (n,), or None
-        Positive weight of each row. Equal rows are numbered by it, the lightest first.
+        Positive weight of each row. Equal rows are numbered by ascending weight, and get different
+        random numbers; None: they are numbered in the order of the table.
     rng : numpy RandomState
-        Source of the order.
+        Source of one random number that changes the order.
     """
     weight = np.zeros(len(content)) if weight is None else weight
     order, keys = np.lexsort((weight, content)), np.empty(len(content), dtype=np.uint64)
@@ -299,19 +330,24 @@ def shuffle_by_content(
 
 
 def compute_random_word(total: int, rng: np.random.RandomState) -> np.uint64:
-    """Compute a random word that depends on all rows and on a number drawn from rng.
+    """Compute a random 64-bit number from the sum of the hashes of all rows and one draw of rng.
 
-    total: sum of the hashes of all rows. Callers XOR the word with the hash of each row, and mix
-    the result to the row's random number.
+    Callers compute the random number of a row as ``mix(hash ^ word)``, where word is the result.
+
+    total: sum of the hashes of all rows. rng: generator that is advanced by one integer.
     """
     word = (total + int(rng.randint(2**31 - 1))) % 2**64
     return mix(np.array([word], dtype=np.uint64))[0]
 
 
 def _number_class_sets(y: Int32, hashes: NDArray[np.uint64]) -> Int32:
-    """Number the distinct combinations of classes that rows (n, q) have; return (n,) int32.
+    """Number the distinct combinations of classes of rows with several targets; return (n,) int32.
 
-    Combinations are sorted by their rarest class. hashes: hash of each row, (n,), for ties.
+    Combinations are numbered in the order of their rarest classes, so that rows with the rarest
+    class come first.
+
+    y: class codes, (n, q). hashes: hash of each row, (n,), by which equally frequent classes are
+    ordered.
     """
     n_classes = [*y.max(axis=0) + 1]
     sums = sum_classes(y, n_classes, hashes)
@@ -322,7 +358,7 @@ def _number_class_sets(y: Int32, hashes: NDArray[np.uint64]) -> Int32:
 def sum_classes(y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Count the rows of each class, and sum up their hashes modulo 2^64.
 
-    The sums of two blocks of rows can be added. They order classes by `rank_classes`.
+    `rank_classes` orders the classes by the result. Results of two blocks of rows can be added.
 
     Parameters
     ----------
@@ -336,8 +372,8 @@ def sum_classes(y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]) -> N
     Returns
     -------
     ndarray of uint64, shape (2, sum of n_classes)
-        Counts, and sums of hashes: classes of the first target, then those of the next one, and so
-        on.
+        Number of rows of each class, and sum of the hashes of these rows. The classes of the first
+        target come first, then those of the next one, and so on.
     """
     labels = _number_labels(y, n_classes)
     sums = np.zeros((2, sum(n_classes)), dtype=np.uint64)
@@ -347,10 +383,11 @@ def sum_classes(y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]) -> N
 
 
 def rank_classes(sums: NDArray[np.uint64]) -> Int32:
-    """Return the rank of each class of all targets, (sum of n_classes,): rare classes first.
+    """Return the rank of each class of all targets, (sum of n_classes,): 0 for the rarest class.
 
-    sums: result of `sum_classes`. Ties are broken by the sums of hashes, not by the order of
-    targets.
+    sums: result of `sum_classes`, in whose order the ranks are returned. Equally frequent classes
+    are ordered by their sums of hashes, so that the order of targets and the numbers of classes do
+    not matter.
     """
     rank = np.empty(sums.shape[1], dtype=np.int32)
     rank[np.lexsort(sums[::-1])] = np.arange(sums.shape[1])
@@ -358,18 +395,19 @@ def rank_classes(sums: NDArray[np.uint64]) -> Int32:
 
 
 def find_class_sets(y: Int32, n_classes: list[int], rank: Int32) -> Int32:
-    """Return the ranks of the q classes of each row, ascending, (n, q): the rarest class first.
+    """Return the ranks of the q classes of each row, sorted: the rarest class first, (n, q) int32.
 
-    y: class codes, (n, q). n_classes: number of classes of each column. rank: result of
-    `rank_classes`.
+    Rows with the same combination of classes have equal results. y: class codes, (n, q). n_classes:
+    number of classes of each target, length q. rank: result of `rank_classes`.
     """
     return np.sort(rank[_number_labels(y, n_classes)], axis=1)
 
 
 def _number_labels(y: Int32, n_classes: list[int]) -> NDArray[np.intp]:
-    """Number classes across columns, (n, q), so that no two columns share a number.
+    """Number the classes of all targets consecutively: return a number for each entry of y, (n, q).
 
-    The number of classes of all earlier columns is added to each code of y, (n, q).
+    To each class code the number of classes of all earlier targets is added. y: class codes, (n,
+    q). n_classes: number of classes of each target, length q.
     """
     return np.asarray(y + np.cumsum([0, *n_classes[:-1]]))
 
@@ -377,10 +415,12 @@ def _number_labels(y: Int32, n_classes: list[int]) -> NDArray[np.intp]:
 def _hash_linearly(
     X: NDArray[Any], rng: np.random.RandomState, order: Int32 | None = None
 ) -> NDArray[np.uint64]:
-    """Hash each row by a random linear function of its bits, (n,) uint64.
+    """Hash each row by a random linear function of the bits of its values, (n,) uint64.
 
-    Equal rows have equal hashes; different rows hardly ever do. rng: source of the factors. order:
-    columns, (p,), in the order in which they get their factors; None: 0, 1, ....
+    Equal rows have equal hashes; different rows hardly ever do.
+
+    X: rows of numbers, dense or CSR, (n, p). rng: source of the random factors. order: indices of
+    the columns, (p,), in the order in which they get their factors; None: 0, 1, ....
     """
     odd = rng.randint(1, 2**63, size=(2, X.shape[1]), dtype=np.int64).astype(np.uint64) | 1
     if order is not None:  # column order[k] gets the k-th factors
@@ -401,6 +441,10 @@ def _hash_linearly(
 
 
 def _split_words(numbers: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the upper and the lower 32 bits of numbers as float64; -0.0 counts as 0.0."""
+    """Convert numbers to float64, and split the 64 bits of each into two integers.
+
+    Return the upper 32 bits and the lower 32 bits, both as uint64 arrays of the shape of numbers.
+    The number -0.0 is treated as 0.0.
+    """
     words = np.ascontiguousarray(numbers + 0.0, dtype=np.float64).view(np.uint64)
     return words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)

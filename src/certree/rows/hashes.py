@@ -34,7 +34,7 @@ _LONG_RUN = 256
 def hash_samples(
     *tables: NDArray[Any], rounded: bool = False, order: Int32 | None = None
 ) -> UInt64:
-    """Hash each row of numbers, (n,) uint64; the same in every process.
+    """Hash each row of a table of numbers, (n,) uint64; the same in every process.
 
     Equal numbers have equal hashes: -0.0 equals 0.0, and NaN equals NaN. Sparse rows have the
     hashes of the same dense rows.
@@ -42,13 +42,17 @@ def hash_samples(
     Parameters
     ----------
     *tables : ndarrays or CSR arrays of shape (n, p) or (n,)
-        Columns of the rows, side by side; they are hashed as float64.
+        Columns of the rows, from left to right; they are hashed as float64.
     rounded : bool
-        Whether values are rounded to float32 first. The hash of a rounded row differs from the
-        hash that the same values have without rounding.
+        Whether values are rounded to float32 first. The hash of a rounded row differs from the hash
+        that the same values have without rounding.
     order : ndarray of int32, shape (q,), or None
-        Order in which the first q columns are hashed, so that hashes need not depend on the place
-        of columns; later columns follow. None: 0, 1, ....
+        Indices of the first q columns in the order in which they are hashed, so that hashes need
+        not depend on the order of the table's columns; later columns follow. None: 0, 1, ....
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
     """
     if any(map(issparse, tables)):
         rows = hstack([csr_array(_to_two_dimensions(one)) for one in tables], format="csr")
@@ -63,7 +67,11 @@ def hash_samples(
 
 
 def _complete_order(order: Int32, width: int) -> NDArray[np.intp]:
-    """Extend an order of the first columns by the later ones: indices of all width columns."""
+    """Append the indices of the last columns of a table to an order of its first columns.
+
+    order: a permutation of the indices of the first columns. width: number of columns. Return a
+    permutation of 0, ..., width - 1.
+    """
     return np.append(order, np.arange(len(order), width)).astype(np.intp)
 
 
@@ -130,9 +138,10 @@ def mix(words: UInt64) -> UInt64:
 
 
 def extend_hashes(hashes: UInt64, *columns: Float64) -> UInt64:
-    """Hash rows again with more columns: hashes of the rows, (n,), and float64 columns, (n,) each.
+    """Combine the hash of each row with the values of more columns to a new hash, (n,) uint64.
 
-    The columns must hold neither NaN nor -0.0. Return the new hashes, (n,).
+    hashes: hashes of the rows, (n,). columns: values of the rows, (n,) each, which must hold
+    neither NaN nor -0.0.
     """
     for column in columns:
         hashes = mix((hashes ^ column.view(np.uint64)) + _STEP)
@@ -140,9 +149,10 @@ def extend_hashes(hashes: UInt64, *columns: Float64) -> UInt64:
 
 
 def number_copies(starts: NDArray[np.bool_]) -> UInt64:
-    """Number the rows of each run of equal rows 0, 1, ..., and return the numbers, (n,) uint64.
+    """Number the rows of each run of equal rows 0, 1, ..., and return these numbers, (n,) uint64.
 
-    starts: for each of n sorted rows whether it differs from the row before; the first is True.
+    starts: for each of n sorted rows whether it differs from the row before it, (n,); True for the
+    first row.
     """
     place = np.arange(len(starts))
     first = place * starts
@@ -152,22 +162,25 @@ def number_copies(starts: NDArray[np.bool_]) -> UInt64:
 
 
 def hash_target(target: Float64, rows: UInt64, largest: float | None = None) -> int:
-    """Hash a numeric target with its rows to one integer, whatever the order of the rows.
+    """Hash a numeric target together with the features of its rows to a single integer.
+
+    The result does not depend on the order of the rows or on the unit of the target.
+    `order_targets` sorts several targets by it.
 
     Parameters
     ----------
     target : ndarray of float64, shape (n,)
-        Targets; they are divided by the largest, so that their unit does not matter.
+        Target of each row; it is divided by the largest absolute value before it is hashed.
     rows : ndarray of uint64, shape (n,)
         Hash of the features of each row.
     largest : float or None
-        Largest absolute target of all blocks of rows, whose integers then add up modulo 2^64;
-        None: that of these rows.
+        The largest absolute value, if these rows are one of several blocks. The results of all
+        blocks then add up, modulo 2^64, to that of all rows. None: computed from target.
 
     Returns
     -------
     int
-        Below 2^64.
+        In 0, ..., 2^64 - 1.
     """
     scaled = divide_by_largest(target, largest) if target.any() else target
     return int(mix(rows ^ hash_samples(scaled)).sum(dtype=np.uint64))
@@ -176,10 +189,12 @@ def hash_target(target: Float64, rows: UInt64, largest: float | None = None) -> 
 def order_targets(
     y: NDArray[Any], *tables: NDArray[Any], order: Int32 | None = None
 ) -> NDArray[np.intp]:
-    """Return an order of q targets, (q,) indices, that depends on values alone.
+    """Sort q numeric targets by hashes of their values, and return their indices, (q,).
 
-    Neither the order of the rows nor that of the targets changes it. y: targets, (n, q). tables,
-    order: features of the rows; see `hash_samples`.
+    So models can process targets in an order that changes neither with the order of the columns of
+    y nor with that of the rows.
+
+    y: targets, (n, q). tables, order: features of the rows, as `hash_samples` takes them.
     """
     hashes = hash_samples(*tables, order=order)
     target_hashes = [hash_target(one, hashes) for one in y.T.astype(np.float64)]
@@ -189,18 +204,19 @@ def order_targets(
 def compute_content_keys(
     *tables: NDArray[Any], weight: Float64 | None = None, order: Int32 | None = None
 ) -> UInt64:
-    """Compute a random number for each row, (n,) uint64, from its contents.
+    """Compute a random number for each row, (n,) uint64, from the values of the row.
 
-    Callers draw rows by comparing or sorting these keys. Equal rows get different keys: the hash
-    is mixed with the rank of a row among its copies.
+    Callers draw rows by comparing or sorting these keys, so that the draw does not depend on the
+    order of the rows. Equal rows get different keys.
 
     Parameters
     ----------
     *tables : ndarrays or CSR arrays of shape (n, p) or (n,)
         Columns of the rows; see `hash_samples`.
     weight : ndarray of float64, shape (n,), or None
-        Weight of each row. It ranks copies, the lightest first, and has no other influence, so
-        that no unit of weights changes a key. None: copies are ranked as they come.
+        Weight of each row. Equal rows are numbered by ascending weight, and the number is hashed
+        with the row; weights have no other influence, so that their unit does not matter. None:
+        equal rows are numbered in the order of the table.
     order : ndarray of int32, shape (q,), or None
         Order of the first columns; see `hash_samples`.
     """
@@ -208,7 +224,11 @@ def compute_content_keys(
 
 
 class ChangedRowsError(ValueError):
-    """Rows of a distributed fit differ from those that were compared with other blocks before."""
+    """Error of a distributed fit: the rows of a block have changed since an earlier pass.
+
+    `compute_keys` raises it if `EarlierCopies`, which the earlier pass computed, does not fit the
+    rows.
+    """
 
 
 def compute_keys(
@@ -221,14 +241,21 @@ def compute_keys(
     hashes : ndarray of uint64, shape (n,)
         Hashes of the rows; overwritten.
     weight : ndarray of float64, shape (n,), or None
-        Weight of each row, which ranks equal rows, the lightest first.
+        Weight of each row. Equal rows are numbered by ascending weight; None: in the order of the
+        table.
     before : EarlierCopies or None
-        Rows of other blocks that equal some of these rows, and are ranked before them.
+        If these rows are one of several blocks: numbers of equal rows in other blocks, which shift
+        the numbers of equal rows here. None: these are all rows.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
+        The array `hashes`, which now holds the keys.
 
     Raises
     ------
     ChangedRowsError
-        If before does not fit the hashes.
+        If the rows have changed since `before` was computed, so that its entries do not match them.
     """
     order = order_by_hash(hashes, weight)
     ordered = hashes[order]
@@ -239,7 +266,8 @@ def compute_keys(
         shared = find_positions(merge_hashes(before.hashes), ordered[starts])[1]
         if shared.sum() != len(before.numbers):
             raise ChangedRowsError(
-                "rows differ from those that other workers have compared them with"
+                "X must have the same rows in each pass over the data, but some have changed: do not "
+                "write to its files during the fit"
             )
         runs = np.cumsum(starts) - 1
         within = number_copies(starts)
@@ -255,16 +283,19 @@ def compute_keys(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EarlierCopies:
-    """Numbers of rows of other blocks that equal rows of this block and are ranked before them.
+    """Numbers of equal rows in other blocks, for the rows of a block that also occur elsewhere.
+
+    Equal rows of all blocks are numbered 0, 1, ... by ascending weight and, for equal weights, by
+    block. This object holds the number with which the rows of one block start.
 
     Parameters
     ----------
     hashes : ndarray of uint64, shape (k,)
-        Hashes that occur in this and in another block, ascending. A hash has one entry for each
-        distinct weight of this block's rows with this hash, by ascending weight.
+        Hashes of rows that occur in this and in another block, ascending. A hash has one entry for
+        each distinct weight that rows of this block with this hash have, by ascending weight.
     numbers : ndarray of uint64, shape (k,)
-        Number of rows of all blocks with this hash that are ranked before this block's rows of
-        this weight.
+        For each entry the number of the first row of this block with this hash and weight: how many
+        equal rows, in all blocks, come before it.
     """
 
     hashes: UInt64
@@ -272,17 +303,21 @@ class EarlierCopies:
 
 
 def order_by_hash(hashes: UInt64, weight: Float64 | None) -> NDArray[np.intp]:
-    """Return row indices, (n,), sorted by hash and, among equal hashes, by weight."""
+    """Return row indices, (n,), sorted by hash and, among equal hashes, by weight.
+
+    hashes: hash of each row, (n,). weight: weight of each row, (n,), or None: equal hashes keep
+    their order.
+    """
     if weight is None:
         return np.argsort(hashes, kind="stable")
     return np.lexsort((weight, hashes))
 
 
 def mark_run_starts(ordered: NDArray[Any] | None) -> NDArray[np.bool_]:
-    """Mark the entries of a sorted array that differ from the entry before, (n,) bool.
+    """Mark the entries of a sorted array that differ from the entry before them, (n,) bool.
 
-    The first entry is marked. If the argument is None, return one False, which broadcasts: nothing
-    is marked.
+    The first entry is marked. ordered: sorted array, (n,); None: return an array with the single
+    entry False, which callers combine with other masks by broadcasting.
     """
     if ordered is None:
         return np.zeros(1, dtype=np.bool_)
@@ -300,16 +335,17 @@ def merge_hashes(*hashes: UInt64) -> UInt64:
 
 
 class Float32Rounding(NamedTuple):
-    """What rounding to float32 does to rows; made by `inspect`.
+    """Which rows change when they are rounded to float32; `inspect` computes it.
 
     Parameters
     ----------
     is_exact : ndarray of bool, shape (n,)
-        Rows all of whose values are exact in float32.
+        True for rows all of whose values float32 represents exactly.
     is_fractional : ndarray of bool, shape (n,)
-        Rows with a value that is neither an integer nor exact in float32. Only these rows are
-        recognised after rounding to float32. Rounded integers, such as seconds since 1970 or ids
-        above 2^24, are taken for different values.
+        True for rows with at least one value that is not an integer and that float32 does not
+        represent exactly. certree recognises such a row also after rounding to float32. Rows in
+        which only integers would be rounded, such as ids above 2^24, are not: different integers
+        may become the same number of float32.
     """
 
     is_exact: NDArray[np.bool_]
@@ -317,10 +353,10 @@ class Float32Rounding(NamedTuple):
 
     @classmethod
     def inspect(cls, *tables: NDArray[Any], n: int | None = None) -> Float32Rounding:
-        """Inspect n rows of numbers.
+        """Determine which of n rows change when they are rounded to float32.
 
-        tables: columns of the rows side by side, dense or CSR, (n, p) or (n,). n: number of rows;
-        None: that of the first table.
+        tables: columns of the rows from left to right, dense or CSR, (n, p) or (n,) each. n: number
+        of rows; None: that of the first table.
         """
         n = tables[0].shape[0] if n is None else n
         is_exact, is_fractional = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -343,11 +379,13 @@ def _mark_dense(
     is_exact: NDArray[np.bool_],
     is_fractional: NDArray[np.bool_],
 ) -> None:
-    """Set is_exact and is_fractional of some rows of dense tables.
+    """Set the entries of two masks for some rows of dense tables.
 
-    Columns are read in blocks; rows known to be fractional are left out of the next block. rows:
-    slice of the rows. is_exact, is_fractional: arrays of all rows, (n,), which are changed; see
-    `Float32Rounding`.
+    The masks are those of `Float32Rounding`: is_exact and is_fractional, of all rows, (n,), changed
+    in place. Columns are read in blocks. A row that is fractional in one block is not read in later
+    ones, as both masks are decided.
+
+    tables: columns of all rows, (n, p) each. rows: slice of the rows to inspect.
     """
     exact, fractional = is_exact[rows], is_fractional[rows]
     left: Any = slice(None)
@@ -364,7 +402,11 @@ def _mark_dense(
 
 
 def _find_inexact(values: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which numbers float32 does not hold, and which of those are no integers: two masks."""
+    """Mark the numbers that rounding to float32 changes, and those of them that are fractions.
+
+    Return two masks of the shape of values. The second one marks numbers that are not integers. NaN
+    is in neither.
+    """
     with np.errstate(over="ignore"):  # too large numbers become infinite in float32
         inexact = np.asarray(values.astype(np.float32) != values)
     if not inexact.any() or values.dtype.kind != "f":
@@ -382,7 +424,11 @@ def _mark_sparse(table: Any, is_exact: NDArray[np.bool_], is_fractional: NDArray
 
 
 def hash_as_float32(*tables: NDArray[Any]) -> UInt64:
-    """Round rows to float32, and hash them as `hash_samples` does float32 rows, (n,) uint64."""
+    """Round rows to float32, and hash the result by `hash_samples`; return (n,) uint64.
+
+    These are the hashes of rows that were passed as float32, not those of ``rounded=True``. tables:
+    see `hash_samples`.
+    """
     with np.errstate(over="ignore"):
         return hash_samples(*(one.astype(np.float32) for one in tables))
 
@@ -390,16 +436,22 @@ def hash_as_float32(*tables: NDArray[Any]) -> UInt64:
 def compute_fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
     """Return the hashes by which a model recognises rows of its fit, distinct and ascending.
 
-    They are the hashes of all rows, and of fractional rows after rounding to float32; see
-    `Float32Rounding`. tables: see `hash_samples`. exact: result of ``hash_samples(*tables)``,
-    (n,), if it is known.
+    These are the hashes of all rows and, for rows that are fractional (see `Float32Rounding`), also
+    those after rounding to float32.
+
+    tables: columns of the rows; see `hash_samples`. exact: result of ``hash_samples(*tables)``,
+    (n,), to save time; None: it is computed.
     """
     exact = hash_samples(*tables) if exact is None else exact
     return merge_hashes(exact, hash_fractional_rows(*tables))
 
 
 def hash_fractional_rows(*tables: NDArray[Any]) -> UInt64:
-    """Hash those rows that `Float32Rounding` calls fractional after rounding them, (n_fractional,)."""
+    """Return the hashes of the fractional rows, (n_fractional,) uint64, after rounding to float32.
+
+    They are computed by `hash_samples` with ``rounded=True``. tables: columns of all rows. See
+    `Float32Rounding` for fractional rows.
+    """
     fractional = np.flatnonzero(Float32Rounding.inspect(*tables).is_fractional)
     if not len(fractional):
         return np.zeros(0, dtype=np.uint64)
@@ -409,27 +461,30 @@ def hash_fractional_rows(*tables: NDArray[Any]) -> UInt64:
 def _take_table_rows(
     tables: tuple[NDArray[Any], ...], rows: NDArray[np.intp]
 ) -> list[NDArray[Any]]:
-    """Return the rows at these indices, ascending, of each table; all rows are not copied."""
+    """Return some rows of each table, as a list of arrays; without a copy if rows lists all rows.
+
+    rows: distinct indices, ascending.
+    """
     return [*tables] if len(rows) == tables[0].shape[0] else [one[rows] for one in tables]
 
 
 class RowHashes(NamedTuple):
-    """Hashes of rows with their targets, by which copies are found.
+    """Hashes of rows with their targets, from which `keys` finds rows that are copies.
 
-    Two rows are copies if they are equal as float64. They are also copies if one is exact in
-    float32, the other one is fractional, and both are equal as float32; see `Float32Rounding`.
-    Targets that are no integers are compared as float32.
+    Two rows are copies if they are equal as float64. They are also copies if rounding to float32
+    turns one into the other; then one of them is exact in float32 and the other one fractional (see
+    `Float32Rounding`). Targets are compared after rounding to float32, unless they are integers.
 
     Parameters
     ----------
     exact : ndarray of uint64, shape (n,)
-        Hashes of the rows.
+        Hash of each row.
     fractional : ndarray of intp, shape (m,)
         Indices of the fractional rows.
     rounded : ndarray of uint64, shape (m,)
         Hashes of the fractional rows after rounding to float32.
     is_float32 : ndarray of bool, shape (n,)
-        Which rows are exact in float32.
+        True for rows that are exact in float32.
     """
 
     exact: UInt64
@@ -443,9 +498,20 @@ class RowHashes(NamedTuple):
     ) -> RowHashes:
         """Hash rows of numbers with their targets.
 
-        features: columns of the rows side by side, dense or CSR. target: (n,). are_all: whether
-        the rows are compared with no rows of other tables; rounded hashes are then left out if no
-        row is exact in float32.
+        Parameters
+        ----------
+        features : sequence of ndarrays or CSR arrays of shape (n, p) or (n,)
+            Columns of the rows from left to right.
+        target : ndarray of shape (n,)
+            Target of each row.
+        are_all : bool
+            True if the rows are compared with each other only, not with rows of other tables. If
+            none of them is exact in float32, `fractional` and `rounded` are then left empty, which
+            saves time.
+
+        Returns
+        -------
+        RowHashes
         """
         kinds = Float32Rounding.inspect(*features, n=len(target))
         target = _round_fractions(target)
@@ -463,7 +529,10 @@ class RowHashes(NamedTuple):
 
     @classmethod
     def concatenate(cls, hashes: Sequence[RowHashes]) -> RowHashes:
-        """Return the hashes of the rows of several tables, one below the other."""
+        """Return the hashes of the rows of several tables, put one below the other.
+
+        hashes: one instance for each table, in the order of the tables.
+        """
         ends = np.cumsum([0, *(len(one.exact) for one in hashes)])
         moved = [one.fractional + end for one, end in zip(hashes, ends, strict=False)]
         exact, rounded, is_float32 = (
@@ -474,15 +543,16 @@ class RowHashes(NamedTuple):
 
     @property
     def keys(self) -> UInt64:
-        """Return a number for each row, (n,) uint64, that copies share and other rows do not."""
+        """Return a number for each row, (n,) uint64, equal for copies and else different."""
         if not (len(self.fractional) and self.is_float32.any()):
             return self.exact
         return self.compute_keys_among(merge_hashes(self.exact[self.is_float32]))
 
     def compute_keys_among(self, known: UInt64) -> UInt64:
-        """Return the same keys where rows that are exact in float32 may be in other tables, too.
+        """Return `keys` for rows that are compared with rows of other tables, (n,) uint64.
 
-        known: hashes of all rows that are exact in float32, distinct and ascending.
+        known: hashes (`exact`) of the rows of all tables that are exact in float32, this table's
+        included, distinct and ascending.
         """
         keys = self.exact.copy()
         if len(known):
@@ -492,7 +562,7 @@ class RowHashes(NamedTuple):
 
 
 def _round_fractions(target: NDArray[Any]) -> NDArray[Any]:
-    """Round targets to float32, except integers."""
+    """Round targets to float32, but leave integers unchanged; return an array of the same shape."""
     if target.dtype.kind != "f":
         return target
     with np.errstate(over="ignore"):
@@ -507,7 +577,12 @@ def count_rows_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = N
     hashes : ndarray of shape (n,)
         Hash of each row, or another number that is the same for equal rows.
     counts : ndarray of shape (n,), or None
-        Number of rows that each entry stands for; None: 1 each.
+        Number of rows that each entry of `hashes` stands for; None: 1 each.
+
+    Returns
+    -------
+    int
+        Number of rows, all rows of each set of equal rows included.
     """
     if counts is not None:
         totals = np.bincount(np.unique(hashes, return_inverse=True)[1], counts)
@@ -519,11 +594,25 @@ def count_rows_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = N
 
 
 def find_known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which rows of X occur in a fit: exactly, and after rounding; two masks (n,).
+    """Find the rows of X that a model was fitted on.
 
-    X: rows of numbers, (n, p). hashes: result of `compute_fit_hashes` of the fit, ascending. The
-    second mask has fractional rows that the fit had in float32, and float32 rows that the fit had
-    unrounded. Hashes of models that early versions saved also contain rounded integers.
+    They are also found if X or the rows of the fit were rounded to float32.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Encoded rows.
+    hashes : ndarray of uint64
+        Hashes of the rows of the fit, ascending: result of `compute_fit_hashes`. In model files of
+        early versions they include hashes of rounded integers.
+
+    Returns
+    -------
+    is_equal : ndarray of bool, shape (n,)
+        True for rows that equal a row of the fit.
+    is_equal_rounded : ndarray of bool, shape (n,)
+        True for rows that equal a row of the fit after either of them is rounded to float32, if the
+        rounded row is fractional (see `Float32Rounding`).
     """
     kinds = Float32Rounding.inspect(X)
     rounded = np.zeros(len(X), dtype=bool)

@@ -62,8 +62,9 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 class NearCopiesWarning(UserWarning):
     """Category of the warning that calibration rows nearly repeat training rows.
 
-    A certificate then counts rows that depend on each other as independent ones. Nothing is wrong
-    if all rows were drawn independently, from a source in which values cluster this closely.
+    If such rows depend on each other, a certificate wrongly counts them as independent draws.
+    Nothing is wrong if all rows were drawn independently, from a source in which values cluster
+    this closely.
 
     Examples
     --------
@@ -75,37 +76,43 @@ class NearCopiesWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class NearCopies:
-    """Result of the search for near copies in a certified fit.
+    """Result of the search for calibration rows that are nearly copies of training rows.
 
-    A neighbour of a calibration row is a training row with the same quantile codes (bin numbers)
-    of the compared features, and the same class, that differs in at least one of these features.
+    There are two searches. The first one bins the numeric features by quantiles. A calibration row
+    has a *neighbour* if a training row has the same bin numbers, and the same class, but differs
+    from it in a value. If bins are halved, at most half of the neighbours of independent rows
+    remain, but most near copies do. The second search leaves out features whose values all differ,
+    such as row numbers, and counts rows that are equal in all others.
 
     Parameters
     ----------
     n : int
-        Number of calibration rows whose quantile codes were compared; 0 if none were, as rows are
-        out of core or sparse, or no feature is numeric.
+        Number of calibration rows that were binned; 0 if rows are out of core or sparse, or no
+        feature is numeric.
     bins : int
-        Number of quantile bins of each feature in the comparison that most resembles copies.
+        Number of bins of each feature for which `share` and `kept` are given. It is the one for
+        which `kept` most exceeds its threshold; see `are_likely`.
     share : float
-        Fraction of these n rows that have a neighbour.
+        Fraction of the n rows that have a neighbour.
     kept : float
-        Fraction of the neighbours that remain with twice as many bins, averaged over the rows with
-        a neighbour.
+        Fraction of a row's neighbours that remain with 2 * bins bins, averaged over the rows with
+        neighbours.
     left_out : tuple of str
-        Names of the features that both comparisons leave out: text or integers whose values all
+        Names of the features that both searches leave out: texts or integers whose values all
         differ.
     n_alike : int
-        Number of calibration rows that equal another row in all features except `left_out`.
+        Result of the second search: number of calibration rows that equal another row in all
+        features except `left_out`, without those that equal it in all features.
     is_key : bool
-        Whether a feature of `left_out` is text, or consists of integers in a range below 2 n_rows,
-        as row numbers do.
+        Whether a feature of `left_out` holds texts, or integers in a range below twice the number
+        of rows, as row numbers do.
     is_balanced : bool
-        Whether there are several classes, all with the same number of rows.
+        Whether there are several classes, all with the same number of rows; this is a hint that
+        rows were resampled.
     with_target : bool
-        Whether rows count as repeated only if their targets are equal.
+        Whether rows must also have equal targets to count as copies: True for classifiers.
     grouped : bool
-        Whether groups of calibration rows were counted instead of rows.
+        Whether `n`, `share` and `kept` count groups of calibration rows instead of rows.
     """
 
     n: int
@@ -123,20 +130,21 @@ class NearCopies:
         validate_settings(self)
         if self.n < 0 or self.bins < 0 or self.n_alike < 0:
             raise ValueError(
-                "n, bins and n_alike must not be negative, got "
+                "the model file is damaged: its n, bins and n_alike must not be negative, got "
                 f"{self.n}, {self.bins} and {self.n_alike}"
             )
         if not (0 <= self.share <= 1 and 0 <= self.kept <= 1):
             raise ValueError(
-                f"share and kept must lie in 0 .. 1, got {self.share!r} and {self.kept!r}"
+                "the model file is damaged: its share and kept must lie in 0 .. 1, got "
+                f"{self.share!r} and {self.kept!r}"
             )
 
     @property
     def are_likely(self) -> bool:
-        """Return whether more neighbours remain with finer bins than those of independent rows.
+        """Return whether near copies are likely: more neighbours remain than by chance.
 
-        The criterion: more than 5 % of the rows have neighbours (`share`), and `kept` is at least
-        0.65 plus three standard deviations; see `_compute_least_kept`.
+        True if `share` exceeds 5 %, and `kept` is at least 0.65 plus three standard deviations; see
+        `_compute_least_kept`.
         """
         return self.share > _LEAST_FRACTION and self.kept >= _compute_least_kept(
             round(self.share * self.n)
@@ -144,9 +152,9 @@ class NearCopies:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Return the phrases by which a certificate states what it assumes about copies.
+        """Return what a certificate assumes about copies, as phrases for its list of assumptions.
 
-        They include what the search found.
+        They state that rows are no near copies of others, with the numbers that the search found.
         """
         found = [f"rows are no near copies of others ({self._comparison})"]
         if self.left_out:
@@ -163,7 +171,7 @@ class NearCopies:
 
     @property
     def names(self) -> str:
-        """Return the names of the features that were left out, at most five, as one text."""
+        """Return the names in `left_out` as one text; at most five are listed."""
         more = len(self.left_out) - _MOST_NAMES
         return ", ".join(self.left_out[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
@@ -182,9 +190,9 @@ class NearCopies:
 
 
 def restore_near_copies(entries: Any) -> NearCopies | None:
-    """Return the result that a model file holds, or None if entries is None.
+    """Make a `NearCopies` from its entries in a model file; return None if entries is None.
 
-    entries: dict of the fields of `NearCopies`, by name.
+    entries: dict of the fields of `NearCopies`, by name, or None if the fit made no search.
 
     Raises
     ------
@@ -195,15 +203,22 @@ def restore_near_copies(entries: Any) -> NearCopies | None:
         return None
     names = {one.name for one in fields(NearCopies)}
     if not isinstance(entries, dict) or set(entries) != names:
-        raise ValueError(f"near copies must have the entries {sorted(names)}, got {entries!r}")
+        raise ValueError(
+            f"the model file is damaged: its near copies must have the entries {sorted(names)}, got "
+            f"{entries!r}"
+        )
     left_out = entries["left_out"]
     if not isinstance(left_out, (list, tuple)) or not all(isinstance(one, str) for one in left_out):
-        raise ValueError(f"left_out must hold names of features, got {left_out!r}")
+        raise ValueError(
+            f"the model file is damaged: its left_out must hold names of features, got {left_out!r}"
+        )
     return NearCopies(**{**entries, "left_out": tuple(left_out)})
 
 
 def _compute_least_kept(n: int) -> float:
-    """Return the smallest value of `NearCopies.kept` that indicates copies: .65 + 3 * .5 / sqrt(n).
+    """Return the threshold of `NearCopies.kept` above which near copies are likely.
+
+    It is 0.65 + 3 * 0.5 / sqrt(n): 0.5 bounds the standard deviation of a single row's fraction.
 
     n: number of rows with neighbours.
     """
@@ -211,21 +226,22 @@ def _compute_least_kept(n: int) -> float:
 
 
 class ComparedRows(NamedTuple):
-    """Rows of a certified fit as both comparisons read them.
+    """Rows of a certified fit, as the search for near copies reads them.
 
     Parameters
     ----------
     columns : sequence of ndarray of shape (n,)
-        Numbers of each feature; other values as numbers of `RowHasher`.
+        Values of each feature; texts and other objects are replaced by numbers, see `RowHasher`.
+        For sparse rows the sequence has one CSR matrix.
     kinds : sequence of {"number", "text", "other"}
         What each feature holds.
     target : ndarray of shape (n,)
         Class of each row as a number, or a numeric target.
     train, calibration : ndarray of intp
-        Indices of the training and the calibration rows. If one of them is empty, all rows are in
-        both sets, though never for the same tree.
+        Indices of the training and the calibration rows. One of them is empty in fits without a
+        split, such as forests, where each row is calibrated by the trees that did not grow on it.
     groups : ndarray of shape (n,), or None
-        Group of each row.
+        Group of each row; None: rows have no groups.
     """
 
     columns: Sequence[NDArray[Any]]
@@ -253,11 +269,13 @@ def find_near_copies(
     names : sequence of str, or None
         Names of the features; None: they are called "feature 0" and so on.
     keys : ndarray of uint64, shape (n,)
-        Hashes of the rows; they choose a sample if there are many rows.
+        Hashes of the rows. If there are more than 2^13 rows, those with the smallest hashes are the
+        sample from which quantiles are computed.
     repeats : int
-        Number of calibration rows that equal another row in all features and the target.
+        Number of calibration rows that equal another row in all features and the target. They are
+        not counted again as near copies.
     with_target : bool
-        Whether rows with different targets are no copies: True for classes.
+        Whether near copies must have the same target: True for classes.
 
     Returns
     -------
@@ -286,7 +304,7 @@ def find_near_copies(
 
 
 def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) -> None:
-    """Warn if near copies are likely; raise if too many rows equal others except for a key.
+    """Warn if near copies are likely; raise if too many rows equal others in all but an identifier.
 
     Parameters
     ----------
@@ -295,13 +313,19 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
     n : int
         Number of calibration rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        What the caller says about equal rows; see `get_allowed_repeats`.
+        Parameter of certified estimators: what equal rows are. `get_allowed_repeats` gives the
+        numbers of rows that are allowed; "copies" counts as "auto" here.
 
     Raises
     ------
     ValueError
-        If more of at least 40 rows than duplicates allows equal others in all features except a
-        text or a row number.
+        If n >= 40, more rows than allowed equal others in all features except `found.left_out`, and
+        `found.is_key` and `found.with_target` hold.
+
+    Warns
+    -----
+    NearCopiesWarning
+        If such rows are too many but nothing is raised, or if `found.are_likely`.
     """
     few, most = get_allowed_repeats(n, "auto" if duplicates == "copies" else duplicates)
     if found.n_alike > (few if found.with_target else _LEAST_FRACTION * n):
@@ -314,7 +338,9 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
         )
         if found.is_key and found.with_target and n >= FEW_ROWS and found.n_alike > most:
             raise ValueError(
-                f'{message}. If each row was drawn by itself, pass duplicates="genuine"'
+                f"{found.n_alike:,} calibration rows may be copies, more than duplicates="
+                f"{duplicates!r} allows: {message}. If each row was drawn by itself, pass "
+                'duplicates="genuine"'
             )
         _warn(message)
     if found.are_likely:
@@ -347,7 +373,8 @@ def _count_repeats_without_identifiers(
 ) -> int:
     """Count the calibration rows that equal other rows in some features; see `count_repeats`.
 
-    features: indices of the compared columns. with_target: whether the target is compared, too.
+    rows: the rows of the fit. features: indices of the compared features. with_target: whether the
+    targets must be equal, too.
     """
     tables = [rows.columns[j] for j in features] + ([rows.target] if with_target else [])
     return count_repeats(
@@ -356,13 +383,13 @@ def _count_repeats_without_identifiers(
 
 
 def _find_identifiers(rows: ComparedRows) -> dict[int, bool]:
-    """Find the columns of text or integers whose values all differ, and whether each is a key.
+    """Find the features of text or integers whose values all differ, and whether each may be a key.
 
-    A key is text, or integers in a range below twice the number of rows; integers in a wider range
-    may be measurements. Columns with fractions are never identifiers, as five measurements
-    distinguish all rows.
+    A key is text, or integers in a range below twice the number of rows, like row numbers. Integers
+    in a wider range may be measurements. Features with fractions are never identifiers, because few
+    digits suffice to make all measurements different.
 
-    Return whether each identifier is a key, by the index of its column.
+    Return a dict: for each such feature, by its index, True if it may be a key.
     """
     n, found = len(rows.target), {}
     for j, (column, kind) in enumerate(zip(rows.columns, rows.kinds, strict=True)):
@@ -375,9 +402,10 @@ def _find_identifiers(rows: ComparedRows) -> dict[int, bool]:
 
 
 def _has_distinct_integers(column: NDArray[Any], kind: ColumnKind) -> bool:
-    """Return whether no value of a column is missing, fractional, or there twice.
+    """Return whether all values of a column are present, are integers, and differ from each other.
 
-    kind: "number", "text" or "other"; fractions are checked for numbers only.
+    column: values, (n,). kind: "number", "text" or "other". Columns that do not hold numbers are
+    integers plus 0.5 here, see `RowHasher.encode`; for these only the other two conditions count.
     """
     if kind == "number" and column.dtype.kind == "f" and not (column == np.rint(column)).all():
         return False
@@ -391,13 +419,27 @@ def _has_distinct_integers(column: NDArray[Any], kind: ColumnKind) -> bool:
 def _compare_codes(
     rows: ComparedRows, features: list[int], keys: UInt64, with_target: bool
 ) -> tuple[int, int, float, float]:
-    """Count the calibration rows with neighbours, and the neighbours that finer bins keep.
+    """Count the calibration rows with neighbours, and the neighbours that remain in halved bins.
 
-    features: indices of the compared columns. keys: hashes of all rows. with_target: whether
-    neighbours must have the same target. Return `n`, `bins`, `share` and `kept` of `NearCopies`
-    for that number of bins at which rows resemble copies most. Bins are halved until at most 5 %
-    of the rows have neighbours, or bins are too small. `kept` is averaged row by row, so that rows
-    in dense regions, with many neighbours, do not hide others.
+    See `NearCopies` for neighbours. Bins are halved until at most 5 % of the rows have neighbours,
+    or bins have too few rows. `kept` is averaged row by row, so that rows in dense regions, with
+    many neighbours, do not hide others.
+
+    Parameters
+    ----------
+    rows : ComparedRows
+        The rows of the fit.
+    features : list of int
+        Indices of the compared features. Those that are not numeric must be equal in neighbours.
+    keys : ndarray of uint64, shape (n,)
+        Hashes of all rows, which choose a sample of the rows.
+    with_target : bool
+        Whether neighbours must have the same target.
+
+    Returns
+    -------
+    n, bins, share, kept : int, int, float, float
+        The fields of `NearCopies` of these names.
     """
     numeric = [rows.columns[j] for j in features if rows.kinds[j] == "number"]
     if not numeric:
@@ -432,9 +474,12 @@ def _compare_codes(
 
 
 def _calibration_mask(rows: ComparedRows, keys: UInt64) -> NDArray[np.bool_]:
-    """Mark the calibration rows, (n,); if one of both sets is empty, half of all rows.
+    """Mark the rows that are searched for among the others, (n,) bool: the calibration rows.
 
-    keys: hashes of all rows, (n,), whose lowest bit then decides.
+    If the fit has no calibration set or no training set, mark a random half of all rows: those
+    whose hash is odd.
+
+    rows: the rows of the fit. keys: hashes of all rows, (n,).
     """
     if not len(rows.calibration) or not len(rows.train):
         return np.asarray(keys % np.uint64(2) == 1)
@@ -448,9 +493,9 @@ def _count_units(rows: Indices, group: Indices | None) -> int:
 
 
 def _average_units(values: Float64, group: Indices | None) -> float:
-    """Average values of rows, (m,); if rows have groups, average the means of the groups.
+    """Average a value over rows, or first over the rows of each group and then over groups.
 
-    group: number of each row's group, (m,), or None.
+    values: value of each row, (m,). group: number of each row's group, (m,), or None: no groups.
     """
     if group is None:
         return float(values.mean())
@@ -469,18 +514,20 @@ def _count_equal_keys(keys: UInt64, others: UInt64) -> NDArray[np.intp]:
 
 
 class QuantileCodes(NamedTuple):
-    """Ranks of the compared rows in each feature, from which codes of any number of bins follow.
+    """Ranks of the compared rows in each numeric feature, from which `keys` computes bin numbers.
 
     Parameters
     ----------
     columns : list of q ndarrays of shape (n,)
-        The compared features: at most eight, those with the most values.
+        Values of all rows in the compared features: at most eight, those with the most distinct
+        values.
     rows : ndarray of intp, shape (m,)
-        Indices of the compared rows.
+        Indices of the compared rows: all n, or a part of them if there are more than 2^13.
     ordered : ndarray of float64, shape (q, n_ranked)
-        Values of each feature, ascending: of all rows, or of a sample if there are more than 2^13.
+        Ascending values of each feature, repeated ones included: of all rows, or of a random sample
+        if there are more than 2^13.
     ranks : ndarray of int64, shape (q, m)
-        Number of these values that are smaller than the value of each compared row.
+        For each feature and compared row the number of values in `ordered` that are smaller.
     """
 
     columns: list[NDArray[Any]]
@@ -490,10 +537,13 @@ class QuantileCodes(NamedTuple):
 
     @classmethod
     def rank_rows(cls, columns: list[NDArray[Any]], keys: UInt64) -> QuantileCodes:
-        """Rank rows in each column, and choose the rows to compare.
+        """Choose features and rows to compare, and rank the rows in each feature.
 
-        columns: numeric features, (n,) each. keys: hash of each row, (n,). Up to 2^13 rows are all
-        compared; of more rows those in some bins of one column, about 2^12.
+        Up to 2^13 rows are all compared. Of more rows about 2^12 are, namely all rows in some of 64
+        bins of one feature, so that near copies are compared both or not at all.
+
+        columns: values of all rows in each numeric feature, (n,) each. keys: hash of each row,
+        (n,); the smallest ones choose the sample from which quantiles are computed.
         """
         n = len(keys)
         sample = np.arange(n)
@@ -514,28 +564,34 @@ class QuantileCodes(NamedTuple):
 
     @property
     def is_sampled(self) -> bool:
-        """Return whether only some of the rows are ranked and compared."""
+        """Return whether there are more than 2^13 rows, so that only a part of them is compared."""
         return len(self.columns[0]) > _ALL_ROWS
 
     @property
     def most_bins(self) -> int:
-        """Return the largest number of bins to compare by, with 3 rows in a bin, or 12 of a sample."""
+        """Return the largest number of bins per feature for the comparison.
+
+        Bins then have 3 ranked rows on average, or 12 if rows are sampled.
+        """
         fewest = _FEWEST_OF_SAMPLE if self.is_sampled else _FEWEST_IN_BIN
         return self.ordered.shape[1] // fewest
 
     @property
     def fewest_bins(self) -> int:
-        """Return the smallest number of bins to compare by, a power of two."""
+        """Return the number of bins per feature with which the comparison starts, a power of two.
+
+        It is 64 if rows are sampled, else at most 16, and fewer if there are few rows.
+        """
         if self.is_sampled:
             return _FIRST_OF_SAMPLE
         return min(_FIRST_BINS, 1 << max(0, self.most_bins.bit_length() - 2))
 
     def keys(self, bins: int, same: UInt64, *some: Indices) -> list[UInt64]:
-        """Hash the bin numbers and the fixed values of compared rows, for several sets of rows.
+        """Hash the bin numbers of rows: rows with equal hashes are in the same bin of each feature.
 
-        bins: number of bins of each feature. same: result of `hash_fixed_columns`. *some:
-        positions of rows among the compared rows. Return one array of hashes, uint64, for each
-        entry of some.
+        bins: number of bins of each feature. same: hashes of values that must be equal, too, (m,);
+        see `hash_fixed_columns`. some: sets of rows, each an array of positions in `rows`. Return a
+        list with the hashes of each set, uint64, in the order of its positions.
         """
         q, n = self.ordered.shape
         place = (n + 1) * np.arange(q)[:, None]
@@ -548,18 +604,19 @@ class QuantileCodes(NamedTuple):
         return hashes
 
     def exact_keys(self, some: Indices, same: UInt64) -> UInt64:
-        """Hash the values, in place of bin numbers, and the fixed values of compared rows.
+        """Hash the values of rows: rows with equal hashes are equal in all compared features.
 
-        some: positions of k rows among the compared rows. same: result of `hash_fixed_columns`.
-        Return (k,) uint64.
+        some: positions of k rows in `rows`, (k,). same: hashes of values that must be equal, too,
+        (m,); see `hash_fixed_columns`. Return (k,) uint64.
         """
         rows = self.rows[some]
         return hash_samples(*(one[rows] for one in self.columns), same[some].astype(np.float64))
 
     def hash_fixed_columns(self, columns: list[NDArray[Any]]) -> UInt64:
-        """Hash the values of columns that must be equal in copies, for the compared rows, (m,).
+        """Hash the values of columns that are not binned but must be equal in neighbours.
 
-        columns: arrays of all rows, (n,) each; without columns all hashes are 0.
+        columns: values of all rows, (n,) each: texts as numbers, classes. Return a hash for each of
+        the m compared rows, (m,) uint64; zeros if columns is empty.
         """
         if not columns:
             return np.zeros(len(self.rows), dtype=np.uint64)
@@ -567,10 +624,11 @@ class QuantileCodes(NamedTuple):
 
 
 def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
-    """Divide the values of each feature into bins, and return where the bins start, (q, bins + 1).
+    """Divide the sorted values of each feature into bins, and return where the bins start.
 
-    Bins are halved repeatedly, each at the widest gap between values near its middle, which hardly
-    ever separates copies. So bins of a smaller number are unions of bins of a larger one.
+    All values start as one bin, and each bin is halved repeatedly, at the widest gap between values
+    near its middle, which hardly ever separates near copies. So each of k bins is the union of two
+    of 2 k bins.
 
     Parameters
     ----------
@@ -582,7 +640,8 @@ def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
     Returns
     -------
     ndarray of int64, shape (q, bins + 1)
-        Bin k of a feature has the values at positions result[k], ..., result[k + 1] - 1.
+        Bin k of feature j has the values ``ordered[j, starts[j, k]:starts[j, k + 1]]``, where
+        starts is the result.
     """
     q, n = ordered.shape
     gaps = np.zeros((q, n + 1))
@@ -602,9 +661,10 @@ def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
 
 
 def _copy_columns(columns: list[NDArray[Any]], rows: Indices) -> Float64:
-    """Copy some rows of q columns, (q, m); missing values become infinite, so that they are equal.
+    """Copy some rows of q columns to an array (q, m) of float64.
 
-    rows: indices, (m,), ascending.
+    Missing values become infinite, so that they equal each other. columns: values of all rows, (n,)
+    each. rows: indices, (m,), ascending.
     """
     table = np.empty((len(columns), len(rows)))
     for values, column in zip(table, columns, strict=True):
@@ -614,14 +674,19 @@ def _copy_columns(columns: list[NDArray[Any]], rows: Indices) -> Float64:
 
 
 def _make_factors(n: int) -> UInt64:
-    """Return n odd random numbers, (n,) uint64, for a linear hash of bin numbers."""
+    """Return n odd pseudo-random numbers, (n,) uint64, the same in each call.
+
+    They are the factors of a linear hash function of bin numbers.
+    """
     return mix(np.arange(1, n + 1, dtype=np.uint64) * _STEP) | np.uint64(1)
 
 
 def _rank_values(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
-    """Sort each row of a table (q, n), and count for each value the smaller ones in its row.
+    """Sort the values of each feature, and rank them.
 
-    Return the sorted table, (q, n), and the counts at the places of the unsorted values, (q, n).
+    table: values of q features in n rows, (q, n). Return the values of each feature in ascending
+    order, (q, n). Return for each entry of table the number of smaller values of the same feature,
+    (q, n).
     """
     q, n = table.shape
     flat = np.argsort(table, axis=1) + n * np.arange(q)[:, None]
@@ -635,10 +700,11 @@ def _rank_values(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
 
 
 def _choose_features(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float64, list[int]]:
-    """Choose at most eight of the columns, those with the most values in some rows.
+    """Choose at most eight of the columns, those with the most distinct values in some rows.
 
-    rows: indices, (m,). Return the values of the chosen columns in these rows, (q, m), and their
-    indices.
+    columns: values of all rows, (n,) each. rows: indices of the rows to read, (m,). Return the
+    values of the q chosen columns in these rows, (q, m), and the indices of these columns,
+    ascending.
     """
     values, chosen = np.empty((0, len(rows))), list[int]()
     counts, step = np.empty(0, dtype=np.intp), max(1, _CACHED // max(len(rows), 1))
@@ -658,9 +724,10 @@ def _choose_features(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float6
 
 
 def _mark_rows_in_bins(column: Float64, ordered: Float64) -> NDArray[np.bool_]:
-    """Mark the rows in some of 64 bins of a column, (n,); about 2^12 rows, in bins evenly spread.
+    """Mark about 2^12 rows, (n,) bool: all rows in some of 64 quantile bins of a column.
 
-    column: values of all rows, (n,). ordered: values of a sample of the rows, ascending.
+    column: value of each row, (n,). ordered: values of a sample of the rows, ascending, by which
+    bins are computed.
     """
     n, m = len(column), len(ordered)
     n_picked = max(_FEWEST_PICKED, round(_SOME_ROWS * _FIRST_OF_SAMPLE / n))

@@ -34,7 +34,10 @@ def is_out_of_core(X: Any) -> bool:
 
 
 def expect_collected(name: str, values: Any) -> None:
-    """Raise a TypeError if values are a lazy frame of polars. name: the argument, for the message."""
+    """Raise a TypeError if values are a lazy frame of polars, whose rows are not in memory.
+
+    name: name of the argument, for the message. values: the argument, of any type.
+    """
     if _is_instance_by_name(values, "polars", "LazyFrame"):
         raise TypeError(
             f"{name} must be rows in memory, got a lazy frame of polars: call .collect() first"
@@ -42,14 +45,15 @@ def expect_collected(name: str, values: Any) -> None:
 
 
 def expect_in_memory(model: Any, X: Any) -> None:
-    """Raise a TypeError if X is out of core or a lazy frame; for estimators that need it in memory.
+    """Raise a TypeError if X is out of core (see `is_out_of_core`) or a lazy frame of polars.
 
-    model: the estimator, whose class the message names.
+    Call it in estimators that need all rows in memory. model: the estimator, whose class the
+    message names. X: the argument of `fit`, of any type.
     """
     expect_collected("X", X)
     if is_out_of_core(X):
         raise TypeError(
-            f"{type(model).__name__} takes rows in memory, got {type(X).__name__}: boosted trees "
-            "and forests take files and Dask collections, and so do single trees whose prunings "
-            "vote or are certified, if the grower is a Cart on binned features"
+            f"X must be rows in memory for {type(model).__name__}, got {type(X).__name__}: load it "
+            "into an array or a data frame. Only boosted trees and forests take files and Dask "
+            "collections, and single trees whose grower is a Cart that bins features"
         )

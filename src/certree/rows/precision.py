@@ -5,17 +5,17 @@ from collections.abc import Sequence
 
 
 def warn_of_float32(names: Sequence[str], rounded_by: str, remedy: str) -> None:
-    """Warn that float32 may send values of some features to the wrong side of a threshold.
+    """Issue a UserWarning that float32 may send rows to the wrong side of a threshold.
 
     Parameters
     ----------
     names : sequence of str
-        Features with a threshold between two float64 values that round to one float32 number.
-        Without such features there is no warning.
+        Names of the affected features: those that a tree splits between two float64 values that
+        become the same number in float32. If it is empty, there is no warning.
     rounded_by : str
-        Where rows are rounded to float32, such as "X holds float32"; the message starts with it.
+        What rounds rows to float32, such as "X holds float32"; the warning starts with it.
     remedy : str
-        What to do instead, a sentence; the message ends with it.
+        What to do instead, as a sentence; the warning ends with it.
     """
     if not len(names):
         return

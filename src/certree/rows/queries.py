@@ -17,7 +17,9 @@ from certree.rows.training import Training
 
 
 def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
-    """Number the queries of n rows, 0, 1, ....
+    """Number the queries of a ranking 0, 1, ..., and return the number of each row's query.
+
+    Exactly one of group and qid must be passed, as in LightGBM and XGBoost.
 
     Parameters
     ----------
@@ -26,9 +28,9 @@ def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
     group : array-like of int, shape (n_queries,), or None
         Number of rows of each query; rows of a query are adjacent.
     qid : array-like of shape (n,), or None
-        Number or name of each row's query.
+        Number or name of each row's query; rows of a query need not be adjacent.
     suffix : str
-        Ends the names of both arguments in messages, for instance "_val".
+        Is appended to the names of both arguments in messages, for instance "_val".
 
     Returns
     -------
@@ -38,7 +40,7 @@ def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
     Raises
     ------
     ValueError
-        If not exactly one of group and qid is given, or if it does not fit n rows.
+        If none or both of group and qid are passed, or if the argument does not fit n rows.
     """
     if (group is None) == (qid is None):
         found = "neither" if group is None else "both"
@@ -52,9 +54,9 @@ def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
 
 
 def expect_no_queries(group: Any, qid: Any) -> None:
-    """Raise a ValueError if group_val or qid_val was passed without X_val and y_val.
+    """Raise a ValueError if group_val or qid_val was passed; call it if X_val and y_val were not.
 
-    group, qid: these two arguments.
+    group, qid: values of the parameters group_val and qid_val; None: not passed.
     """
     if group is not None or qid is not None:
         name = "qid_val" if group is None else "group_val"
@@ -77,7 +79,10 @@ def _number_by_names(n: int, names: NDArray[Any], name: str) -> Int32:
         raise ValueError(f"{name} must have shape ({n},), got {names.shape}")
     values = names.tolist() if names.dtype.kind in "fO" else []
     if missing := sum(map(is_missing, values)):
-        raise ValueError(f"{name} must name a query of every row, got none for {missing} of {n}")
+        raise ValueError(
+            f"{name} must name a query of every row, got none for {missing} of {n}: fill in the "
+            "missing entries, or drop these rows"
+        )
     if names.dtype.kind != "O":
         return np.unique(names, return_inverse=True)[1].astype(np.int32)
     number: dict[Any, int] = {}  # names of mixed types cannot be sorted
@@ -92,26 +97,30 @@ def expect_equal_weights_in_queries(weight: Float64, query: Int32) -> None:
     of_query = np.zeros(int(query.max()) + 1)
     of_query[query] = weight
     if (of_query[query] != weight).any():
-        raise ValueError("sample_weight must be the same for all rows of a query")
+        raise ValueError(
+            "sample_weight must be the same for all rows of a query, got different weights: give each "
+            "query one weight"
+        )
 
 
 def sort_by_query(rows: Training, query: Int32) -> Training:
-    """Sort rows so that the rows of a query are adjacent, in an order that contents decide.
+    """Sort rows by query, in an order that the values of the rows determine.
 
-    Neither the order in which rows came nor the names of queries changes the result.
+    Neither the order in which rows were passed nor the names of queries changes the result.
 
     Parameters
     ----------
     rows : Training
-        Encoded rows of a fit; rows of weight zero were dropped.
-    query : ndarray of int32, shape (n_given,)
-        Number of the query of each row that the caller of `fit` passed.
+        Encoded rows of a fit. It does not contain rows of weight zero.
+    query : ndarray of int32, shape (n_passed,)
+        Number of each row's query, for all rows that were passed to `fit`, those of weight zero
+        included; see `number_queries`.
 
     Returns
     -------
     Training
-        The rows in their new order. `split.groups` are the numbers of their queries, ascending
-        from 0.
+        The rows in their new order. Its `split.groups` holds the number of each row's query;
+        queries are renumbered 0, 1, ... in the new order.
 
     Raises
     ------
@@ -135,10 +144,11 @@ def sort_by_query(rows: Training, query: Int32) -> Training:
 
 
 def _order_by_content(rows: Training, number: Indices) -> Indices:
-    """Return an order of rows, (n,) indices, in which queries stay together and contents decide.
+    """Return row indices, (n,), in an order that the values of rows determine, query by query.
 
-    number: number of each row's query, (n,). Ties are only between queries, or rows of a query,
-    with equal contents.
+    Only queries that have equal rows, or equal rows of a query, keep their relative order.
+
+    rows: encoded rows, sorted by query. number: number of each row's query, 0, 1, ..., (n,).
     """
     hashes = hash_samples(*rows.features.tables, rows.y, order=rows.draw_order)
     # Weights are not hashed, as their unit must not matter.
@@ -147,10 +157,10 @@ def _order_by_content(rows: Training, number: Indices) -> Indices:
 
 
 def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | None) -> UInt64:
-    """Compute a random number for each group of rows from the contents of its rows.
+    """Compute a random number for each group of rows from the values of its rows.
 
-    Callers draw whole groups by comparing or sorting these keys, which do not depend on where rows
-    stand.
+    Callers draw whole groups by comparing or sorting these keys, so that the draw does not depend
+    on the order of the rows.
 
     Parameters
     ----------
@@ -159,23 +169,26 @@ def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | No
     group : ndarray of int, shape (n,)
         Number of each row's group, 0, 1, ....
     weight : ndarray of float64, shape (n,), or None
-        Weight of each row. Groups with equal rows are numbered by ascending weight before their
-        keys are computed; None: in any order.
+        Weight of each row. Groups with equal rows are numbered by ascending weight, and get
+        different keys; None: they are numbered in the order of their group numbers.
 
     Returns
     -------
     ndarray of uint64, shape (n_groups,)
-        Keys, which differ for groups with equal rows, too.
+        Key of each group.
     """
     total = None if weight is None else _sum_weights_by_group(hashes, group, weight)
     return compute_keys(_sum_by_group(mix(hashes), group), total)
 
 
 def _sum_weights_by_group(hashes: UInt64, group: NDArray[Any], weight: Float64) -> Float64:
-    """Sum up the weights of each group, times factors from the hashes of its rows, (n_groups,).
+    """Compute a number for each group, (n_groups,), by which groups with equal rows are ordered.
 
-    Groups with equal rows but differently distributed weights have different sums. Rows are added
-    in an order of hashes and weights, so that equal groups have sums of the same bits.
+    It is the sum of the weights of the rows, each multiplied by a factor that the row's hash
+    determines. So groups with equal rows, but with the weights distributed differently, differ.
+    Rows are added in the order of hashes and weights, so that equal groups have exactly equal sums.
+
+    hashes, group, weight: hash, group number and weight of each row, (n,).
     """
     order = np.lexsort((weight, hashes, group))
     factor = 1 + (mix(hashes[order]) >> np.uint64(11)) * 2.0**-53

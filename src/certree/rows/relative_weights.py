@@ -16,15 +16,15 @@ _BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class WeightUnit:
-    """Unit in which row weights become integers. The units of two blocks of rows can be added.
+    """Unit in which row weights become integers; units of two blocks of rows can be added.
 
     Parameters
     ----------
     largest : float
         The largest weight; 0 if there are no rows.
     common : float
-        The largest number of which all weights are integer multiples, up to rounding errors; 0 if
-        there is none, or if some weight is more than 2^16 times as large.
+        The largest number of which all weights are integer multiples, up to rounding errors. It is
+        0 if there is none, or if the largest weight is more than 2^16 times as large.
     """
 
     largest: float
@@ -32,11 +32,11 @@ class WeightUnit:
 
     @classmethod
     def find(cls, weight: Float64) -> WeightUnit:
-        """Find the unit of positive weights, (n,)."""
+        """Compute the unit of the positive weights of rows, (n,); n may be 0."""
         return cls(*find_weight_unit(weight)) if len(weight) else NO_WEIGHTS
 
     def __add__(self, other: WeightUnit) -> WeightUnit:
-        """Return the unit of the weights of both blocks of rows."""
+        """Return the unit of the weights of both blocks of rows together."""
         known = [one for one in (self, other) if one.largest > 0]
         if len(known) < 2:
             return known[0] if known else NO_WEIGHTS
@@ -47,10 +47,12 @@ class WeightUnit:
         return WeightUnit(*find_weight_unit(units))
 
     def to_integers(self, weight: Float64) -> Float64:
-        """Convert weights (n,) to integers in 1, ..., 2^16, as float64.
+        """Convert weights, (n,), to integers in 1, ..., 2^16, as float64.
 
-        They are divided by the common unit. If there is none, they are scaled so that the largest
-        is 2^16, and rounded, to 1 at least.
+        Weights are divided by `common`. If that is 0, they are scaled so that `largest` becomes
+        2^16, and rounded; weights that would become 0 become 1.
+
+        weight: weights of rows for which this unit was computed, or of a block of them.
         """
         return scale_weights_to_integers(weight, self.largest or 1.0, self.common)
 
@@ -78,7 +80,7 @@ class WeightSpread:
 
     @classmethod
     def measure(cls, weight: Float64) -> WeightSpread:
-        """Measure the spread of positive weights, (n,)."""
+        """Compute the sums for the positive weights of rows, (n,); n may be 0."""
         if not len(weight):
             return cls()
         largest = float(weight.max())  # squares of large weights overflow
@@ -87,7 +89,7 @@ class WeightSpread:
         return cls(float(weight.sum()), norm, len(weight))
 
     def __add__(self, other: WeightSpread) -> WeightSpread:
-        """Return the spread of the weights of both blocks of rows."""
+        """Return the sums for the weights of both blocks of rows together."""
         norm = float(np.hypot(self.norm, other.norm))
         return WeightSpread(self.total + other.total, norm, self.n + other.n)
 
@@ -105,7 +107,10 @@ _UNEVEN = 0.1
 
 
 def warn_of_uneven_weights(spread: WeightSpread) -> None:
-    """Warn if the effective sample size is less than a tenth of the number of rows."""
+    """Issue a UserWarning if the effective sample size is less than a tenth of the number of rows.
+
+    spread: sums of the weights of all rows.
+    """
     if spread.effective_size < _UNEVEN * spread.n:
         warn(
             f"sample_weight differs so much that {spread.n:,} rows carry as much evidence as "
@@ -117,32 +122,33 @@ def warn_of_uneven_weights(spread: WeightSpread) -> None:
 
 
 def compute_integer_weights(weight: Float64) -> Float64:
-    """Convert positive weights (n,) to integers in 1, ..., 2^16, as float64.
+    """Convert positive weights, (n,), to integers in 1, ..., 2^16, as float64, (n,).
 
-    Weights times a constant give the same integers. See `WeightUnit.to_integers`.
+    Weights times a constant give the same integers. See `WeightUnit.to_integers` for the rounding.
     """
     return WeightUnit.find(weight).to_integers(weight)
 
 
 def balance_bag_weights(count: Int32, weight: Float64, y: Float64) -> Float64:
-    """Weight the rows of a bootstrap bag so that the classes of a target have equal weight.
+    """Compute row weights of a bootstrap sample with which all classes have the same total weight.
 
-    The core computes the same weights when it draws a bag.
+    The core computes the same weights when it draws a bootstrap sample.
 
     Parameters
     ----------
     count : ndarray of int32, shape (n,)
         How often each row was drawn.
     weight : ndarray of shape (n,)
-        Integer weight of each row.
+        Weight of each row before balancing, an integer.
     y : ndarray of shape (n, q)
-        Class codes of q targets. With several, the factors of their classes are multiplied.
+        Class codes of q targets. With several targets, a row's weight is divided by the total
+        weights of all its classes.
 
     Returns
     -------
-    ndarray of shape (n,)
-        Integer weight of each row, which counts once for each time it was drawn; 0 for rows that
-        were not drawn.
+    ndarray of float64, shape (n,)
+        Integer weight of a single draw of each row: a row that was drawn twice counts twice with
+        it. 0 for rows that were not drawn.
     """
     drawn = np.flatnonzero(count > 0)
     relative = weight[drawn]
@@ -155,11 +161,11 @@ def balance_bag_weights(count: Int32, weight: Float64, y: Float64) -> Float64:
 
 
 def compute_relative_weights(weight: Float64) -> Float64:
-    """Express positive weights (n,) in a unit of their own.
+    """Divide positive weights by a unit, so that weights times a constant give the same numbers.
 
-    Weights times a constant give the same numbers. They are integers if the weights have a common
-    unit, see `WeightUnit`; else fractions of the largest weight, each rounded to 32 significant
-    bits.
+    If the weights are integer multiples of a common number, see `WeightUnit`, return these
+    integers. Else return fractions of the largest weight, each rounded to 32 significant bits, so
+    that rounding errors of the constant do not matter. The result is float64, (n,), and positive.
     """
     unit = WeightUnit.find(weight)
     if unit.common > 0:

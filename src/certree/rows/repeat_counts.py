@@ -19,20 +19,23 @@ _ARRAYS = ("twice", "often")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatCounts:
-    """Number of rows of a fit by how many of them have the same features.
+    """How many rows of a fit share their features with no other row, with one, or with more.
+
+    A model stores only distinct hashes of its rows. With these counts it can tell how many rows of
+    its fit a table of new rows matches.
 
     Parameters
     ----------
     n : int
         Number of rows.
     n_distinct : int
-        Number of distinct feature rows.
+        Number of distinct rows, compared by features.
     twice : ndarray of uint64
-        Hashes of feature rows that exactly two rows have, ascending.
+        Hashes of the features that exactly two rows have, ascending.
     often : ndarray of uint64
-        Hashes of feature rows that three or more rows have, ascending.
+        Hashes of the features that three or more rows have, ascending.
     tables : tuple of int
-        Hash of each table that the model was fitted to, one for the fit and each update; see
+        Hash of each table that was passed to the model, by `fit` and by each update; see
         `hash_table`.
     """
 
@@ -46,8 +49,8 @@ class RepeatCounts:
     def count(cls, ordered: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
         """Count rows by the hashes of their features.
 
-        ordered: hash of each row, (n,), ascending. tables: hash of each table that the rows make
-        up.
+        ordered: hash of the features of each row, (n,), ascending. tables: result of `hash_table`
+        for each table of which the rows consist.
         """
         starts = mark_run_starts(ordered)
         again = ordered[1:][~starts[1:]]
@@ -60,16 +63,17 @@ class RepeatCounts:
         return cls(len(ordered), n_distinct, freeze(twice), often, tuple(tables))
 
     def add(self, known: UInt64, others: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Return the counts of these rows together with other rows.
+        """Return the counts of these rows and more rows; this object is not changed.
 
         Parameters
         ----------
         known : ndarray of uint64
-            Distinct hashes of the rows counted so far, ascending; it may contain more.
+            Distinct hashes of the features of all rows counted so far, ascending. It may contain
+            hashes of no row, such as those of rounded rows.
         others : ndarray of uint64, shape (m,)
-            Hash of each row to add, ascending.
+            Hash of the features of each row to add, ascending.
         tables : sequence of int
-            Hashes of the tables of these rows.
+            Result of `hash_table` for each table of which the rows to add consist.
 
         Returns
         -------
@@ -95,14 +99,18 @@ class RepeatCounts:
         return self.n_distinct - len(self.twice) - len(self.often)
 
     def is_fit_table(self, hashed: int) -> bool:
-        """Return whether a table is one of those of the fit, or all of them together.
+        """Return whether a table was passed to `fit` or an update, or consists of all these tables.
 
         hashed: result of `hash_table` for the table.
         """
         return hashed in (sum(self.tables) % 2**64, *self.tables)
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the entries of a model file by name: all fields, and lengths of twice and often."""
+        """Return the entries of a model file by name.
+
+        They are all fields, and the lengths of `twice` and `often`. The lengths are "n_twice" and
+        "n_often"; empty arrays are left out.
+        """
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         return {
             "n": self.n,
@@ -115,10 +123,10 @@ class RepeatCounts:
 
     @classmethod
     def from_stored(cls, stored: StoredState, hashes: UInt64) -> RepeatCounts:
-        """Make an object of the entries of a model file, and check them.
+        """Make an instance from the entries that `to_stored` wrote.
 
-        hashes: distinct hashes of the rows of the fit, ascending, from the same file. Raise a
-        ValueError if entries contradict each other or the hashes.
+        stored: the entries, by name. hashes: distinct hashes of the rows of the fit, ascending,
+        from the same file. Raise a ValueError if entries contradict each other or the hashes.
         """
         n_distinct = stored.get_integer("n_distinct", 1, len(hashes))
         n = stored.get_integer("n", n_distinct)
@@ -132,28 +140,42 @@ class RepeatCounts:
                 values = check_column(name, stored[name], "uint64", (length,))
             arrays[name] = values
             if not (values[1:] > values[:-1]).all() or not find_positions(hashes, values)[1].all():
-                raise ValueError(f"{name} must be ascending, distinct and among sample_hashes")
+                raise ValueError(
+                    f"the model file is damaged: its {name} must be ascending, distinct and among "
+                    "sample_hashes"
+                )
         tables = stored["tables"]
         if not isinstance(tables, list) or not all(
             type(one) is int and 0 <= one < 2**64 for one in tables
         ):
-            raise ValueError(f"tables must be a list of hashes, got {tables!r}")
+            raise ValueError(
+                "the model file is damaged: its tables must be a list of integers in 0 .. 2**64 - 1, "
+                f"got {tables!r}"
+            )
         counts = cls(n, n_distinct, tables=tuple(tables), **arrays)
         n_repeats = 2 * len(counts.twice) + 3 * len(counts.often)
         if counts.n_once < 0 or counts.n_once + n_repeats > n:
-            raise ValueError(f"n must be the number of rows that are counted, got {n}")
+            raise ValueError(
+                "the model file is damaged: its number of rows n must fit the hashes in twice and "
+                f"often, got {n}"
+            )
         return counts
 
 
 def hash_table(hashes: UInt64, target: NDArray[Any]) -> int:
-    """Hash a table of rows to one integer below 2^64, whatever the order of the rows.
+    """Hash a table to one integer below 2^64, which does not depend on the order of the rows.
 
     Parameters
     ----------
     hashes : ndarray of uint64, shape (n,)
-        Hashes of the features of each row.
+        Hash of the features of each row.
     target : ndarray of shape (n,) or (n, n_targets)
-        Class codes.
+        Class codes of each row.
+
+    Returns
+    -------
+    int
+        Results of two tables add up, modulo 2^64, to that of all their rows.
     """
     return int(hash_table_rows(hashes, target).sum(dtype=np.uint64))
 

@@ -34,27 +34,29 @@ _MOST_MASKED = 31
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenRows(ArrayRecord):
-    """Records of the rows of a fit, from which counts in the leaves of a tree are summed up.
+    """Hashes, leaves, targets and weights of the rows of a fit; rows can be added and removed.
 
-    Updatable models keep them as `seen_rows_`. They are sorted by `keys`, equal ones by weight, so
-    that sums over them have the same bits whatever the order in which rows were added and removed.
+    Models that can be updated keep such records as `seen_rows_`, in place of the rows, and sum up
+    counts in the leaves of their tree from them. Records are sorted by `keys`, equal ones by
+    weight, so that sums do not depend on the order in which rows were added and removed.
 
     Parameters
     ----------
     hashes : ndarray of uint64, shape (n,)
-        Hashes of the features.
+        Hash of the features of each row.
     rounded : ndarray of uint64, shape (n,), or None
-        Hashes of fractional rows after rounding to float32, and `hashes` of the other rows; None
-        for models that do not recognise their rows (regressors). Early versions rounded all rows.
+        Hash of the features after rounding to float32, if the row is fractional (see
+        `Float32Rounding`); else the same as `hashes`. In files of early versions all rows are
+        rounded. None for regressors, which do not recognise rows of their fit.
     leaf : ndarray of int32, shape (n,)
-        Leaf of each row, in a tree that does not depend on the rows.
+        Node number of each row's leaf, in a tree that was fixed before the rows were seen.
     y : ndarray of int32 or float64, shape (n,)
         Class code or numeric target of each row.
     weight : ndarray of float64, shape (n,), or None
         Weight of each row; None: 1 each.
     lacks : ndarray of int32, shape (n,), or None
-        Bit j of an entry says that feature j of the row is missing, for the first 31 features;
-        None: no value is missing.
+        Missing values of each row as bits: bit j is set if feature j is missing, for the first 31
+        features. None: no value is missing.
 
     Raises
     ------
@@ -81,21 +83,27 @@ class SeenRows(ArrayRecord):
         of_numbers = np.asarray(self.y).dtype.kind == "f"
         self._check("float64" if of_numbers else "int32", n, "y")
         if not np.isfinite(self.y).all() or np.signbit(self.y[self.y == 0]).any():
-            raise ValueError("y must be finite, and 0.0 instead of -0.0")
+            raise ValueError(
+                "the model file is damaged: its entry y must be finite, and 0.0 instead of -0.0"
+            )
         if self.weight is not None and not (
             (self.weight > 0).all() and has_finite_total(self.weight) and (self.weight != 1).any()
         ):
             raise ValueError(
-                f"weight must be positive, sum to at most {MAX_TOTAL_WEIGHT:g}, "
-                "and be None if all are 1"
+                "the model file is damaged: its entry weight must be positive, sum to at most "
+                f"{MAX_TOTAL_WEIGHT:g}, and be None if all are 1"
             )
         if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
             raise ValueError(
-                "lacks must hold non-negative bit masks of missing features, and be None if all are 0"
+                "the model file is damaged: its entry lacks must hold non-negative bit masks of "
+                "missing features, and be None if all are 0"
             )
         order = order_by_hash(self.keys, self.weights)
         if (order != np.arange(*n)).any():
-            raise ValueError("rows must be sorted by their keys, and equal keys by weight")
+            raise ValueError(
+                "the model file is damaged: its rows must be sorted by their keys, and equal keys by "
+                "weight"
+            )
 
     @classmethod
     def from_rows(
@@ -106,7 +114,7 @@ class SeenRows(ArrayRecord):
         leaf: Int32,
         with_rounded: bool,
     ) -> SeenRows:
-        """Make the records of some rows.
+        """Make the records of rows, and sort them.
 
         Parameters
         ----------
@@ -117,9 +125,9 @@ class SeenRows(ArrayRecord):
         weight : ndarray of shape (n,), or None
             Weight of each row; None: 1 each.
         leaf : ndarray of int32, shape (n,)
-            Leaf of each row.
+            Node number of each row's leaf.
         with_rounded : bool
-            Whether to compute the field `rounded`.
+            Whether to compute the field `rounded`; if not, it is None.
 
         Returns
         -------
@@ -141,10 +149,11 @@ class SeenRows(ArrayRecord):
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> SeenRows:
-        """Make an object of the entries of a model file, and sort it.
+        """Make the records from the entries of a model file, and sort them.
 
-        stored: entries by name, which are the fields; **known: fields that the file does not hold.
-        Files of early versions have another order.
+        Files of early versions have another order. stored: entries by name, one for each field; the
+        sorted arrays replace them. known: values of fields that the file does not hold, by name.
+        Raise a ValueError if arrays differ in length.
         """
         names = [one.name for one in fields(cls)]
         columns: dict[str, Any] = {
@@ -152,7 +161,10 @@ class SeenRows(ArrayRecord):
         }
         lengths = {len(one) for one in columns.values() if one is not None}
         if len(lengths) != 1 or columns["hashes"] is None or columns["y"] is None:
-            raise ValueError(f"columns of rows must be of one length, got {sorted(lengths)}")
+            raise ValueError(
+                "the model file is damaged: hashes, y and the other columns of its rows must have one "
+                f"length, got {sorted(lengths)}"
+            )
         weight = columns["weight"]
         order = order_by_hash(_compute_keys(columns["hashes"], columns["y"]), weight)
         ordered: dict[str, Any] = {
@@ -163,7 +175,7 @@ class SeenRows(ArrayRecord):
 
     @property
     def keys(self) -> UInt64:
-        """Return the hashes of features and target, (n,), by which records are sorted."""
+        """Return a hash of features and target of each row, (n,); records are sorted by it."""
         return _compute_keys(self.hashes, self.y)
 
     @property
@@ -173,25 +185,28 @@ class SeenRows(ArrayRecord):
 
     @property
     def known(self) -> UInt64:
-        """Return the hashes that recognise rows of the fit, distinct and ascending.
+        """Return the distinct values of `hashes` and `rounded`, ascending.
 
-        They are the values of `hashes` and `rounded`; see `find_known_rows`.
+        `find_known_rows` recognises rows of the fit by them.
         """
         return merge_hashes(*(one for one in (self.hashes, self.rounded) if one is not None))
 
     @property
     def repeat_counts(self) -> RepeatCounts:
-        """Return how often the features of the rows repeat."""
+        """Return how many rows share their features with no other row, with one, or with more."""
         return RepeatCounts.count(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 
     @property
     def _columns(self) -> tuple[Any, ...]:
-        """Return all fields as arrays (n,), except that rounded may be None."""
+        """Return all fields as a tuple of arrays (n,): weights of 1 and bits of 0 in place of None.
+
+        Only `rounded` may be None.
+        """
         lacks = np.zeros(len(self.y), dtype=np.int32) if self.lacks is None else self.lacks
         return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks
 
     def add(self, others: SeenRows) -> SeenRows:
-        """Return the records of these and of other rows.
+        """Return the records of these and of other rows, sorted; neither object is changed.
 
         Raises
         ------
@@ -203,33 +218,37 @@ class SeenRows(ArrayRecord):
             None if one is None else np.concatenate([one, two]) for one, two in pairs
         ]
         if not has_finite_total(both[4]):
-            raise ValueError(f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}")
+            raise ValueError(
+                f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}, those of earlier "
+                "rows included: fit again with sample_weight divided by a constant"
+            )
         order = order_by_hash(np.concatenate([self.keys, others.keys]), both[4])
         return _make_seen_rows([None if one is None else one[order] for one in both])
 
     def remove(self, others: SeenRows) -> SeenRows:
-        """Return the records of these rows without the rows of others.
+        """Return these records without the records of others; neither object is changed.
 
-        A row is removed if its hash, target and weight are those of a row of others, each for one.
+        For each row of others, one row with the same hash, target and weight is removed.
 
         Raises
         ------
         ValueError
-            If a row of others is not among these rows, or not so often, or if no row would be
-            left.
+            If these rows hold a row of others less often than others does, or not at all, or if no
+            row would be left.
         """
         places, are_here = _find_rows(self, others)
         if n_unknown := int(np.sum(~are_here)):
             raise ValueError(
-                f"{n_unknown:,} of {len(are_here):,} rows are not among those of the fit, or not so "
-                "often: pass features, target and weight as they were passed to fit"
+                f"X must hold rows of the fit, but {n_unknown:,} of {len(are_here):,} rows are not "
+                "among those of the fit, or not so often: pass features, target and weight as they "
+                "were passed to fit"
             )
         kept = np.ones(len(self.y), dtype=bool)
         kept[places] = False
         if not kept.any():
             raise ValueError(
-                f"all {len(kept):,} rows of the fit would go, which leaves no model: keep at "
-                "least one row"
+                f"X must not hold all rows of the fit: all {len(kept):,} rows of the fit would go, "
+                "which leaves no model. Keep at least one row"
             )
         return _make_seen_rows([None if one is None else one[kept] for one in self._columns])
 
@@ -239,9 +258,12 @@ def _compute_keys(hashes: UInt64, y: NDArray[Any]) -> UInt64:
 
 
 def _make_seen_rows(columns: list[Any]) -> SeenRows:
-    """Make a `SeenRows` of its six fields; weights that are all 1, and bits all 0, become None.
+    """Make a `SeenRows` of the arrays of its six fields.
 
-    columns: arrays (n,) in the order of the fields, sorted; rounded may be None.
+    Weights that are all 1, and bits that are all 0, become None.
+
+    columns: arrays (n,) in the order of the fields, sorted by `SeenRows.keys`; rounded may be None.
+    They become read-only.
     """
     *others, weight, lacks = (None if one is None else freeze(one) for one in columns)
     weighs, lack = np.any(weight != 1), np.any(lacks)
@@ -249,10 +271,10 @@ def _make_seen_rows(columns: list[Any]) -> SeenRows:
 
 
 def _find_rows(records: SeenRows, wanted: SeenRows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Match each of m wanted rows with one record of the same key and weight.
+    """Match each of m wanted rows with a different record of the same key and weight.
 
-    A record is matched once. Return the index of a record for each wanted row, (m,), and whether
-    it has a match, (m,); an index without a match means nothing.
+    Return the index of the record of each wanted row, (m,), and whether there is one, (m,) bool.
+    The index of a row without a record is arbitrary.
     """
     n = len(records.y)
     keys = np.concatenate([records.keys, wanted.keys])

@@ -16,7 +16,9 @@ from certree.rows.features import DenseFeatures
 
 @dataclass(frozen=True, eq=False)
 class SparseFeatures:
-    """Encoded features of rows most of whose values are 0; it has the methods of `DenseFeatures`.
+    """Encoded features of rows most of whose values are 0, as a CSR matrix.
+
+    It has the methods of `DenseFeatures` that fits and predictions of sparse rows need.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ class SparseFeatures:
 
     @classmethod
     def from_csr(cls, rows: Any) -> SparseFeatures:
-        """Convert a CSR matrix: sum up duplicate entries and drop stored zeros.
+        """Make an instance of a CSR matrix (n, p): sum up duplicate entries and drop stored zeros.
 
         The matrix itself is not changed.
         """
@@ -69,20 +71,24 @@ class SparseFeatures:
         return self.matrix[np.asarray(rows)]
 
     def take(self, indices: NDArray[Any]) -> SparseFeatures:
-        """Return the rows at these indices."""
+        """Return a copy of the rows at these indices, (m,), as a `SparseFeatures`."""
         return SparseFeatures(self.matrix[indices])
 
     def score_in_blocks(self, scores: Callable[[Any], Float64]) -> Float64:
-        """Return the scores of all rows, (k, n), in one block.
+        """Return the scores of all rows, (k, n), from one call of a function.
 
-        scores: function that maps a CSR array (n, p) to them.
+        Unlike `DenseFeatures.score_in_blocks` it makes no blocks, as sparse rows need little
+        memory.
+
+        scores: function that maps rows, a CSR array (n, p), to scores (k, n).
         """
         return scores(self.matrix)
 
     def by_feature(self) -> CSRArrays:
-        """Return the arrays of the transposed matrix (p, n) in CSR order, as the core reads them.
+        """Return the stored values feature by feature (CSC order), as the core reads them.
 
-        They are the start of each feature, the rows and the values of its entries, and n.
+        Return a tuple of four entries: where the entries of each feature start, (p + 1,) int64; the
+        row of each entry, (n_stored,) int32; its value, (n_stored,); and the number of rows, n.
         """
         columns = self.matrix.tocsc()
         return get_csr_arrays(columns.T)

@@ -19,7 +19,7 @@ from certree.rows.near_copies import NearCopies
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainCalibrationSplit:
-    """Training set and calibration set of the rows of a fit.
+    """Training set and calibration set of the rows of a fit, and what is known of repeated rows.
 
     Parameters
     ----------
@@ -31,17 +31,16 @@ class TrainCalibrationSplit:
     groups : ndarray of shape (n,), or None
         Group of each row; None: rows have no groups.
     indices : ndarray of intp, shape (n,), or None
-        Indices of these n rows among those that the caller passed to `fit`; None: they are all of
-        them.
+        Indices of these n rows among the rows that were passed to `fit`; None: no row was dropped.
     n_given : int or None
-        Number of rows that the caller passed, those of weight zero included; None: n.
+        Number of rows that were passed to `fit`, those of weight zero included; None: n.
     repeats : int
         Number of calibration rows that equal a training row, or an earlier calibration row.
     distinct : bool
-        Whether equal rows were merged, as copies of one draw.
+        Whether equal rows were merged to one row, as copies of one draw.
     is_worst : ndarray of bool, shape (n_calibration,), or None
-        Calibration rows that repeat others and count as the worst case (as errors); None: none of
-        them. If there are no calibration rows, it has the shape (n,).
+        True for calibration rows that repeat others and that a certificate counts as errors, the
+        worst case; None: there are none. Without a calibration set its shape is (n,).
     near_copies : NearCopies or None
         Result of the search for near copies; None: there was no search.
     """
@@ -58,7 +57,7 @@ class TrainCalibrationSplit:
 
     @property
     def worst(self) -> int:
-        """Return the number of rows that count as the worst case; see `is_worst`."""
+        """Return how many calibration rows a certificate counts as errors; see `is_worst`."""
         return count_worst(self.is_worst)
 
     @property
@@ -75,10 +74,10 @@ class TrainCalibrationSplit:
 
     @property
     def calibration_places(self) -> tuple[Indices, int]:
-        """Return where the calibration rows are among the rows that the caller passed to `fit`.
+        """Return the indices of the calibration rows among the rows that were passed to `fit`.
 
-        The first result holds their indices, (n_calibration,); the second is the number of rows
-        passed.
+        The first entry of the result holds the indices, (n_calibration,); the second one is the
+        number of rows that were passed to `fit`.
         """
         n = len(self.train) + len(self.calibration) if self.n_given is None else self.n_given
         return self.calibration if self.indices is None else self.indices[self.calibration], n
@@ -91,9 +90,9 @@ class TrainCalibrationSplit:
 
 
 def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
-    """Convert the groups of n rows to an array (n,).
+    """Convert the parameter groups to an array (n,), the group of each of n rows.
 
-    Raise a ValueError if there are not n of them, or a row has none (None, NaN).
+    Raise a ValueError if its shape is not (n,), or if an entry is missing (None, NaN).
     """
     given = to_array("groups", groups)
     if given.shape != (n,):
@@ -117,7 +116,8 @@ def expect_no_missing_groups(missing: int, n: int) -> None:
     """Raise a ValueError if some of n rows have no group. missing: their number."""
     if missing:
         raise ValueError(
-            f"groups must name a group of every row, got none for {missing:,} of {n:,} rows"
+            f"groups must name a group of every row, got none for {missing:,} of {n:,} rows: fill in "
+            "the missing entries, or drop these rows"
         )
 
 
@@ -135,22 +135,23 @@ def train_calibration_split(
         Fraction of the rows, or of the groups, in the training set, at least 0 and less than 1; 0:
         all rows are calibration rows.
     random_state : numpy RandomState
-        Source of the order.
+        Source of the random order.
     groups : array-like of shape (n,), or None
         Group of each row; None: rows are drawn one by one.
 
     Returns
     -------
     TrainCalibrationSplit
-        Row indices of both sets.
+        Only `train` and `calibration` are set.
 
     Raises
     ------
     ValueError
-        If train_size is positive, and one of the sets would be empty.
+        If train_size is positive and one of the sets would be empty, or if an argument is out of
+        range.
     """
     if not 0 <= n < 2**53:
-        raise ValueError(f"n must be a number of rows, at least 0, got {n!r}")
+        raise ValueError(f"n must be a number of rows in 0 .. 2**53 - 1, got {n!r}")
     if not 0 <= train_size < 1:
         raise ValueError(f"train_size must lie in [0, 1), got {train_size!r}")
     if train_size == 0:
@@ -168,17 +169,18 @@ def draw_training_groups(
 ) -> NDArray[np.bool_]:
     """Draw the groups of the training set at random, and return a mask of all groups, (n_groups,).
 
-    train_size: fraction of the groups in the training set. n: number of rows, for the message of
-    the ValueError that is raised if one of the sets would be empty.
+    train_size: fraction of the groups in the training set. n_groups: number of groups. n: number of
+    rows, for the message of the ValueError that is raised if one of the sets would be empty.
+    random_state: source of the random order.
     """
     n_growing = count_training_units(train_size, n_groups, n, "groups")
     return _mark_first(random_state.permutation(n_groups), n_growing)
 
 
 def _mark_first(order: Indices, n_first: int) -> NDArray[np.bool_]:
-    """Mark the n_first first entries of an order: a mask (n,) of rows or groups.
+    """Mark the first n_first rows or groups of an order, (n,) bool.
 
-    order: indices of all n rows or groups, in some order.
+    order: indices of all n rows or groups, in any order.
     """
     is_first = np.zeros(len(order), dtype=bool)
     is_first[order[:n_first]] = True
@@ -199,14 +201,15 @@ def count_training_units(train_size: float, n_units: int, n: int, units: str = "
     if not 0 < n_growing < n_units:
         raise ValueError(
             f"train_size={train_size!r} of {n_units} {units} leaves none to "
-            f"{'train' if n_growing == 0 else 'calibrate'} (n_samples = {n}): change train_size"
+            f"{'train' if n_growing == 0 else 'calibrate'} (n_samples = {n}): use more "
+            f"{units}, or change train_size"
         )
     return n_growing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainCalibrationSplitter:
-    """Splits the rows of a fit into a training and a calibration set when it is called.
+    """Callable that splits the rows of a fit into a training and a calibration set.
 
     Parameters
     ----------
@@ -214,10 +217,10 @@ class TrainCalibrationSplitter:
         Fraction of the rows, or of the groups, in the training set; 0: all rows are calibration
         rows.
     random_state : RandomState
-        Source of the order.
+        Source of the random order.
     by_content : bool
-        Whether the split depends on contents and not on places of rows. Groups are always drawn in
-        sorted order.
+        True: rows are drawn by hashes of their values, so that their order in the table does not
+        matter; False: by their positions. Groups are always drawn by their sorted names.
     is_pilot : bool
         Whether this is a trial fit, after which the rows are split again; near copies are then not
         searched for.
@@ -235,23 +238,31 @@ class TrainCalibrationSplitter:
         weight: Float64 | None,
         contents: Callable[[], UInt64],
     ) -> TrainCalibrationSplit:
-        """Split n rows.
+        """Split n rows at random.
 
         Parameters
         ----------
         n : int
             Number of rows.
         groups : ndarray of shape (n,), or None
-            Group of each row.
+            Group of each row; None: rows have no groups.
         weight : ndarray of float64, shape (n,), or None
-            Weight of each row, which numbers equal rows if the split is by content.
+            Weight of each row. It orders equal rows, and is read only if rows are drawn by their
+            hashes.
         contents : callable
-            Takes no argument, and returns the hash of each row, (n,). Called only if the split is
-            by content.
+            Takes no argument, and returns the hash of each row, (n,). It is called only if rows are
+            drawn by their hashes.
 
         Returns
         -------
         TrainCalibrationSplit
+            Only `train` and `calibration` are set.
+
+        Raises
+        ------
+        ValueError
+            If one of the sets would be empty; with train_size=0 only if rows are drawn by their
+            hashes.
         """
         if not self.by_content or groups is not None:
             return train_calibration_split(n, self.train_size, self.random_state, groups)

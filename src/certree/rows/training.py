@@ -121,7 +121,7 @@ _NUMBERS: dict[str, Any] = {
 
 
 class WeightedTarget(NamedTuple):
-    """Targets and weights of rows, from which the statistics of tree nodes are summed up.
+    """Targets and weights of rows, from which class counts or moments of tree nodes are summed up.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class WeightedTarget(NamedTuple):
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each.
     weight_unit : float
-        Mean weight of these rows. Divided by it, the weights sum to n.
+        Mean weight of the rows. Divided by it, the weights sum to n.
     """
 
     y: NDArray[Any]
@@ -140,9 +140,9 @@ class WeightedTarget(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Checked and encoded rows on which an estimator is fitted, made by `training_rows`.
+    """The rows of a fit after checks and encoding, and their training and calibration set.
 
-    Rows of weight zero are not among them.
+    `training_rows` makes an instance. Rows of weight zero are left out.
 
     Parameters
     ----------
@@ -150,8 +150,8 @@ class Training:
         Features of the n rows: numbers, and codes of categories; NaN where a value is missing.
     y : ndarray of shape (n,), or (n, n_outputs)
         Class codes 0, 1, ... (int32) or numeric targets (float64). Classes that only calibration
-        rows have get codes from ``get_first_untrained_code(n_classes)`` on; if the caller gave the
-        classes, all other classes share this one code.
+        rows have get codes from ``get_first_untrained_code(n_classes)`` on. If the classes were
+        passed as an argument, all other classes share this one code.
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each. Models depend on ratios of weights only.
     split : TrainCalibrationSplit
@@ -162,8 +162,9 @@ class Training:
     offset : ndarray of float64, shape (n_outputs, n), or None
         Score from which boosting starts in each row; None: 0.
     find_near_copies : callable or None
-        Takes no argument, compares calibration with training rows and returns `NearCopies`. None
-        if it was called already, or if the fit makes no certificate.
+        Function without arguments that compares calibration with training rows and returns
+        `NearCopies`. None after `expect_few_near_copies` has called it, and for estimators without
+        the parameter `duplicates`, which make no certificate.
     n_categories : tuple of (int or None), length p, or None
         Number of categories of each feature, None for a numeric one; None: all features are
         numeric.
@@ -200,8 +201,8 @@ class Training:
     def draw_order(self) -> Int32:
         """Return the order in which trees consider and draw features: feature indices, (p,) int32.
 
-        It is computed from values and targets of the training set, so that permuted columns give
-        the same trees; see `ColumnSums.order_columns`.
+        It is computed from values and targets of the training set, so that tables with permuted
+        columns give the same trees; see `ColumnSums.order_columns`.
         """
         if self.fixed_draw_order is not None:
             return self.fixed_draw_order
@@ -217,23 +218,24 @@ class Training:
     def expect_few_near_copies(self, duplicates: Duplicates) -> Training:
         """Compare calibration with training rows, and warn or raise if near copies are likely.
 
-        To be called once, when it is decided which rows are in the calibration set.
+        Call it once, after the split into training and calibration set is final, while
+        `find_near_copies` is not None.
 
         Parameters
         ----------
         duplicates : {"auto", "genuine", "copies", "refuse"}
-            What the caller says about equal rows; see `CertifiedTreeClassifier`.
+            Parameter of certified estimators: what equal rows are; see `get_allowed_repeats`.
 
         Returns
         -------
         Training
-            The same rows; `split.near_copies` holds the result, and `find_near_copies` is None.
+            A copy in which `split.near_copies` holds the result and `find_near_copies` is None.
 
         Raises
         ------
         ValueError
-            If too many calibration rows equal other rows in all features but a text or a row
-            number.
+            If too many calibration rows equal other rows in all features except texts or row
+            numbers whose values all differ.
 
         Warns
         -----
@@ -247,10 +249,12 @@ class Training:
         return replace(self, split=split, find_near_copies=None)
 
     def take(self, indices: Indices) -> Training:
-        """Return the rows at these indices as a `Training` with all of them in the training set.
+        """Return some of the rows as a `Training` whose training set has all of them.
 
-        indices: row numbers among these rows, (m,), in any order. The mean weight is that of the m
-        rows. `draw_order` is that of all rows if it is known already.
+        Weights, groups and offsets are taken along. `draw_order` is that of this object if it has
+        been computed already; else it is computed from the rows that are taken.
+
+        indices: indices of the rows, (m,), in any order.
         """
         weight = None if self.weight is None else self.weight[indices]
         features, y = self.features.take(indices), self.y[indices]
@@ -269,17 +273,16 @@ class Training:
         Parameters
         ----------
         cv : int, None, splitter of scikit-learn, or iterable of pairs (train, validation)
-            A number of folds, 5 if None, splits whole groups if there are groups; else rows by
-            class and content. Pairs hold indices or masks of the rows as the caller of `fit`
-            passed them, those of weight zero included.
+            A number of folds (None: 5) splits whole groups if there are groups; else rows,
+            stratified by class, in an order that depends on their values. Pairs hold indices or
+            masks of the rows that were passed to `fit`, those of weight zero included.
         random_state : numpy RandomState
-            Source of the order; a splitter has its own.
+            Source of the random order for a number of folds; a splitter has its own.
 
         Returns
         -------
         list of Fold
-            Indices among these rows. Folds without training or without validation rows are left
-            out.
+            Indices among these rows. Folds with an empty training or validation set are left out.
 
         Raises
         ------
@@ -326,18 +329,20 @@ class Training:
     ) -> tuple[Training, Training]:
         """Split these rows at random into a training set and a validation set.
 
-        Whole groups are drawn if there are groups; else rows, by class and content.
+        If there are groups, whole groups are drawn. Else rows are drawn, stratified by class, in an
+        order that depends on their values.
 
         Parameters
         ----------
         size : int or float
-            Number of rows, or groups, of the validation set; a float is their fraction.
+            Number of rows (or groups) in the validation set; a float is their fraction.
         random_state : numpy RandomState
-            Source of the order.
+            Source of the random order.
 
         Returns
         -------
         training, validation : Training
+            The rows of both sets.
 
         Raises
         ------
@@ -364,12 +369,12 @@ class Training:
 
     @property
     def _class_columns(self) -> list[Int32]:
-        """Return the class codes of each target, (n,) each; an empty list if targets are numeric."""
+        """Return the class codes of each target as a list of arrays (n,); [] for regression."""
         return [*self.y.reshape(len(self.y), -1).T] if self.y.dtype == np.int32 else []
 
 
 def compute_mean_weight(weight: Float64 | None) -> float:
-    """Compute the mean weight of rows by an exact sum, which no order of rows changes.
+    """Compute the mean weight of rows by an exact sum, so that their order does not matter.
 
     weight: weight of each row, (n,); None: 1 each, so that the mean is 1.
     """
@@ -377,9 +382,10 @@ def compute_mean_weight(weight: Float64 | None) -> float:
 
 
 def raise_for_lost_classes(size: float, n_lost: int) -> NoReturn:
-    """Raise a ValueError: a validation set would hold all rows of n_lost classes.
+    """Raise a ValueError which says that all rows of some classes would be in the validation set.
 
-    size: the parameter validation_fraction, for the message.
+    size: value of the parameter validation_fraction. n_lost: number of these classes. Both are
+    shown in the message.
     """
     raise ValueError(
         f"validation_fraction={size} holds out all rows of {n_lost} of the classes: make it smaller, "
@@ -393,11 +399,16 @@ def count_held_out(size: float, n: int, units: str) -> int:
     Parameters
     ----------
     size : int or float
-        The parameter validation_fraction: a number, or a fraction of n, rounded up.
+        Value of the parameter validation_fraction: the number itself, or a fraction of n, which is
+        rounded up.
     n : int
         Number of rows or groups.
     units : str
         "rows" or "groups", for the message.
+
+    Returns
+    -------
+    int
 
     Raises
     ------
@@ -417,18 +428,21 @@ def count_held_out(size: float, n: int, units: str) -> int:
 def expect_enough_rows_of_classes(
     n_of_class: NDArray[Any], size: float, n: int, n_held: int
 ) -> None:
-    """Raise a ValueError if n rows are too few to hold out n_held of them class by class.
+    """Raise a ValueError if n rows are too few to hold out n_held of them, stratified by class.
 
-    They are if a class has one row, or if n_held or n - n_held is less than the number of classes.
+    They are too few if a class has only one row, or if one of the two sets would have fewer rows
+    than there are classes.
 
     Parameters
     ----------
     n_of_class : ndarray of int, shape (K,)
-        Number of rows of each class; classes without rows are not counted.
+        Number of rows of each class; classes with 0 rows are ignored.
     size : float
-        The parameter validation_fraction, for the message.
-    n, n_held : int
-        Number of rows, and how many of them the validation set gets.
+        Value of the parameter validation_fraction, for the message.
+    n : int
+        Number of rows.
+    n_held : int
+        Number of rows in the validation set.
     """
     n_of_class = n_of_class[n_of_class > 0]
     if n_of_class.min() < 2:
@@ -445,15 +459,20 @@ def expect_enough_rows_of_classes(
 
 
 def _check_fold(place: Indices, split: Any) -> tuple[Indices, Indices]:
-    """Check one pair (train, validation) of the parameter cv, and map it to the rows of the fit.
+    """Check a pair of the parameter cv, and convert it to indices among the fitted rows.
 
-    place: index of each row that the caller passed among the rows of the fit, (n_given,); -1 for a
-    row of weight zero. split: the pair, of indices or masks of the rows that the caller passed.
+    Rows of weight zero, which are not fitted, are dropped.
 
-    Return the training and the validation rows as indices among the rows of the fit.
+    place: for each row that was passed to `fit` its index among the fitted rows, (n_given,), or -1.
+    split: the pair (train, validation); both entries are indices or masks of the rows that were
+    passed to `fit`.
+
+    Return the indices of the training rows and those of the validation rows among the fitted rows.
     """
     if not isinstance(split, (tuple, list, np.ndarray)) or len(split) != 2:
-        raise ValueError(f"cv must hold pairs of training and validation rows, got {split!r}")
+        raise ValueError(
+            f"cv must hold pairs of training and validation rows (indices or masks), got {split!r}"
+        )
     train, validation = (_check_row_indices(part, len(place)) for part in split)
     if not len(train) or not len(validation):
         raise ValueError(
@@ -464,7 +483,9 @@ def _check_fold(place: Indices, split: Any) -> tuple[Indices, Indices]:
 
 
 def _check_row_indices(rows: Any, n: int) -> Indices:
-    """Convert row indices, or a boolean mask of n rows, to row indices (intp).
+    """Convert one entry of a pair of the parameter cv to row indices, intp.
+
+    rows: row indices, or a boolean mask of n rows. n: number of rows that were passed to `fit`.
 
     Raise a ValueError for anything else, and for indices outside 0, ..., n - 1.
     """
@@ -498,11 +519,12 @@ def get_feature_names(model: Any) -> list[str]:
 
 
 class RowInputMixin:
-    """Base class of estimators: checks and encodes the rows of `fit` and of `predict`.
+    """Base class of estimators that checks and encodes the rows of `fit` and of `predict`.
 
-    `_prepare_training` encodes rows in `fit` and sets the fitted attributes below; the methods
-    named `_encode_...` encode new rows by them. Class attributes of subclasses, such as
-    `_takes_sparse`, say which kinds of rows they accept.
+    `_prepare_training` checks and encodes the rows in `fit`, and sets the fitted attributes below.
+    The methods `_encode_new_rows` and the like encode new rows with these attributes. Subclasses
+    set class attributes to say what they accept: `_takes_sparse` (sparse X), `_takes_outputs`
+    (several targets), `_takes_infinities` (infinite values), all False by default.
 
     Attributes
     ----------
@@ -513,9 +535,9 @@ class RowInputMixin:
     n_features_in_ : int
         Number of features, p.
     classes_ : ndarray of shape (K,), or list of them
-        Sorted classes of a classifier; with several targets those of each.
+        Sorted classes of a classifier; with several targets a list with the classes of each.
     n_classes_ : int or list of int
-        Number of classes.
+        Number of classes, K; with several targets a list.
     n_outputs_ : int
         Number of targets, set by estimators that accept several.
     """
@@ -553,7 +575,7 @@ class RowInputMixin:
         Parameters
         ----------
         **params : dict
-            Values by parameter names, for the next fit.
+            Values by parameter names. They take effect in the next fit.
 
         Returns
         -------
@@ -563,7 +585,8 @@ class RowInputMixin:
         Raises
         ------
         TypeError
-            If a parameter has the name of another library; the message gives certree's name of it.
+            If a parameter has the name that another library uses, such as num_leaves; the message
+            gives certree's name of it.
         ValueError
             If there is no such parameter. If ``name__parameter`` is a parameter of this estimator
             itself, the message says so.
@@ -576,9 +599,9 @@ class RowInputMixin:
         return model.set_params(**params)
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
-        """Set each parameter of a constructor as an attribute of its name.
+        """Store the parameters of a constructor as attributes of the same names.
 
-        parameters: ``locals()`` of the constructor; "self" is skipped.
+        parameters: ``locals()`` of the constructor; the entry "self" is skipped.
         """
         for name, value in parameters.items():
             if name != "self":
@@ -587,9 +610,9 @@ class RowInputMixin:
     def _prepare_training(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Training:
         """Check and encode the rows of a fit, and set the fitted attributes learned from them.
 
-        See `training_rows` for X, y and sample_weight. **how: its other arguments, groups,
-        row_splitter, classes and reuse_encoding. Return the encoded rows. Raise a TypeError if X
-        is a file, a Dask collection or a lazy frame.
+        X, y, sample_weight: see `training_rows`. how: the keyword arguments of `training_rows`:
+        groups, row_splitter, classes and reuse_encoding. Return the encoded rows. Raise a TypeError
+        if X is a file, a Dask collection or a lazy frame of polars.
         """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
@@ -599,10 +622,9 @@ class RowInputMixin:
         return training
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the entries that a model file holds about the rows of the fit, by name.
+        """Return the entries of a model file that describe the rows of the fit, by name.
 
-        They are features and categories, see `store_features`, and of a classifier classes and
-        hashes of rows, see `store_classes`.
+        These are the entries of `store_features` and, for a classifier, those of `store_classes`.
         """
         classes = store_classes(self) if is_classifier(self) else {}
         return {**store_features(self), **classes}
@@ -610,17 +632,18 @@ class RowInputMixin:
     def __restore__(self, stored: StoredState) -> None:
         """Validate the parameters, and set the fitted attributes from entries of a model file.
 
-        stored: the entries that `__stored__` returned, read from the file.
-
-        Raise a ValueError if an entry is damaged, or the file holds several targets and this
-        estimator predicts one.
+        stored: the entries that `__stored__` returned, read from the file. Raise a ValueError if an
+        entry is damaged, or if the file holds several targets and this estimator predicts one.
         """
         model: Any = self
         model._validate_params()
         if self._takes_outputs:
             self.n_outputs_ = 1
         elif "n_outputs" in stored:
-            raise ValueError(f"it holds several targets, but {type(self).__name__} predicts one")
+            raise ValueError(
+                "the model file is damaged: it holds several targets, but "
+                f"{type(self).__name__} predicts one"
+            )
         self.__dict__.update(restore_features(stored))
         if is_classifier(self):
             self.__dict__.update(restore_classes(stored))
@@ -631,7 +654,7 @@ class RowInputMixin:
     def _expect_one_target(self, what: str) -> None:
         """Raise a ValueError if this model was fitted to several targets.
 
-        what: the method or parameter that needs one target, for the message.
+        what: name of the method or parameter that needs a single target, for the message.
         """
         if self._has_several_targets():
             kind = "Classifier" if is_classifier(self) else "Regressor"
@@ -641,35 +664,37 @@ class RowInputMixin:
             )
 
     def _find_categories(self, X: Any, reuse_encoding: bool) -> Categories | None:
-        """Return the categories by which to encode X; None if all features are numeric.
+        """Return the categories with which X is encoded; None if all features are numeric.
 
-        With reuse_encoding those of the fit (`categories_`); else they are learned from X. Some
-        subclasses add categories of X to those of the fit.
+        They are learned from X if reuse_encoding is False; else they are the fitted `categories_`.
+        Subclasses that can be updated override this method, and add new categories of X to the
+        latter.
         """
         return (
             self.categories_ if reuse_encoding else learn_categories(X, self.categorical_features)
         )
 
     def _encode_new_rows(self, X: Any) -> NDArray[Any]:
-        """Check rows to predict, and encode them as the fit did.
+        """Check rows to predict, and encode them with the fitted attributes.
 
-        Return numbers and category codes, (n, p), float64 or float32, NaN where a value is
-        missing. Sparse rows become dense. Raise an error if the number or names of the features
-        differ from the fit.
+        Return numbers and category codes, (n, p), float64 or float32, with NaN for missing values
+        and unknown categories. Sparse rows become dense. Raise a ValueError if the number or names
+        of the features differ from the fit.
         """
         return to_dense(self._encode_new_rows_or_csr(X))
 
     def _encode_new_rows_or_csr(self, X: Any) -> Any:
-        """Check and encode rows to predict, as an array (n, p), or as a CSR array if X is sparse."""
+        """Do the same as `_encode_new_rows`, but return a CSR array if X is sparse."""
         if self._can_skip_checks(X):
             return X
         return self._encode_new_features(X).matrix
 
     def _encode_new_features(self, X: Any) -> DenseOrSparseFeatures:
-        """Check and encode rows to predict, without copying numeric columns.
+        """Check and encode rows to predict, without copying numeric columns of a data frame.
 
-        Warn if X is float32 in a feature with a threshold between two values that are one number
-        of float32.
+        Issue a UserWarning if X is float32 in a feature with a threshold that float32 cannot
+        resolve; see `_float64_features`. Return numbers and category codes, with NaN for missing
+        values.
         """
         features = _check_features(
             self, self._preprocess_new_rows(X), self.categories_, reuse_encoding=True
@@ -681,7 +706,8 @@ class RowInputMixin:
     def _score_in_blocks(self, X: Any, scores: Callable[[NDArray[Any]], Float64]) -> Float64:
         """Compute scores of rows to predict, block by block to save memory.
 
-        scores: function that maps encoded rows (m, p) to scores (k, m). Return scores (k, n).
+        X: rows, not encoded. scores: function that maps encoded rows (m, p) to scores (k, m).
+        Return the scores of all rows, (k, n).
         """
         return (
             scores(X)
@@ -691,20 +717,22 @@ class RowInputMixin:
 
     @property
     def _float64_features(self) -> Int32:
-        """Return the features, int32 indices, that float32 may send to another leaf than float64.
+        """Return the indices, int32, of features for which rows must not be rounded to float32.
 
-        See `Trees.float64_features`. It reads the fitted trees of the model; without trees the
-        result is empty.
+        Trees split these features between two float64 values that become the same number in
+        float32. The attribute `trees_` or `tree_` is read; without it the result is empty. See
+        `Trees.float64_features`.
         """
         trees = self.__dict__.get("trees_", self.__dict__.get("tree_"))
         return getattr(trees, "float64_features", np.zeros(0, dtype=np.int32))
 
     def _can_skip_checks(self, X: Any) -> bool:
-        """Return whether X is a small array that all checks and encodings would return unchanged.
+        """Return whether X is a small array that checks and encoding would return unchanged.
 
-        True for at most 1024 float64 (or float32) numbers in C order, p columns, none of them
-        infinite, if the model has no categories, feature names or preprocessor. For one row the
-        checks take about ten times as long as the prediction.
+        This is so for at most 1024 numbers of dtype float64 (or float32, if no threshold needs
+        float64) in C order, with p columns and no infinite values, and without NaN if the model
+        does not accept it. The model must have no categories, feature names or preprocessor. For a
+        single row the checks would take about ten times as long as the prediction.
         """
         fitted = self.__dict__
         if type(X) is not np.ndarray or X.ndim != 2 or not 0 < X.size <= _MAX_UNCHECKED_NUMBERS:
@@ -727,9 +755,10 @@ class RowInputMixin:
         )
 
     def _encode_with_raw_values(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Check rows to predict, and return them encoded and with the caller's values.
+        """Check rows to predict, and return them twice: encoded, and as they were passed.
 
-        Both are (n, p). If the model has a preprocessor, the second table holds its output.
+        Return two arrays (n, p): numbers and category codes; and the values of X, with dtype object
+        if a column is not numeric. If the model has a preprocessor, the latter are its output.
         """
         table = to_dense(self._preprocess_new_rows(X))
         return _check_features(
@@ -737,11 +766,11 @@ class RowInputMixin:
         ).matrix, copy_raw_values(table)
 
     def _preprocess_new_rows(self, X: Any) -> Any:
-        """Apply the fitted preprocessor, if there is one, to rows to predict.
+        """Apply the fitted preprocessor to rows to predict; return X if there is none.
 
-        Sparse rows are returned as CSR.
-
-        Raise NotFittedError if the model is not fitted.
+        Sparse rows are returned as CSR. Raise a NotFittedError if the model is not fitted, and a
+        TypeError if X is sparse and the model requires dense rows, or if X is a lazy frame of
+        polars.
         """
         check_is_fitted(self)
         X = _check_row_type(self, X)
@@ -790,10 +819,10 @@ class RowInputMixin:
         return mask if mask is not None and mask.any() else None
 
     def _orders_categories_by_rows(self) -> bool:
-        """Return whether category codes are ordered by counts and hashes of the training rows.
+        """Return whether a fit renumbers categories by their numbers of training rows.
 
-        False in subclasses that need no order: the codes then follow the sorted names. See
-        `_renumber_categories`.
+        True in this class. Subclasses for which the numbers do not matter return False; categories
+        are then numbered in the order of their names. See `_renumber_categories`.
         """
         return True
 
@@ -804,10 +833,11 @@ class RowInputMixin:
     def _find_class_codes(self, name: str, y: Any) -> NDArray[np.intp]:
         """Return the index of each label in `classes_`, (n,).
 
-        With several targets the result is (n_outputs, n), each target by its own classes.
+        With several targets the result is (n_outputs, n); labels of each target are looked up in
+        its own classes. Raise a ValueError if a label is not a class of the fit.
 
-        name: name of the argument, for messages. y: labels, (n,) or (n, n_outputs). Raise a
-        ValueError if a label is no class of the fit.
+        name: name of the argument that y was passed as, for messages. y: labels, (n,) or (n,
+        n_outputs).
         """
         classes: Any = self.classes_
         if not isinstance(classes, list):
@@ -822,8 +852,8 @@ class RowInputMixin:
 def _find_class_places(name: str, classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
     """Return the index of each label in the sorted array classes, (n,).
 
-    name: name of the argument that holds the labels. Raise a ValueError that names it if a label
-    is not in classes.
+    Raise a ValueError if a label is not in classes. name: name of the argument that holds the
+    labels, for the message.
     """
     places, known = find_positions(classes, labels)
     if not known.all():
@@ -851,29 +881,34 @@ def training_rows(
     model : RowInputMixin
         The estimator; it is not changed. Its parameters `categorical_features`, `class_weight`,
         `preprocessor` and `duplicates` are read, if it has them.
-    X : array-like of shape (n, p)
+    X : array-like, sparse matrix or data frame of shape (n, p)
         Rows.
     y : array-like of shape (n,), or (n, n_outputs)
         Target; several columns only if the model accepts several targets.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row, relative to the others. Rows of weight zero are dropped.
+        Weight of each row, relative to the others; None: 1 each.
     groups : array-like of shape (n,), or None
-        Group of each row; a group is not divided between training and calibration set.
+        Group of each row; a group is not divided between training and calibration set. None: rows
+        have no groups.
     row_splitter : TrainCalibrationSplitter or None
-        Draws the training and the calibration set of the remaining rows; None: all rows train.
+        Draws the training and the calibration set of the remaining rows. None: all rows are in the
+        training set.
     classes : array-like of shape (K,), or None
         The classes; None: those of the training set.
     reuse_encoding : bool
-        Whether features and classes must be those that the fitted model has, as in an update.
+        True in an update of a fitted model: features must be those of the fit, and its categories
+        and classes are used. False: they are learned from X and y.
 
     Returns
     -------
     training : Training
         The encoded rows.
     learned : dict of str to object
-        Fitted attributes by name: `categories_`, `n_features_in_`, `feature_names_in_` (None if X
-        has no names), `effective_sample_size_`, of classifiers also `classes_`, `n_classes_` and
-        `sample_hashes_`.
+        Fitted attributes by name, which the caller sets: `categories_`, `n_features_in_`,
+        `feature_names_in_` (None if X has no names), `effective_sample_size_`, `preprocessor_` if
+        the model has that parameter, and of classifiers also `classes_`, `n_classes_` and
+        `sample_hashes_` (hashes of the rows). With reuse_encoding only those that an update
+        changes.
 
     Raises
     ------
@@ -933,7 +968,7 @@ def _find_repeats(
 
     Parameters
     ----------
-    X : array-like of shape (n, p)
+    X : array-like, sparse matrix or data frame of n rows
         Rows before encoding.
     target : ndarray of shape (n,)
         Target of each row.
@@ -942,8 +977,8 @@ def _find_repeats(
     groups : ndarray of shape (n,), or None
         Group of each row; equal rows of one group count as one row.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        What the caller says about equal rows. With "copies" nothing is counted, as copies were
-        merged.
+        Parameter of the estimator: what equal rows are; see `get_allowed_repeats`. With "copies"
+        equal rows were merged before, and nothing is counted.
     is_of_classes : bool
         Whether the target is a class.
 
@@ -952,9 +987,15 @@ def _find_repeats(
     repeats : int
         Number of calibration rows that equal another row.
     is_worst : ndarray of bool, shape (n_calibration,), or None
-        Calibration rows that count as the worst case (as errors); None: none of them.
+        True for calibration rows that a certificate counts as errors; None: there are none.
     find : callable
-        Takes no argument, compares the same rows for near copies and returns `NearCopies`.
+        Function without arguments that searches the same rows for near copies and returns
+        `NearCopies`.
+
+    Raises
+    ------
+    ValueError
+        If `decide_worst_case` refuses the number of repeated rows.
     """
     rows, frame, repeats, is_worst = RowHasher(), as_data_frame(X), 0, None
     y, columns = rows.encode(X, target)
@@ -1023,13 +1064,30 @@ def _renumber_categories(
     codes: NDArray[Any],
     split: TrainCalibrationSplit,
 ) -> tuple[DenseFeatures, Categories, Int32]:
-    """Renumber category codes by the training rows: frequent categories get small codes.
+    """Renumber category codes by the training rows: categories with more rows get smaller codes.
 
-    Ties are broken by hashes of the rows of a category. So codes do not depend on how categories
-    are spelled.
+    Categories with equally many rows are ordered by hashes of these rows. So codes do not depend on
+    how categories are spelled.
 
-    codes: class codes or numeric targets of the rows. Return the renumbered features and
-    categories, and the order of the features, (p,); see `ColumnSums`.
+    Parameters
+    ----------
+    features : DenseFeatures
+        Encoded features of all rows.
+    categories : Categories
+        The categories with their present codes.
+    codes : ndarray of shape (n,) or (n, n_outputs)
+        Class codes or numeric targets of the rows.
+    split : TrainCalibrationSplit
+        Its training rows are counted; all rows if one of both sets is empty.
+
+    Returns
+    -------
+    features : DenseFeatures
+        Features with the new codes, stored as separate columns.
+    categories : Categories
+        The categories in the order of the new codes.
+    order : ndarray of int32, shape (p,)
+        Order of the features; see `Training.draw_order`.
     """
     assert isinstance(features, DenseFeatures)  # sparse rows hold no categories
     training, y = features, codes
@@ -1041,10 +1099,12 @@ def _renumber_categories(
 
 
 def _measure_effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[str, Any]:
-    """Return the fitted attribute effective_sample_size_ in a dict, and warn if it is below n / 10.
+    """Compute the fitted attribute effective_sample_size_, and return it in a dict by its name.
 
-    weight: weight of each of n rows, class weights included, (n,); None: 1 each. sample_weight:
-    the argument of `fit`; there is no warning if it is None.
+    Issue a UserWarning if it is below n / 10, unless sample_weight is None.
+
+    weight: weight of each of n rows, class weights included, (n,); None: 1 each. sample_weight: the
+    argument of `fit`.
     """
     if weight is None:
         return {"effective_sample_size_": float(n)}
@@ -1055,11 +1115,13 @@ def _measure_effective_size(weight: Float64 | None, n: int, sample_weight: Any) 
 
 
 def _hash_rows(model: Any, X: Any, target: NDArray[Any]) -> UInt64:
-    """Hash each row with its target, (n,) uint64, for a random split by content.
+    """Hash each row with its target, (n,) uint64, for a random split by the values of rows.
 
-    model: the estimator, which determines the categorical features of X. Columns are hashed in
-    their draw order, and classes and categories are numbered by the rows, so that neither the
-    order of columns nor names change a hash.
+    Neither the order of columns nor the names of classes and categories change a hash: columns are
+    hashed in the order of `ColumnSums.order_columns`, and names are replaced by numbers.
+
+    model: the estimator, which determines the categorical features. X: rows, not encoded. target:
+    target of each row, (n,) or (n, n_outputs).
     """
     categories = model._find_categories(X, False)
     features = _check_features(model, X, categories, False)
@@ -1084,13 +1146,34 @@ def _drop_rows(
     groups: NDArray[Any] | None,
     duplicates: str | None,
 ) -> tuple[tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None], Indices | None]:
-    """Drop rows of weight zero, and merge copies if duplicates="copies".
+    """Drop rows of weight zero; with duplicates="copies" also merge equal rows to one row.
 
-    Return (X, target, weight, groups) of the rows that are left, and their indices among the given
-    rows; None instead of indices if all are left. The weight of a merged row is the sum of the
-    weights of its copies.
+    The weight of a merged row is the sum of the weights of the equal rows.
 
-    Raise a ValueError if all weights are zero, or copies of a row are in several groups.
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of n rows
+        Rows before encoding.
+    target : ndarray of shape (n,) or (n, n_outputs)
+        Target of each row.
+    weight : ndarray of shape (n,), or None
+        Weight of each row; None: 1 each.
+    groups : ndarray of shape (n,), or None
+        Group of each row; None: rows have no groups.
+    duplicates : str or None
+        Parameter of the estimator; None if it has no such parameter.
+
+    Returns
+    -------
+    rows : tuple (X, target, weight, groups)
+        The arguments for the rows that are kept.
+    indices : ndarray of intp, or None
+        Indices of the rows that are kept; None: all rows are.
+
+    Raises
+    ------
+    ValueError
+        If all weights are zero, or equal rows to merge are in different groups.
     """
     indices: Indices | None = None
     rows = X, target, weight, groups
@@ -1122,27 +1205,29 @@ def check_target_and_weight(
     Parameters
     ----------
     model : RowInputMixin
-        The estimator; a `class_weight` of dicts is applied here, "balanced" is not.
+        The estimator. If its parameter `class_weight` is a dict or a list of dicts, weights are
+        multiplied by it here; "balanced" is left to the caller.
     X : array-like of n rows
         Rows; only their number is checked.
     y : array-like of shape (n,) or (n, n_outputs)
         Target.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row.
+        Weight of each row; None: 1 each.
     is_of_classes : bool
         Whether the target holds classes; else numbers.
 
     Returns
     -------
     target : ndarray of shape (n,) or (n, n_outputs)
-        The target, not encoded yet.
+        The target; classes are not encoded yet.
     weight : ndarray of float64, shape (n,), or None
         Non-negative weights, class weights included; None if there are neither.
 
     Raises
     ------
     ValueError, TypeError
-        If values are missing, infinite, negative weights or of another length than X.
+        If the target or weights have another length than X, hold missing or infinite values, or if
+        a weight is negative.
     """
     if y is None:
         raise ValueError(
@@ -1208,9 +1293,10 @@ _TAKING_SEVERAL = {
 
 
 def _has_target_columns(model: Any, y: NDArray[Any]) -> bool:
-    """Return whether y has several columns.
+    """Return whether y has two or more columns.
 
-    Raise a ValueError if it has and the model predicts one output (`_takes_outputs` is False).
+    Raise a ValueError if it has and the model accepts only one target (`model._takes_outputs` is
+    False).
     """
     if y.ndim != 2 or y.shape[1] < 2:
         return False
@@ -1227,9 +1313,11 @@ def _has_target_columns(model: Any, y: NDArray[Any]) -> bool:
 
 
 def split_target_columns(target: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return the columns of a target, (n,) or (n, n_outputs), as a list of arrays (n,).
+    """Return the columns of a target as a list of arrays (n,).
 
     A column of an object array becomes numeric if it holds no strings.
+
+    target: (n,), for a list of one array, or (n, n_outputs).
     """
     if target.ndim == 1:
         return [target]
@@ -1243,10 +1331,10 @@ def split_target_columns(target: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _multiply_weights(factor: Float64, weight: Float64 | None) -> Float64:
-    """Multiply row weights by the factors of their classes.
+    """Multiply row weights by the factors of their classes; return (n,) float64.
 
-    factor: class weight of each row, (n,); weight: weight of each row, (n,), or None: 1 each.
-    Raise a ValueError if the sum exceeds 1e280.
+    factor: class weight of each row, (n,). weight: weight of each row, (n,), or None: 1 each. Raise
+    a ValueError if the sum of the products exceeds 1e280.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         product = factor if weight is None else weight * factor
@@ -1263,14 +1351,16 @@ def _expect_finite_total(weight: Float64 | None) -> None:
 
 
 def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
-    """Raise a ValueError if values are no numbers: dates, strings or other objects.
+    """Raise a ValueError if values are not numbers but dates, strings or other objects.
+
+    Integers that float64 cannot represent also raise an error.
 
     Parameters
     ----------
     name : str
         Name of the argument, for messages.
     values : array-like
-        The argument, of any shape. Objects that convert to float64 without loss are accepted.
+        The argument, of any shape. Python objects are accepted if they convert to float64.
     kinds : str
         Accepted kinds of dtypes, as in `numpy.dtype.kind`. The default accepts complex numbers,
         which scikit-learn refuses afterwards.
@@ -1290,7 +1380,10 @@ def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
 
 
 def _take_training_rows(X: Any, split: TrainCalibrationSplit) -> Any:
-    """Return the rows of X in the training set; all rows if one of both sets is empty."""
+    """Return the rows of X in the training set.
+
+    Return all of X if the training or the calibration set is empty.
+    """
     both = len(split.train) and len(split.calibration)
     return take_rows(X, split.train) if both else X
 
@@ -1298,24 +1391,26 @@ def _take_training_rows(X: Any, split: TrainCalibrationSplit) -> Any:
 def _fit_preprocessor(
     preprocessor: Any, X: Any, target: NDArray[Any], split: TrainCalibrationSplit
 ) -> Any:
-    """Fit a clone of the parameter preprocessor to the training set, and return it.
+    """Fit a clone of the parameter preprocessor to the training set, and return the clone.
 
-    Return None if the parameter is None; raise a ValueError if the training set is empty.
+    Return None if the parameter is None. Raise a ValueError if the training set is empty.
+
+    X, target: rows and targets of training and calibration set together. split: both sets.
     """
     if preprocessor is None:
         return None
     if not len(split.train):
         raise ValueError(
-            "preprocessor needs training rows, but train_size=0 leaves none: make train_size "
-            "larger, or transform X before the fit"
+            "preprocessor needs training rows, but there are none, as train_size is 0 or the grower "
+            "uses none: make train_size larger, or transform X before the fit"
         )
     return clone(preprocessor).fit(_take_training_rows(X, split), target[split.train])
 
 
 def _check_row_type(model: Any, X: Any) -> Any:
-    """Return X unchanged, or as CSR if it is sparse.
+    """Return X unchanged if it is dense, and as CSR if it is sparse.
 
-    Raise a TypeError for lazy frames, and for sparse X if the model requires dense rows.
+    Raise a TypeError for lazy frames of polars, and for sparse X if the model requires dense rows.
     """
     expect_collected("X", X)
     if not issparse(X):
@@ -1335,16 +1430,19 @@ def _check_row_type(model: Any, X: Any) -> Any:
 def _encode_features(
     model: Any, X: Any, split: TrainCalibrationSplit, reuse_encoding: bool
 ) -> tuple[DenseOrSparseFeatures, dict[str, Any]]:
-    """Learn categories, and encode the features; see `training_rows` for the arguments.
+    """Learn categories from the training rows, and encode the features of all rows.
 
-    Return the features, and the fitted attributes `categories_`, `n_features_in_` and
-    `feature_names_in_` by name; with reuse_encoding only `categories_`. Warn of categorical
-    features that nearly identify rows.
+    Issue a UserWarning for categorical features with nearly as many categories as rows. See
+    `training_rows` for the arguments.
+
+    Return the encoded features, and a dict of fitted attributes by name: `categories_`,
+    `n_features_in_` and `feature_names_in_`; with reuse_encoding only `categories_`.
     """
     given = getattr(model, "categorical_features", None)
     if not reuse_encoding and issparse(X) and given is not None and not isinstance(given, str):
         raise ValueError(
-            f'categorical_features must be None or "from_dtype" if X is sparse, got {given!r}'
+            'categorical_features must be None or "from_dtype" if X is sparse, as all features are '
+            f"numbers then, got {given!r}"
         )
     categories = model._find_categories(_take_training_rows(X, split), reuse_encoding)
     if reuse_encoding:
@@ -1361,9 +1459,26 @@ def _check_features(
 ) -> DenseOrSparseFeatures:
     """Check the features of X, and encode its categories.
 
-    categories: categories to encode by; None: all features are numeric. reuse_encoding: whether
-    number and names of features must be those of the fitted model. Raise a ValueError or TypeError
-    if a numeric feature holds anything but finite numbers and missing values.
+    Parameters
+    ----------
+    model : RowInputMixin
+        The estimator, for messages and for `_takes_infinities`.
+    X : array-like, CSR matrix or data frame of shape (n, p)
+        Rows before encoding.
+    categories : Categories or None
+        Categories with which X is encoded; None: all features are numeric.
+    reuse_encoding : bool
+        Whether the number and the names of the features must be those of the fitted model.
+
+    Returns
+    -------
+    DenseFeatures or SparseFeatures
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a numeric feature holds anything but finite numbers and missing values (infinite ones are
+        replaced if the model accepts them), or if number or names of features differ.
     """
     if issparse(X):
         return _check_sparse_features(model, X, categories, reuse_encoding)
@@ -1399,7 +1514,10 @@ def _check_features(
 def _check_sparse_features(
     model: Any, X: Any, categories: Categories | None, reuse_encoding: bool
 ) -> SparseFeatures:
-    """Check the features of a CSR matrix as `_check_features` does; categories must be None."""
+    """Check the features of a CSR matrix as `_check_features` does.
+
+    Raise a ValueError if categories is not None, as sparse features must be numeric.
+    """
     if categories is not None:
         raise ValueError(
             "X must be dense, as the model was fitted on categorical features, got a sparse "
@@ -1424,10 +1542,10 @@ def _check_sparse_features(
 
 
 def _check_finite(model: Any, features: DenseFeatures) -> DenseFeatures:
-    """Return features without infinite values.
+    """Raise scikit-learn's ValueError for infinite values; return features without such values.
 
-    Infinite values raise scikit-learn's ValueError; if the model accepts them
-    (`_takes_infinities`) they are replaced by the largest float64 of their sign.
+    If the model accepts infinite values (`_takes_infinities`), nothing is raised, and the result
+    has the largest float64 of their sign in their place.
     """
     if model._takes_infinities:
         return DenseFeatures(tuple(map(_clip_infinities, features.tables)))
@@ -1444,8 +1562,8 @@ def _check_finite(model: Any, features: DenseFeatures) -> DenseFeatures:
 def _clip_infinities(values: NDArray[Any]) -> NDArray[Any]:
     """Replace infinite values of an array by the largest float64 of their sign.
 
-    No threshold between finite values separates the two. An array without infinite values is
-    returned itself.
+    Trees do not change by that, as no threshold separates the two. Without infinite values the
+    array itself is returned.
     """
     if not values.size:
         return values
@@ -1464,12 +1582,20 @@ def _encode_target(
     split: TrainCalibrationSplit,
     reuse_encoding: bool,
 ) -> tuple[Int32, dict[str, Any]]:
-    """Encode classes as int32 codes, (n,) or (n, n_outputs).
+    """Encode classes as int32 codes; see `training_rows` for the arguments.
 
-    classes: the classes, or None: those of the training set. With reuse_encoding they are
-    `model.classes_`. Return the codes, see `Training.y`, and the fitted attributes `classes_`,
-    `n_classes_`, `n_outputs_` by name. With a calibration set `_calibration_classes` are its
-    classes that no training row has.
+    The classes are `model.classes_` with reuse_encoding, else the argument classes, or those of the
+    training set if it is None.
+
+    Returns
+    -------
+    codes : ndarray of int32, shape (n,) or (n, n_outputs)
+        Class codes; see `Training.y` for classes that no training row has.
+    learned : dict of str to object
+        Fitted attributes by name: `classes_`, `n_classes_` and, if the model accepts several
+        targets, `n_outputs_`. For a single target with a calibration set also
+        `_calibration_classes`: sorted classes that only calibration rows have; empty if the
+        argument classes was passed.
     """
     outputs = _count_outputs(model, target, reuse_encoding)
     if target.ndim == 1:
@@ -1496,17 +1622,22 @@ def _encode_target(
 def _find_classes(
     target: NDArray[Any], classes: ArrayLike | None, split: TrainCalibrationSplit
 ) -> NDArray[Any]:
-    """Return sorted classes (K,): the given ones, or those of the training set if classes is None."""
+    """Return the argument classes sorted, (K,); if it is None, those of the training set.
+
+    target: class of each row, (n,).
+    """
     return np.unique(_take_training_rows(target, split) if classes is None else classes)
 
 
 def _encode_column_of_classes(
     target: NDArray[Any], known: NDArray[Any], split: TrainCalibrationSplit
 ) -> tuple[Int32, NDArray[Any]]:
-    """Encode one column of classes, and return codes (n,) and the classes that are not known.
+    """Encode a column of classes as codes, (n,) int32; also return the sorted classes not in known.
 
-    known: sorted classes of the training set. Raise a ValueError if a training row has another
-    class, or if no row has a known one.
+    Calibration rows may have such classes; see `encode_classes` for their codes. Raise a ValueError
+    if a training row has one, or if all rows have.
+
+    target: class of each row, (n,). known: sorted classes of the fit.
     """
     is_known = find_positions(known, target)[1]
     # Calibration rows may have other classes, which the tree cannot predict: they count as errors.
@@ -1517,11 +1648,13 @@ def _encode_column_of_classes(
 
 
 def encode_classes(target: NDArray[Any], known: NDArray[Any], others: NDArray[Any]) -> Int32:
-    """Encode classes as int32 codes, (n,): positions in `known`, then those in `others`.
+    """Encode classes as int32 codes, (n,).
 
-    known, others: sorted classes; those of `others` get codes from
-    ``get_first_untrained_code(len(known))`` on. Each entry of target must be in one of them,
-    unless others is empty.
+    A class in known gets its index there. A class in others gets its index there plus
+    ``get_first_untrained_code(len(known))``.
+
+    target: class of each row, (n,). known, others: sorted arrays of distinct classes, without
+    common ones. If others is empty, all classes of target must be in known.
     """
     codes, is_known = find_positions(known, target)
     if len(others):
@@ -1531,28 +1664,46 @@ def encode_classes(target: NDArray[Any], known: NDArray[Any], others: NDArray[An
 
 
 def _count_outputs(model: Any, target: NDArray[Any], reuse_encoding: bool) -> dict[str, Any]:
-    """Return the fitted attribute n_outputs_ in a dict, which is empty for models of one output.
+    """Return the fitted attribute n_outputs_, the number of targets, in a dict by its name.
 
-    With reuse_encoding raise a ValueError if the number of columns of the target differs from the
-    fit.
+    The dict is empty if the model accepts only one target. With reuse_encoding raise a ValueError
+    if the number differs from that of the fit.
+
+    target: (n,) or (n, n_outputs).
     """
     if not model._takes_outputs:
         return {}
     n_outputs = 1 if target.ndim == 1 else target.shape[1]
     if reuse_encoding and n_outputs != model.n_outputs_:
-        raise ValueError(f"y must have {model.n_outputs_} outputs, as in the fit, got {n_outputs}")
+        raise ValueError(
+            f"y must have {model.n_outputs_} outputs, as in the fit, got {n_outputs} columns"
+        )
     return {"n_outputs_": n_outputs}
 
 
 def _hash_fit_rows(
     model: Any, features: DenseOrSparseFeatures, codes: NDArray[Any], reuse_encoding: bool
 ) -> tuple[UInt64 | None, dict[str, Any]]:
-    """Hash the features of each row, and collect the hashes of the rows of a fit.
+    """Hash the features of each row, and collect the hashes by which the model recognises its rows.
 
-    codes: class codes, (n,) or (n, n_outputs). With reuse_encoding hashes are added to those of
-    the model. Return the hashes (n,) uint64, and the fitted attributes `sample_hashes_` and
-    `_sample_counts` by name. All are None if the model does not know the hashes of its earlier
-    rows.
+    Parameters
+    ----------
+    model : RowInputMixin
+        The classifier.
+    features : DenseFeatures or SparseFeatures
+        Encoded features of the rows.
+    codes : ndarray of shape (n,) or (n, n_outputs)
+        Class codes of the rows.
+    reuse_encoding : bool
+        True in an update: the rows are added to those that the model was fitted on before.
+
+    Returns
+    -------
+    hashes : ndarray of uint64, shape (n,), or None
+        Hash of the features of each row.
+    learned : dict of str to object
+        Fitted attributes `sample_hashes_` (see `compute_fit_hashes`) and `_sample_counts` (a
+        `RepeatCounts`) by name. In an update of a model without hashes all results are None.
     """
     if reuse_encoding and model.sample_hashes_ is None:
         return None, {"sample_hashes_": None, "_sample_counts": None}
@@ -1569,17 +1720,21 @@ def _hash_fit_rows(
 
 
 def get_first_untrained_code(n_classes: int) -> int:
-    """Return the smallest class code that no training row has: max(2, n_classes)."""
+    """Return the first class code of classes that no training row has: max(2, n_classes).
+
+    n_classes: number of classes of the training set.
+    """
     return max(2, n_classes)
 
 
 def compute_balanced_weights(
     y: NDArray[Any], weight: Float64 | None, split: TrainCalibrationSplit
 ) -> Float64:
-    """Compute class_weight="balanced" of each row from the weights of the training set, (n,).
+    """Compute the factor that class_weight="balanced" gives each row, (n,).
 
-    Calibration rows are not counted, as the tree must not depend on them; without a training set
-    all rows are. Classes that no training row has get 1. With several targets the factors of the
+    It is that of scikit-learn, computed from the weights of the training set: calibration rows are
+    not counted, as the tree must not depend on them. If one of both sets is empty, all rows are
+    counted. Rows of a class that no training row has get 1. With several targets the factors of the
     columns are multiplied.
 
     Parameters
@@ -1604,7 +1759,7 @@ def compute_balanced_weights(
 
 
 def compute_balanced_factors(totals: NDArray[Any]) -> Float64:
-    """Compute the balanced weight of each class: sum(totals) / (K * totals), (K,).
+    """Compute the balanced weight of each of K classes, ``sum(totals) / (K * totals)``, (K,).
 
     totals: total row weight of each class, (K,).
     """
@@ -1616,14 +1771,15 @@ def compute_balanced_factors(totals: NDArray[Any]) -> Float64:
 def check_class_weights(
     class_weight: dict[Any, Any] | list[dict[Any, Any]], n_columns: int = 1
 ) -> None:
-    """Raise a ValueError if a class weight is negative, infinite or no number.
+    """Raise a ValueError if a class weight is negative, infinite or not a number.
 
-    class_weight: factor of each class, a dict; with n_columns > 1 targets a list of dicts, one for
-    each target.
+    class_weight: weight by class, a dict; for n_columns > 1 targets a list with a dict for each.
+    n_columns: number of targets. A list raises an error for one target.
     """
     if n_columns == 1 and isinstance(class_weight, list):
         raise ValueError(
-            f'class_weight must be a dict or "balanced" for y of one column, got {class_weight!r}'
+            'class_weight must be a dict, "balanced" or None for y of one column, got '
+            f"{class_weight!r}"
         )
     of_each = class_weight if isinstance(class_weight, list) else [class_weight]
     for label, factor in (pair for one in of_each for pair in _get_class_weights(one)):
@@ -1635,12 +1791,15 @@ def check_class_weights(
 
 def _get_class_weights(class_weight: Any) -> Iterable[tuple[Any, Any]]:
     if not isinstance(class_weight, dict):
-        raise ValueError(f"class_weight must hold a dict for each column, got {class_weight!r}")
+        raise ValueError(
+            f"class_weight must hold a dict for each column, got {class_weight!r}: pass a list with "
+            "one dict for each column of y"
+        )
     return class_weight.items()
 
 
 def to_table(x: ArrayLike) -> ArrayLike:
-    """Return one row of shape (p,) as a table (1, p); a table (n, p) is returned unchanged."""
+    """Return a single row, shape (p,), as a table (1, p); return a table (n, p) unchanged."""
     given = to_array("x", x)
     if given.ndim == 2:
         return x
