@@ -170,7 +170,8 @@ def check_export(
         raise ValueError(f"tolerance must be a number of at least 0, or None, got {tolerance!r}")
     if not hasattr(model, "to_dict"):
         raise TypeError(
-            f"model must be a fitted estimator of certree with to_dict(), got {model!r}"
+            "model must be an estimator of certree with to_dict(), such as a tree, a forest or "
+            f"boosted trees, got {model!r}"
         )
     subject = _ModelWithRows(get_snapshot(model), X)
     document = subject.document  # First, as it raises the errors that all exports have in common.
@@ -281,10 +282,11 @@ class _UnsupportedExportError(ValueError):
 
 
 class _ModelWithRows:
-    """A fitted model and the rows to predict, in the forms that the runners of exports read.
+    """A fitted model and the rows to predict, in the forms that exports need.
 
     model: a fitted estimator of certree, which later fits must not change. X: rows, (n, p), as the
-    caller passed them. Each form is computed when it is first read, and kept.
+    caller passed them. Each form, such as a table of category codes, is computed when it is first
+    read, and kept.
     """
 
     def __init__(self, model: Any, X: ArrayLike) -> None:
@@ -336,7 +338,7 @@ class _ModelWithRows:
 
 
 def _run_dict(subject: _ModelWithRows) -> Predictions:
-    """Return the predictions of the dictionary of the model, as read from JSON.
+    """Return the predictions made from the model's `to_dict`, after a round trip through JSON.
 
     subject: the model and its rows. The reader is `predict_from_dict`.
     """

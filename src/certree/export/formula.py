@@ -182,10 +182,7 @@ class Formula:
 
 
 def check_int64(number: int) -> None:
-    """Raise ValueError if an integer class has more than 64 bits, as ONNX and databases have.
-
-    number: the class. ONNX and SQL databases have no larger integers.
-    """
+    """Raise ValueError if an integer class needs more than the 64 bits of ONNX and SQL."""
     if not -(2**63) <= number < 2**63:
         raise ValueError(
             f"classes must be integers of at most 64 bits for an export to ONNX or SQL, got {number}: "
@@ -194,15 +191,12 @@ def check_int64(number: int) -> None:
 
 
 def check_utf8(text: str) -> None:
-    """Raise ValueError if a name or a class has no UTF-8 encoding, as lone surrogates have none.
-
-    text: the name or class.
-    """
+    """Raise ValueError if a name or a class cannot be encoded in UTF-8: it has a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"names and classes must be valid Unicode for UTF-8, got {text!r}: rename it and fit again"
+            f"names and classes must be encodable in UTF-8, got {text!r}: rename it and fit again"
         ) from None
 
 

@@ -17,9 +17,9 @@ VERSION = 1
 def make_plain_dict(formula: Formula) -> dict[str, Any]:
     """Return a fitted model as a dictionary of lists, numbers and strings, which JSON can hold.
 
-    formula: the fitted model as trees and a link. The format is that of ``docs/model.schema.json``:
-    names and categories of features, classes, nodes of all trees, and how leaf values become
-    predictions.
+    formula: the trees of the fitted model, and how their leaf values become predictions. The format
+    is that of ``docs/model.schema.json``: names and categories of features, classes, nodes of all
+    trees, and how leaf values become predictions.
     """
     return {
         "format": "certree",
@@ -48,7 +48,8 @@ def _make_nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
     number: index of the tree in `formula.trees`. A leaf has the key "value", a list of n_outputs
     numbers. Other nodes have "feature" (index), "threshold" or "left_categories" (codes), "left"
     and "right" (indices of the children), and "missing_left", the fraction of a row without value
-    that goes left. formula: the fitted model as trees and a link.
+    that goes left. formula: the trees of the fitted model, and how their leaf values become
+    predictions.
     """
     tree = formula.trees[number]
     fraction, both = formula.compute_missing_left_fractions(number), tree.missing_both

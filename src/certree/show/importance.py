@@ -130,7 +130,7 @@ def _draw_bars(
     names : ndarray of str, shape (p,)
         Names of the features.
     values : ndarray of float64, shape (p,)
-        Importances.
+        Importances of the features.
     spread : ndarray of float64, shape (p,), or None
         Lengths of the error bars; None: the importances are fractions of a whole, without error
         bars.

@@ -75,8 +75,8 @@ class TreeSummary:
     def get_main_output(self, node: int) -> int:
         """Return the column of `predictions` that is shown for a node.
 
-        It is that of the second of two classes, of the most probable of more classes, or the only
-        one. node: index of the node. The columns are the outputs.
+        With two classes it is the column of the second class; with more, that of the most probable
+        class at the node; else it is the only column. node: index of the node.
         """
         n_outputs = self.predictions.shape[1]
         return n_outputs - 1 if n_outputs <= 2 else int(self.predictions[node].argmax())

@@ -71,7 +71,7 @@ class Waterfall:
         The features, the largest absolute contribution first; the last bar may be the sum of
         several.
     output : hashable
-        What is predicted: a class, or the name of a number.
+        What is predicted: a class, or the name of the predicted number, such as a quantile.
     scale : {"probability", "raw score", "target"}
         Unit of base and contributions: probabilities, scores before the link, or units of the
         target.
