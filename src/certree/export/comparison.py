@@ -254,11 +254,21 @@ def compare_predictions(
 def _find_class_differences(
     truth: Predictions, exported: Predictions, labels: Sequence[Any]
 ) -> NDArray[np.bool_]:
-    """Return for each row whether the export predicts another class than the model, (n,) bool.
+    """Return for each row whether the export predicts another class than the model.
 
-    A class counts as right if its probability in the model is the largest up to 1e-12. truth:
-    predictions of the model; exported: those of the export. labels: the classes (K,) in the order
-    of the probabilities. Classes are compared as they are or as text.
+    A class counts as right if its probability in the model is the largest up to 1e-12. Classes are
+    compared as they are or as text.
+
+    Parameters
+    ----------
+    truth, exported : Predictions
+        Predictions of the model, and of the export, for the same n rows.
+    labels : sequence of length K
+        The classes in the order of the probabilities.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
     """
     codes = {str(label): k for k, label in enumerate(labels)}
     codes |= {label: k for k, label in enumerate(labels)}
@@ -275,7 +285,7 @@ def _find_class_differences(
 
 
 class _UnsupportedExportError(ValueError):
-    """Error of `_ModelWithRows.write_export`: the format does not support the model.
+    """Error raised if the format of an export does not support the model.
 
     `check_export` reports its message as the reason why the export was skipped.
     """
@@ -317,9 +327,9 @@ class _ModelWithRows:
 
     @cached_property
     def columns(self) -> list[list[Any]]:
-        """The rows as p lists of length n: numbers, names of categories, None for missing values.
+        """The values of each of the p features as lists of length n, with None for missing values.
 
-        Categories that the model does not know keep their names.
+        They are numbers, or names of categories, also of those that the model does not know.
         """
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:

@@ -97,7 +97,7 @@ class Graph:
         *inputs : str
             Names of the input tensors.
         output : str or None
-            Name of the output; None: a new name.
+            Name that the output gets; None: a new name.
         **attributes : object
             Attributes of the node, such as ``axis=1``.
         """
@@ -216,8 +216,8 @@ def list_outputs(formula: Formula, dtype: Any) -> list[_ValueInfo]:
 def make_class_labels(formula: Formula) -> NDArray[Any]:
     """Return the classes of a classifier as an array (K,) of int64, float64 or strings (objects).
 
-    These are the types that ONNX supports; booleans become integers. formula: the trees of the
-    fitted model, and how their leaf values become predictions.
+    These are the types that ONNX supports; booleans become integers. formula: the fitted
+    classifier, which has the classes.
 
     Raises
     ------

@@ -17,9 +17,8 @@ VERSION = 1
 def make_plain_dict(formula: Formula) -> dict[str, Any]:
     """Return a fitted model as a dictionary of lists, numbers and strings, which JSON can hold.
 
-    formula: the trees of the fitted model, and how their leaf values become predictions. The format
-    is that of ``docs/model.schema.json``: names and categories of features, classes, nodes of all
-    trees, and how leaf values become predictions.
+    The format is that of ``docs/model.schema.json``: names and categories of features, classes,
+    nodes of all trees, and how leaf values become predictions. formula: the fitted model.
     """
     return {
         "format": "certree",
@@ -160,11 +159,11 @@ def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
 
 
 def _apply_link(outputs: Float64, document: Mapping[str, Any]) -> Float64:
-    """Turn the outputs of rows into class probabilities (n, K), or into predicted numbers.
+    """Return the class probabilities (n, K), or predicted numbers, that belong to outputs of rows.
 
     outputs: combined leaf values, (n, n_outputs). document: dictionary of the model, whose "link",
-    "power" and "classes" are used; `Formula` describes the links. Numbers keep the shape (n,
-    n_outputs).
+    "power" and "classes" are used; `Formula` describes the links. Predicted numbers have the shape
+    (n, n_outputs).
     """
     link = document["link"]
     if link == "exp":

@@ -98,11 +98,11 @@ class _NodeStatistics:
 
     @classmethod
     def from_formula(cls, formula: Formula, number: int) -> "_NodeStatistics":
-        """Expand the categorical splits of a formula's tree, and compute its nodes' statistics.
+        """Return a tree of a model without categorical splits, with the statistics of its nodes.
 
-        number: index of the tree in `formula.trees`. Raise ValueError if the tree would have more
-        than 2**22 nodes. formula: the trees of the fitted model, and how their leaf values become
-        predictions.
+        Chains of threshold splits replace the categorical splits. number: index of the tree in
+        `formula.trees`. Raise ValueError if the tree would have more than 2**22 nodes. formula: the
+        trees of the fitted model, and how their leaf values become predictions.
         """
         original = formula.trees[number]
         sizes = [len(formula.get_categories(j) or ()) for j in range(formula.n_features)]
@@ -328,8 +328,8 @@ def _fit_placeholder(model: Any, p: int, classes: NDArray[Any] | None, n_outputs
 def _set_feature_names(model: Any, formula: Formula) -> Any:
     """Set `feature_names_in_` of an estimator to the names of a formula, and return the estimator.
 
-    It stays unchanged if the formula has no feature names. formula: the trees of the fitted model,
-    and how their leaf values become predictions, with the names of its features or None.
+    It stays unchanged if the formula has no feature names. formula: the fitted model; its
+    `feature_names` may be None.
     """
     if formula.feature_names is not None:
         model.feature_names_in_ = np.array(formula.feature_names, dtype=object)

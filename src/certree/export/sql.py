@@ -118,8 +118,7 @@ def _check_distinct_names(formula: Formula, keep: Sequence[str], outputs: Sequen
     Parameters
     ----------
     formula : Formula
-        The fitted model: its trees, and how their leaf values become predictions, whose feature
-        names are columns of the table.
+        The fitted model, whose feature names are columns of the table.
     keep : sequence of str
         Columns to select besides the predictions.
     outputs : sequence of str
@@ -310,7 +309,7 @@ class _SelectChain:
 def _find_used_features(formula: Formula) -> list[int]:
     """Return the indices of the features that any tree splits on, ascending.
 
-    formula: the trees of the fitted model, and how their leaf values become predictions.
+    formula: the fitted model with its trees.
     """
     split_features = [tree.feature[~tree.is_leaf] for tree in formula.trees]
     features: list[int] = np.unique(np.concatenate(split_features)).tolist()

@@ -78,7 +78,7 @@ def plot_certificate(
     if sizes is None and not len(n_rows):
         raise ValueError(
             f"X must have at least {_MIN_ROWS} rows besides the test set, which is a quarter of the "
-            f"rows, got {len(order)} rows: pass more"
+            f"rows, got {len(order)} rows: pass more rows"
         )
     if not len(n_rows) or n_rows.dtype.kind != "i" or n_rows[0] < _MIN_ROWS or n_rows[-1] > n_most:
         raise ValueError(

@@ -77,7 +77,9 @@ def plot_importance(
         axis_label = "fraction of the impurity reduction"
     else:
         if X is None or y is None:
-            raise ValueError('X and y must be given for kind="permutation"')
+            raise ValueError(
+                'X and y must be given for kind="permutation": pass rows, and their classes or numbers'
+            )
         values, spread = compute_permutation_importance(model, X, y, random_state)
         axis_label = "decrease of the score when permuted"
     names = np.array(get_feature_names(model), dtype=object)
@@ -168,8 +170,19 @@ def _draw_bars(
 def _describe_most_important(name: str, importance: float, is_fraction: bool) -> str:
     """Return the title of the figure, such as "age is most important: 40 % of the total".
 
-    name: the most important feature. importance: its importance. is_fraction: whether that is a
-    fraction of the impurity reduction, and not the decrease of a score.
+    Parameters
+    ----------
+    name : str
+        The most important feature.
+    importance : float
+        Its importance.
+    is_fraction : bool
+        Whether the importance is a fraction of the impurity reduction; else it is the decrease of a
+        score.
+
+    Returns
+    -------
+    str
     """
     if not importance > 0:
         return "No feature has any importance"

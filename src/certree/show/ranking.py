@@ -57,7 +57,7 @@ class Ranking:
 
     @classmethod
     def from_scores(cls, is_positive: NDArray[np.bool_], score: Float64) -> Ranking:
-        """Count the positive and the negative rows whose score is at least each threshold.
+        """Return the numbers of positive and of negative rows at each threshold of a score.
 
         is_positive: whether each row is of the second class, (n,). score: scores of the rows, (n,).
         There must be rows of both classes.
@@ -163,7 +163,7 @@ class Ranking:
 
 
 def rank_rows(model: Any, probabilities: Float64, y: NDArray[Any]) -> Ranking:
-    """Count true and false positives at each threshold of the probability of the second class.
+    """Return true and false positives at each threshold of the probability of the second class.
 
     Parameters
     ----------
@@ -250,7 +250,12 @@ def plot_ranking(
 
 
 def check_costs(false_negative: float, false_positive: float) -> None:
-    """Check the costs of a missed row of the second class, and of a false alarm.
+    """Check that the costs of wrong predictions are finite and not negative, and not both 0.
+
+    Parameters
+    ----------
+    false_negative, false_positive : float
+        Cost of a missed row of the second class, and of a false alarm.
 
     Raises
     ------

@@ -66,9 +66,9 @@ class TreeSummary:
     def select_branches(self, max_leaves: int) -> ShownNode:
         """Return the root of the most important subtree that has at most `max_leaves` leaves.
 
-        The subtree contains the root of the tree. Nodes get their children in the order of their
-        rows times the posterior probability that a pruning splits them. Raise ValueError if
-        `max_leaves` is below 1.
+        The subtree contains the root of the tree; the `children` of its nodes are those it keeps.
+        Nodes get their children in the order of their rows times the posterior probability that a
+        pruning splits them. Raise ValueError if `max_leaves` is below 1.
         """
         return self.explainer.select_subtree(max_leaves)
 
@@ -167,7 +167,7 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
 
 
 def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
-    """Summarize the only tree of a model that predicts by a vote over the tree's prunings.
+    """Return the summary of the only tree of a model that votes over the tree's prunings.
 
     The prediction of a leaf is that of the vote, not that of the full tree. model: a fitted
     TreeVoteEstimator. X: rows (n, p) to count in the nodes; None: the training rows. Raise
@@ -189,7 +189,7 @@ def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
 
 
 def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> TreeSummary:
-    """Summarize one tree of a forest, boosted trees or AdaBoost.
+    """Return the summary of one tree of a forest, boosted trees or AdaBoost.
 
     Parameters
     ----------
@@ -247,10 +247,20 @@ def _get_leaf_scale(model: Any) -> Scale:
 
 
 def _count_rows(model: Any, tree: Tree, X: ArrayLike) -> Float64:
-    """Return the number of the rows X (n, p) that pass through each node of a tree, (m,) float64.
+    """Return the number of rows that pass through each node of a tree.
 
-    model: the fitted model of the tree, which encodes X and sets the number of threads. tree: one
-    of its trees, with m nodes.
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model of the tree, which encodes X and sets the number of threads.
+    tree : Tree
+        One of the trees of the model, with m nodes.
+    X : array-like of shape (n, p)
+        The rows to count.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
     """
     leaf = tree.route(model._encode_new_rows(X), get_n_threads(model.n_jobs))
     return sum_leaf_values(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))

@@ -168,7 +168,7 @@ def _list_by_level(root: ShownNode) -> list[ShownNode]:
 
 
 def _round(value: float) -> float:
-    """Round a number to five significant digits, for shorter JSON; integers stay exact."""
+    """Return a number with five significant digits, for shorter JSON; integers stay exact."""
     value = float(value)
     return int(value) if value.is_integer() else float(f"{value:.5g}")
 

@@ -97,8 +97,21 @@ def build_sections(evaluated: EvaluatedModel) -> list[Section]:
 def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str]) -> Path:
     """Write an HTML page with a table of contents and sections to a file, and return its path.
 
-    An existing file is replaced at once, so it is never seen half written. title: heading of the
-    page. sections: in the order of the page. path: the file to write.
+    An existing file is replaced at once, so it is never seen half written.
+
+    Parameters
+    ----------
+    title : str
+        Heading of the page.
+    sections : sequence of Section
+        The sections in the order of the page.
+    path : str or path-like
+        The file to write.
+
+    Returns
+    -------
+    Path
+        The path of the file.
     """
     page = Template(_read_resource("page.html")).substitute(
         title=to_markup(title),
@@ -112,7 +125,7 @@ def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str
 
 
 def _read_resource(name: str) -> str:
-    """Return the text of a file in the folder of this package, such as "page.css"."""
+    """Return the text of the file `name` in the folder of this module, such as "page.css"."""
     return (files("certree.show.page") / name).read_text(encoding="utf-8")
 
 
@@ -126,7 +139,7 @@ def _build_contents(sections: Sequence[Section]) -> Html:
 
 
 def _build_element(section: Section) -> Html:
-    """Return a section as an HTML element that contains its heading and its content."""
+    """Return a section as an HTML section element that contains its heading and its content."""
     heading = tag("h2", section.title, id=f"{section.name}-title")
     return tag(
         "section",
