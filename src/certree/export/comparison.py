@@ -269,6 +269,7 @@ def _find_class_differences(
     Returns
     -------
     ndarray of bool, shape (n,)
+        True for the rows whose class differs.
     """
     codes = {str(label): k for k, label in enumerate(labels)}
     codes |= {label: k for k, label in enumerate(labels)}

@@ -17,8 +17,8 @@ def make_nodes_frame(formula: Formula) -> Any:
 
     formula: the trees of the fitted model, and how their leaf values become predictions. The
     columns are those of LightGBM: indices of tree, node, children and parent, depth, feature and
-    threshold of the split, where missing values go, values of leaves, and rows; see
-    `trees_to_dataframe`. Raise ImportError if pandas is not installed.
+    threshold of the split, where missing values go, values of leaves, and numbers of training rows;
+    see `trees_to_dataframe`. Raise ImportError if pandas is not installed.
     """
     pandas = import_extra("pandas", "frames")
     trees = [_make_columns(formula, number) for number in range(len(formula.trees))]

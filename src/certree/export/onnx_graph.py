@@ -478,7 +478,7 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
 
 
 def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
-    """Return the values of the leaves of a formula's only tree, (n_leaves, n_outputs).
+    """Return the leaf values of a model with a single tree, (n_leaves, n_outputs).
 
     They are rounded to the dtype of the graph. For a classifier the most probable class of a leaf
     stays the same after rounding; see `break_ties_by_label`. formula: the trees of the fitted
@@ -491,7 +491,7 @@ def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
 
 
 def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
-    """Add to a graph the nodes that predict with a formula's only tree.
+    """Add to a graph the nodes that predict with a model of a single tree.
 
     It is for rows that go to one child of each node; see `_write_fractional_routing` for rows that
     may go to both.
@@ -648,7 +648,7 @@ def _write_normalization(graph: Graph, values: str) -> str:
 def _write_fractional_routing(
     graph: Graph, formula: Formula, rows: str, outputs: list[str]
 ) -> None:
-    """Add the prediction of a formula's only tree, in which rows may go to both children of a node.
+    """Add nodes that predict with a single tree in which rows may go to both children of a node.
 
     These are rows that lack the value of the node's feature. The prediction is the mean of the
     leaves' values, weighted by the fractions of the row that reach them. It is computed by a Loop

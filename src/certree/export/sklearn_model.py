@@ -126,7 +126,8 @@ class _NodeStatistics:
 
         For a classifier it is the Gini impurity of the node's class probabilities. For a regressor
         it is the variance of the leaf values below the node, summed over outputs: not that of the
-        target. It is infinite if it overflows. is_classifier: which of the two to return.
+        target. It is infinite if it overflows. is_classifier: whether the values of the nodes are
+        class probabilities.
         """
         if is_classifier:
             return 1 - np.square(self.value).sum(axis=1)
@@ -211,8 +212,8 @@ def _make_random_forest(formula: Formula) -> Any:
     if formula.power != 1:
         raise ValueError(
             'leaves must be "plain", "refilled", "shrunk" or "honest" for an export to scikit-learn, '
-            f"which cannot raise the mean probability to a power, got leaves_.power={formula.power:g}: "
-            "fit again with one of these"
+            "which cannot raise mean probabilities to a power, got a forest with the power "
+            f"{formula.power:g} (leaves_.power): fit again with one of these"
         )
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     if classes is None:

@@ -242,6 +242,7 @@ class _SelectChain:
         Returns
         -------
         _SelectChain
+            The chain, whose source is the table.
         """
         selects = cls(prefix, f"{_quote_name(table)} AS {prefix}table", [])
         selects.kept = [selects.format_column(name) for name in keep]

@@ -128,7 +128,7 @@ def sum_leaf_values(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> TreeSummary:
-    """Compute the prediction and the number of rows of each node of a model's tree.
+    """Return a tree of a model with the prediction and the number of rows of each node.
 
     Parameters
     ----------
@@ -143,6 +143,8 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
     Returns
     -------
     TreeSummary
+        The tree, with predictions, numbers of rows and, for a certified tree, bounds on the error
+        of each node.
 
     Raises
     ------
@@ -203,6 +205,7 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     Returns
     -------
     TreeSummary
+        The tree, with the prediction and the number of rows of X of each node.
 
     Raises
     ------

@@ -169,7 +169,7 @@ class EvaluatedModel:
 
     @property
     def has_additive_trees(self) -> bool:
-        """Whether predictions follow from sums of leaf values of trees, as Shapley values need."""
+        """Whether predictions depend only on sums of trees' leaf values, as Shapley values need."""
         return hasattr(self.model, "explain") and not isinstance(self.model, NaiveBayesClassifier)
 
     def take_rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:

@@ -23,8 +23,8 @@ NamedRows = tuple[str, NDArray[np.intp]]
 def build_group_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section that compares groups of rows, or None if there are no groups.
 
-    It has the error and, for a classifier, the calibration of the 30 groups with the most rows, and
-    certified bounds on the errors of a classifier in all groups if the rows are new to it.
+    It has the errors of the 30 groups with the most rows. For a classifier it also has their
+    calibration and, if the rows are new to the model, certified bounds on the errors of all groups.
     evaluated: the fitted model, the rows of the report, their groups and predictions.
     """
     groups = evaluated.groups

@@ -97,7 +97,7 @@ class RowErrors:
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the losses of all batches of rows, in order, as one object.
+        """Return the losses of several batches of rows as one object, in the order of the batches.
 
         batches: losses of one model on different rows, at least one batch. `n_known_rows` is the
         sum over the batches in which it is not None, and None if there are none.

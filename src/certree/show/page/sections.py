@@ -250,8 +250,8 @@ def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
 def _build_confusion_matrix(classes: list[Any], counts: NDArray[np.int64]) -> Html:
     """Return the confusion matrix as an HTML table.
 
-    The colour of a field shows the fraction of the true class. classes: K class names. counts:
-    number of rows by true and predicted class, ndarray (K, K).
+    The colour of a field shows which fraction of the rows of the true class it has. classes: names
+    of the K classes. counts: number of rows by true and predicted class, ndarray (K, K).
     """
     rows = []
     for k, label in enumerate(classes):
@@ -274,9 +274,10 @@ def _build_confusion_matrix(classes: list[Any], counts: NDArray[np.int64]) -> Ht
 
 
 def _list_frequent_errors(classes: list[Any], counts: NDArray[np.int64]) -> Html:
-    """Return an HTML table of the 20 most frequent pairs of a true and another, predicted class.
+    """Return an HTML table of the 20 most frequent errors: true class, predicted class, and rows.
 
-    classes: K class names. counts: number of rows by true and predicted class, ndarray (K, K).
+    classes: names of the K classes. counts: number of rows by true and predicted class, ndarray (K,
+    K).
     """
     wrong = counts * (1 - np.eye(len(classes), dtype=np.int64))
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_ERRORS]
