@@ -201,7 +201,7 @@ def test_what_has_no_exports_is_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match=r"model must be an estimator of certree with to_dict"):
         check_export(NaiveBayesClassifier().fit(X, y), X)
-    with pytest.raises(TypeError, match="models in its leaves"):
+    with pytest.raises(TypeError, match="its leaves hold models"):
         check_export(DecoratedTreeClassifier().fit(X, y), X)
     with pytest.raises(NotFittedError):
         check_export(PrunedTreeClassifier(), X)
