@@ -403,7 +403,7 @@ def test_what_is_no_sum_of_leaves_is_refused():
     with pytest.raises(ValueError, match="trees of certree"):
         given.to_onnx()
     behind = CertifiedTreeClassifier(preprocessor=SimpleImputer(), random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="Pipeline"):
+    with pytest.raises(ValueError, match="preprocessor must be None for an export"):
         behind.to_sql("rows")
     assert not hasattr(NaiveBayesClassifier(), "to_dict")
 
