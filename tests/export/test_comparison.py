@@ -57,7 +57,7 @@ def test_rows_whose_float32_number_is_another_are_named():
     sent = model.predict(NEAR.astype(np.float32).astype(np.float64)[:, None])
     differ = np.flatnonzero(truth != sent)
     assert 0 < len(differ) < 40
-    with pytest.warns(UserWarning, match="feature 'x0' that float32 does not tell apart"):
+    with pytest.warns(UserWarning, match="feature 'x0' that float32 does not distinguish"):
         report = check_export(model, NEAR[:, None])
     for name in ("onnx", "sklearn"):
         assert set(differ) <= set(report[name].rows.tolist())
