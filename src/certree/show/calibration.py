@@ -91,13 +91,13 @@ def compute_clopper_pearson_interval(
 
 
 def compute_reliability_curve(
-    came_true: ArrayLike, probabilities: ArrayLike, bins: int = 10
+    is_event: ArrayLike, probabilities: ArrayLike, bins: int = 10
 ) -> ReliabilityCurve:
     """Group rows by predicted probability, and compute the observed frequency in each group.
 
     Parameters
     ----------
-    came_true : array-like of bool, shape (n,)
+    is_event : array-like of bool, shape (n,)
         For each row, whether the event happened, such as that the row is of the second class.
     probabilities : array-like of shape (n,)
         For each row, the predicted probability of the event.
@@ -110,11 +110,11 @@ def compute_reliability_curve(
     ReliabilityCurve
         Mean predicted probability and observed frequency of each group, by ascending probability.
     """
-    came_true = np.asarray(came_true, dtype=np.float64)
+    is_event = np.asarray(is_event, dtype=np.float64)
     probabilities = np.asarray(probabilities, dtype=np.float64)
     edges = np.unique(np.quantile(probabilities, np.linspace(0, 1, bins + 1)[1:-1]))
     group = np.searchsorted(edges, probabilities, side="left")
-    columns = (np.ones(len(probabilities)), came_true, probabilities)
+    columns = (np.ones(len(probabilities)), is_event, probabilities)
     sums = [np.bincount(group, values) for values in columns]
     n_rows, hits, total = np.array([values[sums[0] > 0] for values in sums])
     intervals = [
