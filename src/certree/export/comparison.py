@@ -124,9 +124,10 @@ def check_export(
     """Find the rows for which exports of a fitted model predict something else than the model.
 
     Each export is written, run by its own engine, and compared with `predict` and `predict_proba`.
-    scikit-learn runs ``to_sklearn()``; onnxruntime ``to_onnx()``; SQLite, which is part of Python, and
-    DuckDB ``to_sql()``; and a reader of JSON ``to_dict()``. An export gets rows as in production: ONNX
-    graphs of float32 get rows rounded to float32, SQL statements the names of categories.
+    scikit-learn runs ``to_sklearn()``; onnxruntime ``to_onnx()``; SQLite, which is part of Python,
+    and DuckDB ``to_sql()``; and a reader of JSON ``to_dict()``. An export gets rows as in
+    production: ONNX graphs of float32 get rows rounded to float32, SQL statements the names of
+    categories.
 
     Parameters
     ----------
@@ -135,10 +136,12 @@ def check_export(
     X : array-like of shape (n, p)
         Rows to predict, such as those that the export will predict.
     exports : sequence of str, or None
-        Some of "dict", "onnx" (float32), "onnx_float64", "sklearn", "sqlite" and "duckdb"; None: all.
+        Some of "dict", "onnx" (float32), "onnx_float64", "sklearn", "sqlite" and "duckdb"; None:
+        all.
     tolerance : float or None
-        Difference up to which values count as equal, as a fraction of the largest absolute prediction.
-        None: 1e-6 for "onnx" and "sklearn", which round to float32, and 1e-12 for the others.
+        Difference up to which values count as equal, as a fraction of the largest absolute
+        prediction. None: 1e-6 for "onnx" and "sklearn", which round to float32, and 1e-12 for the
+        others.
 
     Returns
     -------

@@ -35,16 +35,17 @@ def plot_importance(
     Parameters
     ----------
     model : fitted estimator
-        An estimator with `feature_importances_`, such as a tree, a forest or boosted trees of certree.
-        Permutation importance takes any estimator with a `score` method.
+        An estimator with `feature_importances_`, such as a tree, a forest or boosted trees of
+        certree. Permutation importance takes any estimator with a `score` method.
     X : array-like of shape (n, p), or None
         Rows, preferably rows that were not used to fit the model. Needed for kind="permutation".
     y : array-like of shape (n,), or None
         Classes or numbers of the rows.
     kind : {"impurity", "permutation"}, default="impurity"
         "impurity": `feature_importances_`, fractions of the impurity reduction of all splits.
-        "permutation": the decrease of the score when a column is permuted, with the standard deviation
-        over five permutations of at most 5000 rows; scikit-learn's `permutation_importance`.
+        "permutation": the decrease of the score when a column is permuted, with the standard
+        deviation over five permutations of at most 5000 rows; scikit-learn's
+        `permutation_importance`.
     max_features : int, default=15
         Largest number of features with a bar of their own; one more bar has the sum of the others.
     random_state : int, RandomState or None, default=0

@@ -42,14 +42,14 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
         Number of features and pairs with a bar of their own, the largest; one more bar has the sum
         of the others.
     max_features : int, default=10
-        Number of features in the heat map of pairs: those with the largest variance, including that of
-        their pairs.
+        Number of features in the heat map of pairs: those with the largest variance, including that
+        of their pairs.
 
     Returns
     -------
     matplotlib Figure
-        On the left a bar for each feature and pair. On the right a heat map of the variance (percent)
-        due to the interaction of two features, beyond what each contributes alone.
+        On the left a bar for each feature and pair. On the right a heat map of the variance
+        (percent) due to the interaction of two features, beyond what each contributes alone.
 
     Raises
     ------

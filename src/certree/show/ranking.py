@@ -211,7 +211,8 @@ def plot_ranking(
 
     Four panels: the ROC curve; precision against recall; the score distribution functions of both
     classes, whose largest distance is the Kolmogorov-Smirnov statistic; and the mean cost of a row.
-    All are measured on the given rows, without guarantees; `plot_thresholds` draws certified bounds.
+    All are measured on the given rows, without guarantees; `plot_thresholds` draws certified
+    bounds.
 
     Parameters
     ----------

@@ -57,10 +57,10 @@ def plot_tree(
     """Draw the most important subtree of a tree, from left to right.
 
     The colour of a box shows the prediction: the probability of the second of two classes, the most
-    probable of more classes, or the number from low to high. The width of a line shows the number of
-    rows. Beside each box are the rule, the prediction, the number of rows, and the number of leaves
-    that are not shown. Leaves of a certified tree also have a bound on the error, if the model has
-    its calibration set.
+    probable of more classes, or the number from low to high. The width of a line shows the number
+    of rows. Beside each box are the rule, the prediction, the number of rows, and the number of
+    leaves that are not shown. Leaves of a certified tree also have a bound on the error, if the
+    model has its calibration set.
 
     Parameters
     ----------

@@ -32,10 +32,10 @@ def report(
 ) -> Path:
     """Write an HTML page about a fitted model and its scores on some rows.
 
-    The page is one file of less than two megabytes that needs no network. It has the parameters of the
-    model, scores with intervals, calibration, confusion matrix and ranking, a comparison of groups, the
-    certificate if there is one, feature importances, the loss by boosting round, a tree explorer, and
-    explanations of some rows.
+    The page is one file of less than two megabytes that needs no network. It has the parameters of
+    the model, scores with intervals, calibration, confusion matrix and ranking, a comparison of
+    groups, the certificate if there is one, feature importances, the loss by boosting round, a tree
+    explorer, and explanations of some rows.
 
     Parameters
     ----------
@@ -50,11 +50,12 @@ def report(
     title : str or None
         Title of the page; None: the estimator's class and the number of rows.
     groups : array-like of shape (n,), or None
-        Group of each row, such as a branch or a region, chosen without looking at the targets. The page
-        compares the groups. If the rows are new to the model, it gives guarantees for each group.
+        Group of each row, such as a branch or a region, chosen without looking at the targets. The
+        page compares the groups. If the rows are new to the model, it gives guarantees for each
+        group.
     costs : pair of float, or None
-        Cost of a missed row of the second of two classes, and of a false alarm, chosen before the rows
-        are seen; None: both cost 1.
+        Cost of a missed row of the second of two classes, and of a false alarm, chosen before the
+        rows are seen; None: both cost 1.
 
     Returns
     -------
