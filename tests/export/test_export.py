@@ -397,13 +397,13 @@ def test_columns_that_are_to_be_kept_stand_first():
 
 def test_what_is_no_sum_of_leaves_is_refused():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(TypeError, match="models in its leaves"):
+    with pytest.raises(TypeError, match="its leaves hold models"):
         DecoratedTreeClassifier().fit(X, y).to_dict()
     given = AdaBoostTreeClassifier(LogisticRegression(), n_estimators=2).fit(X, y)
     with pytest.raises(ValueError, match="trees of certree"):
         given.to_onnx()
     behind = CertifiedTreeClassifier(preprocessor=SimpleImputer(), random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="Pipeline"):
+    with pytest.raises(ValueError, match="preprocessor must be None for an export"):
         behind.to_sql("rows")
     assert not hasattr(NaiveBayesClassifier(), "to_dict")
 

@@ -69,7 +69,9 @@ def run(case: int, kinds: Sequence[str]) -> str | None:
         warnings.simplefilter("ignore", certree.NearCopiesWarning)
         warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")  # forests are small
         warnings.filterwarnings("ignore", ".* nearly is an identifier")  # numbers as categories
-        warnings.filterwarnings("ignore", ".*that float32 does not tell apart")  # numbers are close
+        warnings.filterwarnings(
+            "ignore", ".*that float32 does not distinguish"
+        )  # numbers are close
         warnings.filterwarnings("ignore", "sample_weight differs so much")  # some are drawn so
         for attempt in KINDS[kind][0](random):
             try:

@@ -217,7 +217,7 @@ def rows_of_float32(random: Random, subject: Subject) -> None:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         leaves = model.apply(narrow)
-    if any("float32 does not tell apart" in str(one.message) for one in said):
+    if any("float32 does not distinguish" in str(one.message) for one in said):
         assert not np.array_equal(narrow.astype(np.float64), wide, equal_nan=True)
         return
     neighbours = np.diff(np.sort(wide, axis=0), axis=0) <= np.spacing(

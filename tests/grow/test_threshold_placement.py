@@ -149,7 +149,7 @@ def test_features_that_need_float64_are_named(model, few):
     target = (times % 2 + 0.01 * X[:, 0] > 0.5).astype(float if "Regressor" in repr(model) else int)
     made = clone(model).fit(frame, target)
     narrow = frame.astype(np.float32)[: 5 if few else None]
-    with pytest.warns(UserWarning, match="feature 'time' that float32 does not tell apart"):
+    with pytest.warns(UserWarning, match="feature 'time' that float32 does not distinguish"):
         made.predict(narrow)
     with pytest.warns(UserWarning, match="'time' .* dtype=\"float64\""):
         made.to_onnx()

@@ -24,8 +24,8 @@ class ExpandedTree(NamedTuple):
         For each of its nodes, the node of the original tree that it replaces. Several nodes may
         replace one: copies, or the splits of a chain.
     fraction : ndarray of float64, shape (m,)
-        Fraction of the rows of the original node that reach the node, if all codes are equally
-        frequent.
+        Fraction of the rows of the original node that reach the node, if all category codes are
+        equally frequent.
     """
 
     tree: Tree
@@ -34,7 +34,7 @@ class ExpandedTree(NamedTuple):
 
 
 class _CodeRange(NamedTuple):
-    """The codes of a categorical feature that rows at a node may have.
+    """The range of category codes of one feature that rows at a node may have.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class _CodeRange(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Neighbouring codes that a categorical split sends to the same child.
+    """Neighbouring category codes that a categorical split sends to the same child.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
         if len(queue) > _MAX_NODES:
             raise ValueError(
                 f"categorical splits must need at most {_MAX_NODES} nodes as chains of threshold "
-                "splits, and need more: export a smaller tree, such as that of compact()"
+                "splits, and need more: export a smaller model, such as the result of its compact()"
             )
     origin = np.array([node.node for node in written], dtype=np.int32)
     thresholds, missing, left = (list(column) for column in zip(*splits, strict=True))

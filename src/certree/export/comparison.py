@@ -124,9 +124,10 @@ def check_export(
     """Find the rows for which exports of a fitted model predict something else than the model.
 
     Each export is written, run by its own engine, and compared with `predict` and `predict_proba`.
-    scikit-learn runs ``to_sklearn()``; onnxruntime ``to_onnx()``; SQLite, which is part of Python, and
-    DuckDB ``to_sql()``; and a reader of JSON ``to_dict()``. An export gets rows as in production: ONNX
-    graphs of float32 get rows rounded to float32, SQL statements the names of categories.
+    scikit-learn runs ``to_sklearn()``; onnxruntime ``to_onnx()``; SQLite, which is part of Python,
+    and DuckDB ``to_sql()``; and a reader of JSON ``to_dict()``. An export gets rows as in
+    production: ONNX graphs of float32 get rows rounded to float32, SQL statements the names of
+    categories.
 
     Parameters
     ----------
@@ -135,10 +136,12 @@ def check_export(
     X : array-like of shape (n, p)
         Rows to predict, such as those that the export will predict.
     exports : sequence of str, or None
-        Some of "dict", "onnx" (float32), "onnx_float64", "sklearn", "sqlite" and "duckdb"; None: all.
+        Some of "dict", "onnx" (float32), "onnx_float64", "sklearn", "sqlite" and "duckdb"; None:
+        all.
     tolerance : float or None
-        Difference up to which values count as equal, as a fraction of the largest absolute prediction.
-        None: 1e-6 for "onnx" and "sklearn", which round to float32, and 1e-12 for the others.
+        Difference up to which values count as equal, as a fraction of the largest absolute
+        prediction. None: 1e-6 for "onnx" and "sklearn", which round to float32, and 1e-12 for the
+        others.
 
     Returns
     -------
@@ -170,7 +173,8 @@ def check_export(
         raise ValueError(f"tolerance must be a number of at least 0, or None, got {tolerance!r}")
     if not hasattr(model, "to_dict"):
         raise TypeError(
-            f"model must be a fitted estimator of certree with to_dict(), got {model!r}"
+            "model must be an estimator of certree with to_dict(), such as a tree, a forest or "
+            f"boosted trees, got {model!r}"
         )
     subject = _ModelWithRows(get_snapshot(model), X)
     document = subject.document  # First, as it raises the errors that all exports have in common.
@@ -253,11 +257,22 @@ def compare_predictions(
 def _find_class_differences(
     truth: Predictions, exported: Predictions, labels: Sequence[Any]
 ) -> NDArray[np.bool_]:
-    """Return for each row whether the export predicts another class than the model, (n,) bool.
+    """Return for each row whether the export predicts another class than the model.
 
-    A class counts as right if its probability in the model is the largest up to 1e-12. truth:
-    predictions of the model; exported: those of the export. labels: the classes (K,) in the order
-    of the probabilities. Classes are compared as they are or as text.
+    A class counts as right if its probability in the model is the largest up to 1e-12. Classes are
+    compared as they are or as text.
+
+    Parameters
+    ----------
+    truth, exported : Predictions
+        Predictions of the model, and of the export, for the same n rows.
+    labels : sequence of length K
+        The classes in the order of the probabilities.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True for the rows whose class differs.
     """
     codes = {str(label): k for k, label in enumerate(labels)}
     codes |= {label: k for k, label in enumerate(labels)}
@@ -274,17 +289,18 @@ def _find_class_differences(
 
 
 class _UnsupportedExportError(ValueError):
-    """Error of `_ModelWithRows.write_export`: the format does not support the model.
+    """Error raised if the format of an export does not support the model.
 
     `check_export` reports its message as the reason why the export was skipped.
     """
 
 
 class _ModelWithRows:
-    """A fitted model and the rows to predict, in the forms that the runners of exports read.
+    """A fitted model and the rows to predict, in the forms that exports need.
 
     model: a fitted estimator of certree, which later fits must not change. X: rows, (n, p), as the
-    caller passed them. Each form is computed when it is first read, and kept.
+    caller passed them. Each form, such as a table of category codes, is computed when it is first
+    read, and kept.
     """
 
     def __init__(self, model: Any, X: ArrayLike) -> None:
@@ -315,9 +331,9 @@ class _ModelWithRows:
 
     @cached_property
     def columns(self) -> list[list[Any]]:
-        """The rows as p lists of length n: numbers, names of categories, None for missing values.
+        """The values of each of the p features as lists of length n, with None for missing values.
 
-        Categories that the model does not know keep their names.
+        They are numbers, or names of categories, also of those that the model does not know.
         """
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:
@@ -336,7 +352,7 @@ class _ModelWithRows:
 
 
 def _run_dict(subject: _ModelWithRows) -> Predictions:
-    """Return the predictions of the dictionary of the model, as read from JSON.
+    """Return the predictions made from the model's `to_dict`, after a round trip through JSON.
 
     subject: the model and its rows. The reader is `predict_from_dict`.
     """

@@ -112,15 +112,26 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
-    """Add nodes that replace numbers that are categories by their codes in the model.
+    """Add nodes that turn the numbers of categorical features into the model's category codes.
 
-    An encoder before the estimator in a pipeline may have had more categories than the rows of the
-    fit. The numbers that it returns are then the estimator's categories, which have other codes.
+    In a pipeline, the numbers come from an encoder before the estimator. They are the estimator's
+    categories, but not its codes if the encoder has more categories than the rows of the fit.
     Numbers that are no category of the fit become NaN.
 
-    graph: nodes are added to it. formula: the fitted estimator as trees and a link. rows: name of
-    the tensor of rows, (n, p). Return the name of the tensor of rows (n, p), with codes in place of
-    categories: `rows` if nothing has to change.
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted estimator: its trees, and how their leaf values become predictions.
+    rows : str
+        Name of the tensor of rows, (n, p).
+
+    Returns
+    -------
+    str
+        Name of the tensor of rows (n, p), with codes in place of categories: `rows` if nothing has
+        to change.
     """
     columns, is_changed = [], False
     for j in range(formula.n_features):

@@ -21,9 +21,9 @@ RunSQL = Callable[[str, Mapping[str, Sequence[Any]], str], list[Any]]
 def _import_engine(module: str) -> Any:
     """Import a package that runs exports, such as "duckdb", and return its module.
 
-    Raise ImportError with the command to install it if the package is missing. Packages of an extra
-    of certree are imported by `import_extra` instead. module: name of the module, which is also
-    that of the package.
+    Raise ImportError with the command to install it if the package is missing. For packages that an
+    extra of certree installs, such as onnx, use `import_extra` instead. module: name of the module,
+    which is also that of the package.
     """
     try:
         return import_module(module)
@@ -69,7 +69,20 @@ def run_in_sqlite(table: str, columns: Mapping[str, Sequence[Any]], statement: s
 def run_in_duckdb(table: str, columns: Mapping[str, Sequence[Any]], statement: str) -> list[Any]:
     """Run a statement in DuckDB on a temporary table.
 
-    The arguments and the result are those of `run_in_sqlite`.
+    Parameters
+    ----------
+    table : str
+        Name of the table.
+    columns : mapping of str to sequence of length n
+        The values of each column by its name: numbers, strings, and None for a missing value. At
+        least one column.
+    statement : str
+        A SELECT that reads the table.
+
+    Returns
+    -------
+    list of tuple
+        The selected rows, with an entry for each selected column.
 
     Raises
     ------

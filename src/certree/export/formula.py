@@ -182,10 +182,7 @@ class Formula:
 
 
 def check_int64(number: int) -> None:
-    """Raise ValueError if an integer class has more than 64 bits, as ONNX and databases have.
-
-    number: the class. ONNX and SQL databases have no larger integers.
-    """
+    """Raise ValueError if a class, `number`, needs more than the 64 bits of ONNX and SQL."""
     if not -(2**63) <= number < 2**63:
         raise ValueError(
             f"classes must be integers of at most 64 bits for an export to ONNX or SQL, got {number}: "
@@ -194,20 +191,17 @@ def check_int64(number: int) -> None:
 
 
 def check_utf8(text: str) -> None:
-    """Raise ValueError if a name or a class has no UTF-8 encoding, as lone surrogates have none.
-
-    text: the name or class.
-    """
+    """Raise ValueError if `text`, a name or a class, has a surrogate that UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"names and classes must be valid Unicode for UTF-8, got {text!r}: rename it and fit again"
+            f"names and classes must be encodable in UTF-8, got {text!r}: rename it and fit again"
         ) from None
 
 
 def make_constant_tree(n_features: int, value: Float64) -> Tree:
-    """Make a tree of a single leaf for rows of `n_features` features.
+    """Return a tree of a single leaf, for rows of `n_features` features.
 
     value: the values of the leaf, (1, n_outputs).
     """
@@ -216,11 +210,22 @@ def make_constant_tree(n_features: int, value: Float64) -> Tree:
 
 
 def normalize_with_labels(score: Float64, label: NDArray[np.integer]) -> Float64:
-    """Divide the class scores of each row by their sum, and make its label the most probable class.
+    """Return class scores divided by their sum, so that the label of each row is most probable.
 
-    score: positive class scores, (m, K); label: code of the predicted class of each row, (m,).
-    Return probabilities (m, K) whose argmax is the label; ties are broken as in
+    If rounding makes the label tie with an earlier class, its probability is raised as in
     `break_ties_by_label`.
+
+    Parameters
+    ----------
+    score : ndarray of float64, shape (m, K)
+        Positive scores of the classes; the label has the largest.
+    label : ndarray of int, shape (m,)
+        Code of the predicted class of each row.
+
+    Returns
+    -------
+    ndarray of float64, shape (m, K)
+        Class probabilities, whose argmax is the label.
     """
     return break_ties_by_label(score / score.sum(axis=1, keepdims=True), label)
 
@@ -252,7 +257,7 @@ def break_ties_by_label(probabilities: NDArray[Any], label: NDArray[np.integer])
 
 
 def extend_largest_threshold(threshold: ArrayLike) -> Float64:
-    """Replace thresholds that are the largest float64 by infinity, and return all as an array.
+    """Return thresholds as an array in which the largest float64 is replaced by infinity.
 
     A split at the largest float64 only separates missing values from all others. With an infinite
     threshold infinite values go left, too, in formats that do not clip them. threshold: a number,
@@ -262,10 +267,11 @@ def extend_largest_threshold(threshold: ArrayLike) -> Float64:
 
 
 def round_down_to_float32(threshold: Float64) -> NDArray[np.float32]:
-    """Round thresholds of any shape down to float32, so that float32 values are split as before.
+    """Return thresholds rounded down to float32, which split float32 values as before.
 
     A float32 value is at most a float64 threshold if and only if it is at most the rounded one.
-    Thresholds below the smallest float32 become -infinity.
+    Thresholds below the smallest float32 become -infinity. threshold: an array of any shape, which
+    is also the shape of the result.
     """
     with np.errstate(over="ignore"):
         nearest = threshold.astype(np.float32)

@@ -15,10 +15,10 @@ from certree.tree import LEAF, Tree
 def make_nodes_frame(formula: Formula) -> Any:
     """Return the nodes of all trees as a pandas data frame, one line for each node.
 
-    formula: the fitted model as trees and a link. The columns are those of LightGBM: indices of
-    tree, node, children and parent, depth, feature and threshold of the split, where missing values
-    go, values of leaves, and rows; see `trees_to_dataframe`. Raise ImportError if pandas is not
-    installed.
+    formula: the trees of the fitted model, and how their leaf values become predictions. The
+    columns are those of LightGBM: indices of tree, node, children and parent, depth, feature and
+    threshold of the split, where missing values go, values of leaves, and numbers of training rows;
+    see `trees_to_dataframe`. Raise ImportError if pandas is not installed.
     """
     pandas = import_extra("pandas", "frames")
     trees = [_make_columns(formula, number) for number in range(len(formula.trees))]
@@ -30,8 +30,9 @@ def make_nodes_frame(formula: Formula) -> Any:
 def _make_columns(formula: Formula, number: int) -> dict[str, NDArray[Any]]:
     """Return the columns of one tree by name, each an array with an entry for each of m nodes.
 
-    formula: the fitted model as trees and a link. number: index of the tree in `formula.trees`. The
-    columns are those of `make_nodes_frame`; texts and None are in arrays of objects.
+    formula: the trees of the fitted model, and how their leaf values become predictions. number:
+    index of the tree in `formula.trees`. The columns are those of `make_nodes_frame`; texts and
+    None are in arrays of objects.
     """
     tree = formula.trees[number]
     m, inner = tree.n_nodes, tree.left != LEAF
@@ -61,7 +62,8 @@ def _describe_splits(formula: Formula, number: int) -> dict[str, NDArray[np.obje
 
     number: index of the tree in `formula.trees`. A numeric split has its threshold and "<="; a
     categorical split has the names of the categories that go left, joined by "||", and "=="; a leaf
-    has None in both. formula: the fitted model as trees and a link.
+    has None in both. formula: the trees of the fitted model, and how their leaf values become
+    predictions.
     """
     tree = formula.trees[number]
     threshold, decision = (np.full(tree.n_nodes, None, dtype=object) for _ in range(2))
@@ -97,5 +99,5 @@ def _make_value_columns(tree: Tree) -> dict[str, Float64]:
 
 
 def _make_object_array(items: Iterable[Any]) -> NDArray[np.object_]:
-    """Return the items of an iterable as an array of dtype object, which may also hold None."""
+    """Return the items of an iterable as an array (n,) of dtype object; items may be None."""
     return np.array([*items], dtype=object)

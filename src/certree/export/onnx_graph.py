@@ -97,7 +97,7 @@ class Graph:
         *inputs : str
             Names of the input tensors.
         output : str or None
-            Name of the output; None: a new name.
+            Name that the output gets; None: a new name.
         **attributes : object
             Attributes of the node, such as ``axis=1``.
         """
@@ -158,7 +158,7 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
     Parameters
     ----------
     formula : Formula
-        The fitted model as trees and a link.
+        The fitted model: its trees, and how their leaf values become predictions.
     dtype : {"float32", "float64", "auto"}
         Type of the input and of the predictions. "auto" is float64 if a feature needs it or
         predictions may exceed float32, else float32.
@@ -201,9 +201,9 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
 def list_outputs(formula: Formula, dtype: Any) -> list[_ValueInfo]:
     """Return name, dtype and shape of each output of a model's graph; None is any number of rows.
 
-    formula: the fitted model as trees and a link. A numeric target has "variable", of `dtype`, (n,
-    n_outputs). A classifier has "label", (n,), and "probabilities", of `dtype`, (n, K). skl2onnx
-    uses these names, too. dtype: float32 or float64.
+    formula: the trees of the fitted model, and how their leaf values become predictions. A numeric
+    target has "variable", of `dtype`, (n, n_outputs). A classifier has "label", (n,), and
+    "probabilities", of `dtype`, (n, K). skl2onnx uses these names, too. dtype: float32 or float64.
     """
     if formula.classes is None:
         return [("variable", dtype, [None, formula.n_outputs])]
@@ -216,8 +216,8 @@ def list_outputs(formula: Formula, dtype: Any) -> list[_ValueInfo]:
 def make_class_labels(formula: Formula) -> NDArray[Any]:
     """Return the classes of a classifier as an array (K,) of int64, float64 or strings (objects).
 
-    These are the types that ONNX supports; booleans become integers. formula: the fitted model as
-    trees and a link.
+    These are the types that ONNX supports; booleans become integers. formula: the fitted
+    classifier, which has the classes.
 
     Raises
     ------
@@ -238,7 +238,18 @@ def make_class_labels(formula: Formula) -> NDArray[Any]:
 def _make_value_info(name: str, dtype: Any, shape: Sequence[int | None]) -> Any:
     """Return the onnx.ValueInfoProto that describes an input or output of a graph.
 
-    name: its name; dtype: its numpy type; shape: its lengths, where None stands for any length.
+    Parameters
+    ----------
+    name : str
+        Name of the tensor.
+    dtype : numpy dtype
+        Its type.
+    shape : sequence of int or None
+        Its lengths; None stands for any length.
+
+    Returns
+    -------
+    onnx.ValueInfoProto
     """
     make = import_extra("onnx.helper", "onnx")
     return make.make_tensor_value_info(name, _get_onnx_type(dtype), shape)
@@ -258,7 +269,7 @@ def write_formula(graph: Graph, formula: Formula, rows: str, outputs: list[str])
     graph : Graph
         The graph; nodes and constants are added to it.
     formula : Formula
-        The fitted model as trees and a link.
+        The fitted model: its trees, and how their leaf values become predictions.
     rows : str
         Name of the tensor of rows (n, p), with codes in place of categories, in the dtype of the
         graph.
@@ -298,7 +309,7 @@ def _predicts_beyond_float32(formula: Formula) -> bool:
 
     The bound is the sum of the largest absolute leaf values of all trees, although no row may reach
     all of these leaves. With the link "exp" only the start, a logarithm, is compared: leaves change
-    it little. formula: the fitted model as trees and a link.
+    it little. formula: the trees of the fitted model, and how their leaf values become predictions.
     """
     if formula.classes is not None:
         return False
@@ -319,7 +330,8 @@ def _check_float32(formula: Formula) -> None:
     """Check that a graph of float32 can hold the predictions of a formula.
 
     Raise ValueError if predictions may exceed the largest float32. Warn with a UserWarning if some
-    features need float64 to reach the same leaves. formula: the fitted model as trees and a link.
+    features need float64 to reach the same leaves. formula: the trees of the fitted model, and how
+    their leaf values become predictions.
     """
     if _predicts_beyond_float32(formula):
         raise ValueError(
@@ -334,10 +346,27 @@ def _check_float32(formula: Formula) -> None:
 def _write_leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
     """Add nodes that find the leaf of each row in each tree, and return the name of their output.
 
-    The output is an int64 tensor (n, T) for T trees. Leaves are numbered 0, 1, ... through all
-    trees of `formula`, in the order of trees and nodes. rows: name of the tensor of rows (n, p),
-    with codes in place of categories. Raise ValueError if float32 cannot hold the number of every
-    leaf. graph: nodes are added to it. formula: the fitted model as trees and a link.
+    Leaves are numbered 0, 1, ... through all trees of `formula`, in the order of trees and nodes.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted model: its trees, and how their leaf values become predictions.
+    rows : str
+        Name of the tensor of rows (n, p), with codes in place of categories.
+
+    Returns
+    -------
+    str
+        Name of an int64 tensor (n, T) for T trees, with the number of the leaf that each row
+        reaches.
+
+    Raises
+    ------
+    ValueError
+        If float32 cannot hold the number of every leaf.
     """
     n_leaves = sum(tree.n_leaves for tree in formula.trees)
     if graph.dtype == np.float32 and n_leaves > 2**24:
@@ -449,11 +478,11 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
 
 
 def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
-    """Return the values of the leaves of a formula's only tree, (n_leaves, n_outputs).
+    """Return the leaf values of a model with a single tree, (n_leaves, n_outputs).
 
     They are rounded to the dtype of the graph. For a classifier the most probable class of a leaf
-    stays the same after rounding; see `break_ties_by_label`. formula: the fitted model as trees and
-    a link. graph: its dtype is that of the values.
+    stays the same after rounding; see `break_ties_by_label`. formula: the trees of the fitted
+    model, and how their leaf values become predictions. graph: its dtype is that of the values.
     """
     tree = formula.trees[0]
     exact = tree.value[tree.is_leaf]
@@ -462,12 +491,22 @@ def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
 
 
 def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
-    """Add to a graph the nodes that predict with a formula's only tree.
+    """Add to a graph the nodes that predict with a model of a single tree.
 
     It is for rows that go to one child of each node; see `_write_fractional_routing` for rows that
-    may go to both. rows: name of the tensor of rows (n, p), with codes in place of categories.
-    outputs: names that the results get, [labels, probabilities] for a classifier and [predicted
-    numbers] for a regressor. formula: the fitted model as trees and a link.
+    may go to both.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted model: its trees, and how their leaf values become predictions.
+    rows : str
+        Name of the tensor of rows (n, p), with codes in place of categories.
+    outputs : list of str
+        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
+        for a regressor.
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     values = _get_leaf_values(graph, formula)
@@ -481,9 +520,19 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
     """Add to a graph the nodes that predict with a forest or boosted trees.
 
     They look up leaf values, sum them or take their mean over the trees, and apply the link of
-    `formula`. rows: name of the tensor of rows (n, p), with codes in place of categories. outputs:
-    names that the results get, [labels, probabilities] for a classifier and [predicted numbers] for
-    a regressor. formula: the fitted model as trees and a link.
+    `formula`, the function from these sums to predictions.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted model: its trees, and how their leaf values become predictions.
+    rows : str
+        Name of the tensor of rows (n, p), with codes in place of categories.
+    outputs : list of str
+        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
+        for a regressor.
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     table = np.concatenate([tree.value[tree.is_leaf] for tree in formula.trees])
@@ -509,9 +558,22 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
 def _write_numbers(graph: Graph, formula: Formula, scores: str) -> str:
     """Add nodes that turn outputs into predicted numbers by the link, and return their name.
 
-    scores: name of the tensor of outputs, (n, n_outputs). The link is "exp", "sorted" or
-    "identity"; for the last one nothing is added, and `scores` is returned. formula: the fitted
-    regressor as trees and a link.
+    The link, a function of `Formula`, is "exp", "sorted" or "identity". For the last one nothing is
+    added, and `scores` is returned.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted regressor: its trees, and how their leaf values become predictions.
+    scores : str
+        Name of the tensor of outputs, (n, n_outputs).
+
+    Returns
+    -------
+    str
+        Name of the tensor of predicted numbers, (n, n_outputs).
     """
     if formula.link == "exp":
         return graph.add("Exp", scores)
@@ -525,9 +587,16 @@ def _write_numbers(graph: Graph, formula: Formula, scores: str) -> str:
 def _write_label(graph: Graph, formula: Formula, ranked: str, output: str) -> None:
     """Add nodes that give each row the class with the largest value, as a tensor (n,).
 
-    ranked: name of a tensor with a value for each class, (n, K). Of equal values the first counts.
-    output: name that the tensor of classes gets. formula: the fitted classifier as trees and a
-    link, which has the K classes.
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted classifier, which has the K classes.
+    ranked : str
+        Name of a tensor with a value for each class, (n, K). Of equal values the first counts.
+    output : str
+        Name that the tensor of classes gets.
     """
     best = graph.add("ArgMax", ranked, axis=1, keepdims=0)
     graph.add("Gather", graph.constant(make_class_labels(formula)), best, output=output)
@@ -536,8 +605,14 @@ def _write_label(graph: Graph, formula: Formula, ranked: str, output: str) -> No
 def _write_probabilities(graph: Graph, formula: Formula, scores: str) -> tuple[str, str]:
     """Add nodes that turn the outputs of a classifier into class probabilities by its link.
 
-    scores: name of the tensor of outputs, (n, n_outputs). graph: nodes are added to it. formula:
-    the fitted classifier as trees and a link.
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted classifier: its trees, and how their leaf values become predictions.
+    scores : str
+        Name of the tensor of outputs, (n, n_outputs).
 
     Returns
     -------
@@ -573,7 +648,7 @@ def _write_normalization(graph: Graph, values: str) -> str:
 def _write_fractional_routing(
     graph: Graph, formula: Formula, rows: str, outputs: list[str]
 ) -> None:
-    """Add the prediction of a formula's only tree, in which rows may go to both children of a node.
+    """Add nodes that predict with a single tree in which rows may go to both children of a node.
 
     These are rows that lack the value of the node's feature. The prediction is the mean of the
     leaves' values, weighted by the fractions of the row that reach them. It is computed by a Loop
@@ -581,9 +656,17 @@ def _write_fractional_routing(
     Each row starts at the root. One iteration replaces each visit by visits of the children; leaves
     keep theirs.
 
-    graph: nodes are added to it. rows: name of the tensor of rows (n, p), with codes in place of
-    categories. outputs: names that the results get, [labels, probabilities] for a classifier and
-    [predicted numbers] for a regressor. formula: the fitted model as trees and a link.
+    Parameters
+    ----------
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted model: its trees, and how their leaf values become predictions.
+    rows : str
+        Name of the tensor of rows (n, p), with codes in place of categories.
+    outputs : list of str
+        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
+        for a regressor.
     """
     tree = formula.trees[0]
     n = graph.add("Gather", graph.add("Shape", rows), graph.constant(0))
@@ -625,9 +708,18 @@ def _make_loop_body(graph: Graph, formula: Formula, rows: str) -> Any:
     fractions, each (number of visits,). Its outputs are the condition and the visits one split
     further down; a visit with a fraction of 0 is left out.
 
-    graph: an empty graph for the body. formula: the fitted model as trees and a link, with one
-    tree. rows: name of the tensor of rows (n, p), with codes in place of categories, in the outer
-    graph.
+    Parameters
+    ----------
+    graph : Graph
+        An empty graph for the body; nodes and constants are added to it.
+    formula : Formula
+        The fitted model with one tree, and how its leaf values become predictions.
+    rows : str
+        Name of the tensor of rows (n, p), with codes in place of categories, in the outer graph.
+
+    Returns
+    -------
+    onnx.GraphProto
     """
     tree = formula.trees[0]
     iteration, continues, row, node, fraction = (

@@ -63,8 +63,9 @@ def _list_nodes(tree: Tree) -> list[_Node]:
 
     The first m entries are the nodes of the tree, by index. A node with a category set compares
     with the first category of the set. Nodes for its further categories follow after the m-th
-    entry. Each entry is a tuple of the type `_Node`: feature, comparison, number, child if true,
-    child if false, and 1 if NaN counts as true. tree: a tree with m nodes.
+    entry. Each entry is a tuple of the type `_Node`: feature, comparison, the number to compare
+    with (a threshold or a category code), child if true, child if false, and 1 if NaN counts as
+    true. tree: a tree with m nodes.
     """
     nodes: list[_Node] = []
     additional: list[_Node] = []

@@ -17,9 +17,8 @@ VERSION = 1
 def make_plain_dict(formula: Formula) -> dict[str, Any]:
     """Return a fitted model as a dictionary of lists, numbers and strings, which JSON can hold.
 
-    formula: the fitted model as trees and a link. The format is that of ``docs/model.schema.json``:
-    names and categories of features, classes, nodes of all trees, and how leaf values become
-    predictions.
+    The format is that of ``docs/model.schema.json``: names and categories of features, classes,
+    nodes of all trees, and how leaf values become predictions. formula: the fitted model.
     """
     return {
         "format": "certree",
@@ -48,7 +47,8 @@ def _make_nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
     number: index of the tree in `formula.trees`. A leaf has the key "value", a list of n_outputs
     numbers. Other nodes have "feature" (index), "threshold" or "left_categories" (codes), "left"
     and "right" (indices of the children), and "missing_left", the fraction of a row without value
-    that goes left. formula: the fitted model as trees and a link.
+    that goes left. formula: the trees of the fitted model, and how their leaf values become
+    predictions.
     """
     tree = formula.trees[number]
     fraction, both = formula.compute_missing_left_fractions(number), tree.missing_both
@@ -159,11 +159,11 @@ def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
 
 
 def _apply_link(outputs: Float64, document: Mapping[str, Any]) -> Float64:
-    """Turn the outputs of rows into class probabilities (n, K), or into predicted numbers.
+    """Return the class probabilities (n, K), or predicted numbers, that belong to outputs of rows.
 
     outputs: combined leaf values, (n, n_outputs). document: dictionary of the model, whose "link",
-    "power" and "classes" are used; `Formula` describes the links. Numbers keep the shape (n,
-    n_outputs).
+    "power" and "classes" are used; `Formula` describes the links. Predicted numbers have the shape
+    (n, n_outputs).
     """
     link = document["link"]
     if link == "exp":

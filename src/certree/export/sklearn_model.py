@@ -36,9 +36,9 @@ _MIN_ROWS, _MAX_ROWS = 1e-6, 2.0**62
 def make_sklearn_model(formula: Formula) -> Any:
     """Return a fitted estimator of scikit-learn that makes the predictions of a model of certree.
 
-    formula: the fitted model as trees and a link. The estimator is a decision tree, a random
-    forest, or histogram gradient boosting (one for each number, if several are predicted). Its
-    categorical features take the codes of categories.
+    formula: the trees of the fitted model, and how their leaf values become predictions. The
+    estimator is a decision tree, a random forest, or histogram gradient boosting (one for each
+    number, if several are predicted). Its categorical features take the codes of categories.
 
     Warns
     -----
@@ -49,8 +49,9 @@ def make_sklearn_model(formula: Formula) -> Any:
     Raises
     ------
     ValueError
-        If scikit-learn has no such model: a forest with a `power`, or several sorted quantiles; or
-        if categorical splits need more than 2**22 nodes.
+        If scikit-learn has no such model: a forest that raises mean probabilities to a power, or a
+        model that predicts several quantiles and sorts them; or if categorical splits need more
+        than 2**22 nodes.
     """
     if formula.kind != "boosted":
         warn_of_float32(
@@ -97,10 +98,11 @@ class _NodeStatistics:
 
     @classmethod
     def from_formula(cls, formula: Formula, number: int) -> "_NodeStatistics":
-        """Expand the categorical splits of a formula's tree, and compute its nodes' statistics.
+        """Return a tree of a model without categorical splits, with the statistics of its nodes.
 
-        number: index of the tree in `formula.trees`. Raise ValueError if the tree would have more
-        than 2**22 nodes. formula: the fitted model as trees and a link.
+        Chains of threshold splits replace the categorical splits. number: index of the tree in
+        `formula.trees`. Raise ValueError if the tree would have more than 2**22 nodes. formula: the
+        trees of the fitted model, and how their leaf values become predictions.
         """
         original = formula.trees[number]
         sizes = [len(formula.get_categories(j) or ()) for j in range(formula.n_features)]
@@ -124,7 +126,8 @@ class _NodeStatistics:
 
         For a classifier it is the Gini impurity of the node's class probabilities. For a regressor
         it is the variance of the leaf values below the node, summed over outputs: not that of the
-        target. It is infinite if it overflows. is_classifier: which of the two to return.
+        target. It is infinite if it overflows. is_classifier: whether the values of the nodes are
+        class probabilities.
         """
         if is_classifier:
             return 1 - np.square(self.value).sum(axis=1)
@@ -202,14 +205,15 @@ def _make_decision_tree(nodes: _NodeStatistics, classes: NDArray[Any] | None) ->
 def _make_random_forest(formula: Formula) -> Any:
     """Return a fitted RandomForestClassifier or RandomForestRegressor with the trees of a formula.
 
-    Raise ValueError if the formula raises mean probabilities to a power, which scikit-learn cannot.
-    formula: the fitted forest as trees and a link.
+    Raise ValueError if the forest raises mean probabilities to a power, which scikit-learn's
+    forests do not. formula: the trees of the fitted forest, and how their leaf values become
+    predictions.
     """
     if formula.power != 1:
         raise ValueError(
             'leaves must be "plain", "refilled", "shrunk" or "honest" for an export to scikit-learn, '
-            f"which cannot raise the mean probability to a power, got leaves_.power={formula.power:g}: "
-            "fit again with one of these"
+            "which cannot raise mean probabilities to a power, got a forest with the power "
+            f"{formula.power:g} (leaves_.power): fit again with one of these"
         )
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     if classes is None:
@@ -227,8 +231,9 @@ def _make_boosting(formula: Formula) -> Any:
     """Return a fitted HistGradientBoostingClassifier or -Regressor with the trees of a formula.
 
     Several predicted numbers give a MultiOutputRegressor with a HistGradientBoostingRegressor for
-    each. Raise ValueError if the formula sorts quantiles, which scikit-learn cannot. formula: the
-    fitted model as trees and a link.
+    each. Raise ValueError if the model predicts several quantiles and sorts them, which
+    scikit-learn's estimators do not. formula: the trees of the fitted model, and how their leaf
+    values become predictions.
     """
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     predictors = [
@@ -298,9 +303,23 @@ def _make_predictors(nodes: _NodeStatistics) -> list[TreePredictor]:
 def _fit_placeholder(model: Any, p: int, classes: NDArray[Any] | None, n_outputs: int = 1) -> Any:
     """Fit an estimator to artificial rows, so that it has all fitted attributes, and return it.
 
-    Its trees are replaced afterwards. model: an estimator of scikit-learn, fitted in place. p:
-    number of features. classes: the classes, of which each gets two rows; None for a regressor,
-    which gets two rows. n_outputs: number of target columns of a regressor.
+    The caller replaces its trees afterwards.
+
+    Parameters
+    ----------
+    model : estimator of scikit-learn
+        It is fitted in place.
+    p : int
+        Number of features.
+    classes : ndarray of shape (K,), or None
+        The classes, each of which gets two rows; None for a regressor, which gets two rows.
+    n_outputs : int, default=1
+        Number of target columns of a regressor.
+
+    Returns
+    -------
+    estimator
+        `model`.
     """
     y = np.ones((2, n_outputs) if n_outputs > 1 else 2)
     y = y if classes is None else np.repeat(classes, 2)
@@ -310,8 +329,8 @@ def _fit_placeholder(model: Any, p: int, classes: NDArray[Any] | None, n_outputs
 def _set_feature_names(model: Any, formula: Formula) -> Any:
     """Set `feature_names_in_` of an estimator to the names of a formula, and return the estimator.
 
-    It stays unchanged if the formula has no feature names. formula: the fitted model as trees and a
-    link, with the names of its features or None.
+    It stays unchanged if the formula has no feature names. formula: the fitted model; its
+    `feature_names` may be None.
     """
     if formula.feature_names is not None:
         model.feature_names_in_ = np.array(formula.feature_names, dtype=object)

@@ -27,7 +27,7 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
     Parameters
     ----------
     formula : Formula
-        The fitted model as trees and a link.
+        The fitted model: its trees, and how their leaf values become predictions.
     table : str
         Name of the table. It has a column with the name of each feature that a tree splits on.
     keep : sequence of str
@@ -44,8 +44,8 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
     TypeError
         If `keep` is not a sequence of strings.
     ValueError
-        If the model sorts quantiles, names are empty, cannot be written in SQL or differ by case
-        only, or a class is an integer of more than 64 bits.
+        If the model predicts several quantiles and sorts them, names are empty, cannot be written
+        in SQL or differ by case only, or a class is an integer of more than 64 bits.
     """
     classes = [] if formula.classes is None else formula.labels
     if formula.link == "sorted":
@@ -118,7 +118,7 @@ def _check_distinct_names(formula: Formula, keep: Sequence[str], outputs: Sequen
     Parameters
     ----------
     formula : Formula
-        The fitted model as trees and a link, whose feature names are columns of the table.
+        The fitted model, whose feature names are columns of the table.
     keep : sequence of str
         Columns to select besides the predictions.
     outputs : sequence of str
@@ -138,8 +138,9 @@ def _check_distinct_names(formula: Formula, keep: Sequence[str], outputs: Sequen
     for name in (*outputs, *keep):
         if _fold_case(name) in selected:
             raise ValueError(
-                "keep must hold names that differ from each other and from the outputs by more than "
-                f"case, got {name!r} besides {selected[_fold_case(name)]!r}: rename the column"
+                "keep must hold names that differ by more than case from each other and from the "
+                f"columns of predictions, got {name!r} and {selected[_fold_case(name)]!r}: rename "
+                "the column"
             )
         selected[_fold_case(name)] = name
     used = dict[str, str]()
@@ -229,8 +230,19 @@ class _SelectChain:
     def from_table(cls, table: str, keep: Sequence[str], prefix: str) -> "_SelectChain":
         """Return a chain without selects, whose first select will read a table.
 
-        keep: names of the columns of the table that each select passes on. prefix: first letters of
-        all names that the chain makes. table: name of the table, without quotes.
+        Parameters
+        ----------
+        table : str
+            Name of the table, without quotes.
+        keep : sequence of str
+            Columns of the table that each select passes on.
+        prefix : str
+            First letters of all names that the chain makes.
+
+        Returns
+        -------
+        _SelectChain
+            The chain, whose source is the table.
         """
         selects = cls(prefix, f"{_quote_name(table)} AS {prefix}table", [])
         selects.kept = [selects.format_column(name) for name in keep]
@@ -298,7 +310,7 @@ class _SelectChain:
 def _find_used_features(formula: Formula) -> list[int]:
     """Return the indices of the features that any tree splits on, ascending.
 
-    formula: the fitted model as trees and a link.
+    formula: the fitted model with its trees.
     """
     split_features = [tree.feature[~tree.is_leaf] for tree in formula.trees]
     features: list[int] = np.unique(np.concatenate(split_features)).tolist()
@@ -308,9 +320,20 @@ def _find_used_features(formula: Formula) -> list[int]:
 def _format_feature(formula: Formula, feature: int, column: str) -> str:
     """Return a SQL expression for a feature's value as the trees read it; NULL if it is missing.
 
-    feature: index of the feature. column: SQL expression of the table's column. The value is a
-    number. Categories become their codes in the model, and NULL if the model does not know them.
-    formula: the fitted model as trees and a link.
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model, which has the categories of the feature.
+    feature : int
+        Index of the feature.
+    column : str
+        SQL expression of the table's column.
+
+    Returns
+    -------
+    str
+        The value is a number. Categories become their codes in the model, and NULL if the model
+        does not know them.
     """
     names = formula.get_categories(feature)
     if names is not None and not names:
@@ -331,7 +354,7 @@ def _add_probabilities(
     Parameters
     ----------
     formula : Formula
-        The fitted classifier of K classes as trees and a link.
+        The fitted classifier of K classes: its trees, and how their leaf values become predictions.
     selects : _SelectChain
         The chain; selects are added to it.
     scores : list of str
@@ -396,8 +419,20 @@ def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
     """Return a SQL expression for output k of a model, before its link.
 
     It is the value of the only tree, the mean of a forest, or the start plus the sum of boosted
-    trees. values: SQL column with the number or code of each feature that a tree splits on, by
-    index. formula: the fitted model as trees and a link. k: index of the output.
+    trees. The link turns outputs into predictions; see `Formula`.
+
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model: its trees, and how their leaf values become predictions.
+    values : dict of int to str
+        SQL column with the number or code of each feature that a tree splits on, by index.
+    k : int
+        Index of the output.
+
+    Returns
+    -------
+    str
     """
     terms = [_format_tree(formula, number, values, k) for number in range(len(formula.trees))]
     if formula.kind == "tree":
@@ -440,9 +475,20 @@ def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) 
     If some nodes send rows that lack a value to both children, the expression for rows that lack
     the value of such a feature is a sum over leaves, weighted by fractions of the row.
 
-    number: index of the tree in `formula.trees`. values: SQL column with the number or code of each
-    feature that a tree splits on, by index. formula: the fitted model as trees and a link. k: index
-    of the output.
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model: its trees, and how their leaf values become predictions.
+    number : int
+        Index of the tree in `formula.trees`.
+    values : dict of int to str
+        SQL column with the number or code of each feature that a tree splits on, by index.
+    k : int
+        Index of the output.
+
+    Returns
+    -------
+    str
     """
     tree = formula.trees[number]
     plain = _build_expression(formula, number, values, k, blend=False)
@@ -462,7 +508,7 @@ def _build_expression(
     Parameters
     ----------
     formula : Formula
-        The fitted model as trees and a link.
+        The fitted model: its trees, and how their leaf values become predictions.
     number : int
         Index of the tree in `formula.trees`.
     values : dict of int to str
@@ -512,8 +558,16 @@ def _build_expression(
 def _format_fraction(goes: str, goes_not: str, if_missing: float) -> str:
     """Return a SQL expression for the fraction of a row that goes to a child of a node.
 
-    goes, goes_not: SQL conditions under which a row that has the value goes to this child, or to
-    the other one. if_missing: the fraction for a row that lacks the value.
+    Parameters
+    ----------
+    goes, goes_not : str
+        SQL conditions under which a row that has the value goes to this child, or to the other one.
+    if_missing : float
+        The fraction for a row that lacks the value.
+
+    Returns
+    -------
+    str
     """
     return (
         f"CASE WHEN {goes} THEN 1e0 WHEN {goes_not} THEN 0e0 ELSE {_format_literal(if_missing)} END"
@@ -528,7 +582,7 @@ def _format_conditions(
     Parameters
     ----------
     formula : Formula
-        The fitted model as trees and a link.
+        The fitted model: its trees, and how their leaf values become predictions.
     number : int
         Index of the tree in `formula.trees`.
     node : int

@@ -54,7 +54,7 @@ class ReliabilityCurve:
     def error(self) -> float:
         """Expected calibration error: mean absolute difference of `predicted` and `observed`.
 
-        Groups count in proportion to their rows.
+        The mean over the groups is weighted by their numbers of rows.
         """
         return float(np.average(np.abs(self.predicted - self.observed), weights=self.n_rows))
 
@@ -67,39 +67,40 @@ class ReliabilityCurve:
 def compute_clopper_pearson_interval(
     hits: float, n: float, delta: float = _DELTA
 ) -> tuple[float, float]:
-    """Return the ends of the exact interval of a binomial probability.
+    """Return the ends of the exact confidence interval of the probability of an event.
 
-    It contains the probability of a hit with probability at least 1 - delta (Clopper and Pearson,
-    Biometrika 1934).
+    The interval contains the true probability with probability at least 1 - delta (Clopper and
+    Pearson, Biometrika 1934).
 
     Parameters
     ----------
     hits : float
-        Number of hits.
+        Number of draws in which the event happened.
     n : float
         Number of independent draws.
     delta : float, default=0.05
-        Probability of error, half of it at each end.
+        Probability that the interval misses the true probability, half of it at each end.
 
     Returns
     -------
     low, high : float
+        Lower and upper end of the interval, between 0 and 1.
     """
     log_delta = math.log(delta / 2)
     return 1 - binomial_upper(n - hits, n, log_delta), binomial_upper(hits, n, log_delta)
 
 
 def compute_reliability_curve(
-    came_true: ArrayLike, probabilities: ArrayLike, bins: int = 10
+    is_event: ArrayLike, probabilities: ArrayLike, bins: int = 10
 ) -> ReliabilityCurve:
     """Group rows by predicted probability, and compute the observed frequency in each group.
 
     Parameters
     ----------
-    came_true : array-like of bool, shape (n,)
-        Whether the predicted event happened, such as that the row is of the second class.
+    is_event : array-like of bool, shape (n,)
+        For each row, whether the event happened, such as that the row is of the second class.
     probabilities : array-like of shape (n,)
-        Its predicted probability.
+        For each row, the predicted probability of the event.
     bins : int, default=10
         Number of groups of about equal size. Rows of equal probability are in one group, so there
         may be fewer groups.
@@ -107,13 +108,13 @@ def compute_reliability_curve(
     Returns
     -------
     ReliabilityCurve
-        Groups in ascending order of probability.
+        Mean predicted probability and observed frequency of each group, by ascending probability.
     """
-    came_true = np.asarray(came_true, dtype=np.float64)
+    is_event = np.asarray(is_event, dtype=np.float64)
     probabilities = np.asarray(probabilities, dtype=np.float64)
     edges = np.unique(np.quantile(probabilities, np.linspace(0, 1, bins + 1)[1:-1]))
     group = np.searchsorted(edges, probabilities, side="left")
-    columns = (np.ones(len(probabilities)), came_true, probabilities)
+    columns = (np.ones(len(probabilities)), is_event, probabilities)
     sums = [np.bincount(group, values) for values in columns]
     n_rows, hits, total = np.array([values[sums[0] > 0] for values in sums])
     intervals = [
@@ -130,9 +131,9 @@ def plot_calibration(
 ) -> Figure:
     """Draw a reliability diagram: observed frequencies against predicted probabilities.
 
-    Rows are grouped by probability; the groups have about equal size. With two classes the probability
-    is that of the second class, with more that of the predicted class. Error bars are exact 95 %
-    intervals, each for its own group.
+    Rows are grouped by probability; the groups have about equal size. With two classes the
+    probability is that of the second class; with more, it is that of the predicted class, and is
+    compared with the accuracy. Error bars are exact 95 % intervals, each for its own group.
 
     Parameters
     ----------
@@ -181,6 +182,9 @@ def compute_classifier_reliability(
 ) -> tuple[str, ReliabilityCurve]:
     """Compare the probabilities of a classifier with observed frequencies, in groups of rows.
 
+    With two classes, the probability of the second class is compared with its frequency. With more,
+    the probability of the predicted class is compared with the accuracy.
+
     Parameters
     ----------
     classes : ndarray of shape (K,)
@@ -195,9 +199,10 @@ def compute_classifier_reliability(
     Returns
     -------
     subject : str
-        Whose probability is compared: the second of two classes by name, else "the predicted
+        Whose probability is compared: the name of the second of two classes, else "the predicted
         class".
     curve : ReliabilityCurve
+        Predicted probability and observed frequency in each group of rows.
     """
     if len(classes) == 2:
         return str(classes[1]), compute_reliability_curve(
@@ -216,9 +221,10 @@ def draw_reliability(subject: str, curve: ReliabilityCurve, ax: Any = None) -> F
     Parameters
     ----------
     subject : str
-        The class whose probability is predicted, for the label of the axis.
+        Whose probability is predicted, for the label of the axis: the name of a class, or "the
+        predicted class".
     curve : ReliabilityCurve
-        The groups to draw.
+        Predicted probability and observed frequency in each group of rows.
     ax : matplotlib Axes or None
         Axes to draw on; None: those of a new figure.
 

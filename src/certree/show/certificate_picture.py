@@ -37,23 +37,23 @@ def plot_certificate(
     random_state: Any = 0,
     ax: Any = None,
 ) -> Figure:
-    """Draw certified bound and test error against the number of rows of the fit.
+    """Draw the certified bound and the test error of a model against the number of rows of its fit.
 
     Copies of the model are fitted to growing numbers of rows in a random order. The test set is the
-    last quarter of the rows, which no fit uses. A guarantee fails if the true error is above the bound;
-    each fit has this with probability at most delta.
+    last quarter of the rows, which no fit uses. Each bound fails, which means that the true error
+    is larger, with probability at most `model.delta`.
 
     Parameters
     ----------
-    model : certified classifier
+    model : CertifiedTreeClassifier, CertifiedForestClassifier or CertifiedBoostedTreesClassifier
         The model whose parameters are used; it need not be fitted.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,)
         Classes of the rows.
     sizes : array-like of int, or None
-        Numbers of rows of the fits; None: six numbers, each about half the next, up to three quarters
-        of all rows.
+        Numbers of rows of the fits, from 8 to three quarters of all rows; None: six numbers, each
+        about half the next, up to three quarters of all rows.
     random_state : int, RandomState or None, default=0
         Seed or generator of the random order.
     ax : matplotlib Axes or None
@@ -67,7 +67,7 @@ def plot_certificate(
     Raises
     ------
     ValueError
-        If X and y differ in length, or a size is out of range.
+        If X and y differ in length, a size is out of range, or there are too few rows.
     """
     labels: NDArray[Any] = column_or_1d(y)
     check_consistent_length(X, labels)
@@ -78,7 +78,7 @@ def plot_certificate(
     if sizes is None and not len(n_rows):
         raise ValueError(
             f"X must have at least {_MIN_ROWS} rows besides the test set, which is a quarter of the "
-            f"rows, got {len(order)} rows: pass more"
+            f"rows, got {len(order)} rows: pass more rows"
         )
     if not len(n_rows) or n_rows.dtype.kind != "i" or n_rows[0] < _MIN_ROWS or n_rows[-1] > n_most:
         raise ValueError(
@@ -143,11 +143,12 @@ def _draw_bounds_and_errors(
 
 @use_style
 def draw_bound_by_rows(certificate: Certificate) -> Figure:
-    """Draw, on a new figure, the bound that other numbers of calibration rows would give.
+    """Draw, on a new figure, the bound on the error for other numbers of calibration rows.
 
-    The observed error is taken to stay the same, so it is a plan and no guarantee. The numbers run
-    from an eighth of the rows (or groups) of the certificate to 64 times as many. certificate: the
-    bound of a fitted model with its terms.
+    The curve assumes that the observed error stays the same, so it helps to plan and is no
+    guarantee. It runs from an eighth of the calibration rows of the certificate to 64 times as
+    many; rows are counted in groups if the certificate is for groups. certificate: the certified
+    bound on the error of a fitted model.
     """
     n = certificate.n
     sizes = np.unique(

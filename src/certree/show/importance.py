@@ -35,16 +35,17 @@ def plot_importance(
     Parameters
     ----------
     model : fitted estimator
-        An estimator with `feature_importances_`, such as a tree, a forest or boosted trees of certree.
-        Permutation importance takes any estimator with a `score` method.
+        An estimator with `feature_importances_`, such as a tree, a forest or boosted trees of
+        certree. Permutation importance takes any estimator with a `score` method.
     X : array-like of shape (n, p), or None
         Rows, preferably rows that were not used to fit the model. Needed for kind="permutation".
     y : array-like of shape (n,), or None
         Classes or numbers of the rows.
     kind : {"impurity", "permutation"}, default="impurity"
         "impurity": `feature_importances_`, fractions of the impurity reduction of all splits.
-        "permutation": the decrease of the score when a column is permuted, with the standard deviation
-        over five permutations of at most 5000 rows; scikit-learn's `permutation_importance`.
+        "permutation": the decrease of the score when a column is permuted, with the standard
+        deviation over five permutations of at most 5000 rows; scikit-learn's
+        `permutation_importance`.
     max_features : int, default=15
         Largest number of features with a bar of their own; one more bar has the sum of the others.
     random_state : int, RandomState or None, default=0
@@ -77,7 +78,9 @@ def plot_importance(
         axis_label = "fraction of the impurity reduction"
     else:
         if X is None or y is None:
-            raise ValueError('X and y must be given for kind="permutation"')
+            raise ValueError(
+                'X and y must be given for kind="permutation": pass rows, and their classes or numbers'
+            )
         values, spread = compute_permutation_importance(model, X, y, random_state)
         axis_label = "decrease of the score when permuted"
     names = np.array(get_feature_names(model), dtype=object)
@@ -130,7 +133,7 @@ def _draw_bars(
     names : ndarray of str, shape (p,)
         Names of the features.
     values : ndarray of float64, shape (p,)
-        Importances.
+        Importances of the features.
     spread : ndarray of float64, shape (p,), or None
         Lengths of the error bars; None: the importances are fractions of a whole, without error
         bars.
@@ -168,8 +171,19 @@ def _draw_bars(
 def _describe_most_important(name: str, importance: float, is_fraction: bool) -> str:
     """Return the title of the figure, such as "age is most important: 40 % of the total".
 
-    name: the most important feature. importance: its importance. is_fraction: whether that is a
-    fraction of the impurity reduction, and not the decrease of a score.
+    Parameters
+    ----------
+    name : str
+        The most important feature.
+    importance : float
+        Its importance.
+    is_fraction : bool
+        Whether the importance is a fraction of the impurity reduction; else it is the decrease of a
+        score.
+
+    Returns
+    -------
+    str
     """
     if not importance > 0:
         return "No feature has any importance"

@@ -42,14 +42,14 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
         Number of features and pairs with a bar of their own, the largest; one more bar has the sum
         of the others.
     max_features : int, default=10
-        Number of features in the heat map of pairs: those with the largest variance, including that of
-        their pairs.
+        Number of features in the heat map of pairs: those with the largest variance, including that
+        of their pairs.
 
     Returns
     -------
     matplotlib Figure
-        On the left a bar for each feature and pair. On the right a heat map of the variance (percent)
-        due to the interaction of two features, beyond what each contributes alone.
+        On the left a bar for each feature and pair. On the right a heat map of the variance
+        (percent) due to the interaction of two features, beyond what each contributes alone.
 
     Raises
     ------
@@ -84,10 +84,20 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
 def compute_interaction_sizes(
     interactions: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> list[tuple[float, float]]:
-    """Return (width, height) in inches of the bar chart, and of the heat map with its names.
+    """Return the sizes in inches of the two panels of `plot_interactions`.
 
-    interactions: the variance of features and pairs. The other arguments are those of
-    `plot_interactions`.
+    Parameters
+    ----------
+    interactions : Interactions
+        Variance of the predictions, and how much of it is due to each feature and pair: the result
+        of `interaction_fractions`.
+    max_terms, max_features : int
+        Numbers of bars, and of features in the heat map, as in `plot_interactions`.
+
+    Returns
+    -------
+    list of (float, float)
+        Width and height of the bar chart, and of the heat map with the names of its features.
     """
     n_terms = min(max_terms, len(interactions.single) + len(interactions.pairs))
     heat = _NAMES_WIDTH + _CELL_SIZE * min(max_features, len(interactions.single))
@@ -97,10 +107,20 @@ def compute_interaction_sizes(
 def create_interaction_panels(
     interactions: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> tuple[Panel, Panel]:
-    """Return two functions, which draw the bar chart and the heat map on the axes they get.
+    """Return two functions, which draw the bar chart and the heat map of `plot_interactions`.
 
-    interactions: the variance of features and pairs. The other arguments are those of
-    `plot_interactions`.
+    Parameters
+    ----------
+    interactions : Interactions
+        Variance of the predictions, and how much of it is due to each feature and pair: the result
+        of `interaction_fractions`.
+    max_terms, max_features : int
+        Numbers of bars, and of features in the heat map, as in `plot_interactions`.
+
+    Returns
+    -------
+    tuple of two callables
+        Each draws its chart on the matplotlib Axes that it is called with.
     """
     return (
         lambda ax: _draw_bars(ax, interactions, max_terms),
@@ -111,9 +131,18 @@ def create_interaction_panels(
 def _draw_bars(ax: Any, interactions: Interactions, max_terms: int) -> None:
     """Draw on axes a bar for the fraction of the variance of each feature and pair.
 
-    interactions: the variance of features and pairs. max_terms: number of them with a bar of their
-    own, the largest first. One more bar has the sum of the others, and a last one the variance due
-    to three or more features. ax: matplotlib Axes.
+    One more bar has the sum of the features and pairs that are left out, and a last one the
+    variance due to interactions of three or more features.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    interactions : Interactions
+        Variance of the predictions, and how much of it is due to each feature and pair: the result
+        of `interaction_fractions`.
+    max_terms : int
+        Number of features and pairs with a bar of their own, the largest first.
     """
     terms = interactions.terms()
     shown, rest = terms[:max_terms], terms[max_terms:]
@@ -145,7 +174,8 @@ def _draw_bars(ax: Any, interactions: Interactions, max_terms: int) -> None:
 def _describe_fractions(interactions: Interactions) -> str:
     """Return the title of the figure, such as "Single features: 60 %, pairs: 30 %".
 
-    The percentages are fractions of the variance. interactions: the variance of features and pairs.
+    The percentages are fractions of the variance of the predictions. interactions: this variance,
+    and how much of it is due to each feature and pair.
     """
     if not interactions.total > 0:
         return "All predictions are equal"
@@ -157,9 +187,16 @@ def _describe_fractions(interactions: Interactions) -> str:
 def _draw_pairs(ax: Any, interactions: Interactions, max_features: int) -> None:
     """Draw on axes the heat map of pairs, with the percentage of the variance in each field.
 
-    interactions: the variance of features and pairs. max_features: number of features with a row
-    and a column, those with the largest variance including that of their pairs. ax: matplotlib
-    Axes.
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    interactions : Interactions
+        Variance of the predictions, and how much of it is due to each feature and pair: the result
+        of `interaction_fractions`.
+    max_features : int
+        Number of features with a row and a column: those with the largest variance, including that
+        of their pairs.
     """
     matrix = interactions.matrix()
     order = np.argsort(-matrix.sum(axis=1), kind="stable")[:max_features]

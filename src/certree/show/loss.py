@@ -20,8 +20,8 @@ def plot_loss(
 ) -> Figure:
     """Draw the loss after each boosting round, on given rows or on the validation set of the fit.
 
-    If the fit stopped early, the loss on the validation set is also drawn for the rounds after the best
-    one, which the model does not keep.
+    If the fit stopped early, the loss on the validation set is also drawn for the rounds after the
+    best one, which the model does not keep.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def plot_loss(
     Raises
     ------
     ValueError
-        If one of X and y is missing, or if both are None and the model was fitted without a validation
-        set or with another `scoring` than the loss.
+        If one of X and y is missing, or if both are None and the model was fitted without a
+        validation set or with another `scoring` than the loss.
     """
     if (X is None) != (y is None):
         missing, present = ("X", "y") if X is None else ("y", "X")

@@ -57,7 +57,7 @@ class Ranking:
 
     @classmethod
     def from_scores(cls, is_positive: NDArray[np.bool_], score: Float64) -> Ranking:
-        """Count the positive and the negative rows at each threshold.
+        """Return the numbers of positive and of negative rows at each threshold of a score.
 
         is_positive: whether each row is of the second class, (n,). score: scores of the rows, (n,).
         There must be rows of both classes.
@@ -163,12 +163,12 @@ class Ranking:
 
 
 def rank_rows(model: Any, probabilities: Float64, y: NDArray[Any]) -> Ranking:
-    """Count true and false positives at each threshold of the probability of the second class.
+    """Return true and false positives at each threshold of the probability of the second class.
 
     Parameters
     ----------
     model : fitted classifier
-        Gives the classes, `classes_`.
+        The model that predicted the probabilities; only its `classes_` are read.
     probabilities : ndarray of shape (n, 2)
         Predicted probabilities of the two classes.
     y : ndarray of shape (n,)
@@ -177,11 +177,12 @@ def rank_rows(model: Any, probabilities: Float64, y: NDArray[Any]) -> Ranking:
     Returns
     -------
     Ranking
+        The rows of the second class count as positive.
 
     Raises
     ------
     ValueError
-        If the model does not have two classes, or all rows are positive, or none is.
+        If the model does not have two classes, or all rows are of one class.
     """
     classes = np.asarray(model.classes_)
     if len(classes) != 2:
@@ -210,7 +211,8 @@ def plot_ranking(
 
     Four panels: the ROC curve; precision against recall; the score distribution functions of both
     classes, whose largest distance is the Kolmogorov-Smirnov statistic; and the mean cost of a row.
-    All are measured on the given rows, without guarantees; `plot_thresholds` draws certified bounds.
+    All are measured on the given rows, without guarantees; `plot_thresholds` draws certified
+    bounds.
 
     Parameters
     ----------
@@ -249,7 +251,12 @@ def plot_ranking(
 
 
 def check_costs(false_negative: float, false_positive: float) -> None:
-    """Check the costs of a missed row of the second class, and of a false alarm.
+    """Check that the costs of wrong predictions are finite and not negative, and not both 0.
+
+    Parameters
+    ----------
+    false_negative, false_positive : float
+        Cost of a missed row of the second class, and of a false alarm.
 
     Raises
     ------
@@ -303,8 +310,21 @@ def create_ranking_panels(
     """Return four functions, each of which draws a panel on the matplotlib axes that it gets.
 
     The panels are the ROC curve, precision against recall, the Kolmogorov-Smirnov distance, and the
-    mean cost. ranking: the counts to draw. positive: name of the second class. costs: cost of a
-    missed row of the second class, and of a false alarm.
+    mean cost.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Numbers of true and false positives at each threshold.
+    positive : str
+        Name of the second class.
+    costs : pair of float
+        Cost of a missed row of the second class, and of a false alarm.
+
+    Returns
+    -------
+    tuple of four callables
+        Each draws one panel on the matplotlib Axes that it is called with.
     """
     return (
         lambda ax: _draw_roc(ax, ranking),
@@ -344,9 +364,16 @@ def _draw_precision(ax: Any, ranking: Ranking) -> None:
 def _draw_ks(ax: Any, ranking: Ranking, positive: str) -> None:
     """Draw for each threshold the fraction of each class with a lower score, on matplotlib axes.
 
-    The largest distance of the two curves, the Kolmogorov-Smirnov statistic, is marked. positive:
-    name of the second class. ax: matplotlib Axes. ranking: true and false positives at each
-    threshold.
+    The largest distance of the two curves, the Kolmogorov-Smirnov statistic, is marked.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    ranking : Ranking
+        Numbers of true and false positives at each threshold.
+    positive : str
+        Name of the second class.
     """
     distance, threshold = ranking.ks
     best = int(np.argmax(ranking.recall - ranking.false_positive_rate))
@@ -364,8 +391,14 @@ def _draw_ks(ax: Any, ranking: Ranking, positive: str) -> None:
 def _draw_cost(ax: Any, ranking: Ranking, false_negative: float, false_positive: float) -> None:
     """Draw the mean cost of a row against the threshold on matplotlib axes; mark the lowest cost.
 
-    false_negative: cost of a missed row of the second class; false_positive: cost of a false alarm.
-    ax: matplotlib Axes. ranking: true and false positives at each threshold.
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    ranking : Ranking
+        Numbers of true and false positives at each threshold.
+    false_negative, false_positive : float
+        Cost of a missed row of the second class, and of a false alarm.
     """
     cost = ranking.cost(false_negative, false_positive)
     cheapest = int(np.argmin(cost))

@@ -35,15 +35,16 @@ def plot_thresholds(
 ) -> Figure:
     """Draw observed and certified rates and costs at every threshold.
 
-    Three panels: the ROC curve; precision against recall; and the mean cost of a row. Grey lines are
-    observed values, bands contain the true values, and blue lines are the certified ends of the bands.
-    The marked point is the threshold with the lowest bound on the cost. All bands hold together.
+    Three panels: the ROC curve; precision against recall; and the mean cost of a row. Grey lines
+    are values observed on the calibration set. Bands contain the true values, and blue lines are
+    the certified ends of the bands. The marked point is the threshold with the lowest bound on the
+    cost. All bands hold together with probability 1 - delta, which the title states.
 
     Parameters
     ----------
     thresholds : ThresholdGuarantees
         The result of `Guarantees.thresholds`.
-    false_negative, false_positive : float
+    false_negative, false_positive : float, default=1
         Cost of a missed row of the second class, and of a false alarm.
 
     Returns
@@ -89,6 +90,11 @@ def create_threshold_panels(
         The threshold to mark.
     costs : pair of float
         Cost of a missed row of the second class, and of a false alarm.
+
+    Returns
+    -------
+    tuple of three callables
+        Each draws one panel on the matplotlib Axes that it is called with.
     """
     return (
         lambda ax: _draw_roc(ax, thresholds, point),
@@ -98,11 +104,19 @@ def create_threshold_panels(
 
 
 def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -> None:
-    """Draw on axes the observed ROC curve, and the band that contains the true one.
+    """Draw on axes the observed ROC curve, and the certified band around it.
 
-    The lower end of the band combines the highest false positive rates with the lowest recalls, the
-    upper end the reverse. thresholds: observed and certified rates at every threshold. point: the
-    threshold to mark. ax: matplotlib Axes.
+    The band contains the true curve with the probability of the guarantee. Its lower end combines
+    the highest false positive rates with the lowest recalls, its upper end the reverse.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    thresholds : ThresholdGuarantees
+        Observed and certified rates at every threshold.
+    point : OperatingPoint
+        The threshold to mark, with its observed and certified rates.
     """
     false_positives, recall = thresholds.false_positive_rate, thresholds.recall
     rates = np.linspace(0, 1, 501)
@@ -135,18 +149,38 @@ def _evaluate_step_function(positions: Float64, x: Float64, y: Float64) -> Float
     """Return the value of a rising step function at each position.
 
     The function is the largest y of the points whose x is at most the position, and 0 if there is
-    none. positions: any number of them, (q,). x: coordinates of the points, ascending, (t,). y:
-    their values, (t,). The result is (q,).
+    none.
+
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (q,)
+        Where to evaluate the function.
+    x : ndarray of float64, shape (t,)
+        Coordinates of the points, ascending.
+    y : ndarray of float64, shape (t,)
+        Values of the points.
+
+    Returns
+    -------
+    ndarray of float64, shape (q,)
     """
     largest = np.append(0.0, np.maximum.accumulate(y))
     return largest[np.searchsorted(x, positions, side="right")]
 
 
 def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -> None:
-    """Draw on axes observed precision against recall, and the band that contains the true values.
+    """Draw on axes the observed precision against recall, and the certified band around it.
 
-    A dashed line marks the observed fraction of the second class. thresholds: observed and
-    certified rates at every threshold. point: the threshold to mark. ax: matplotlib Axes.
+    A dashed line marks the observed fraction of the second class.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    thresholds : ThresholdGuarantees
+        Observed and certified rates at every threshold.
+    point : OperatingPoint
+        The threshold to mark, with its observed and certified rates.
     """
     shown = _select_thresholds(thresholds)
     recall, precision = (
@@ -174,9 +208,15 @@ def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPo
 def _mark_point(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
     """Mark the chosen threshold on axes: its observed rates, joined to their certified limits.
 
-    x: observed, lowest and highest value of the rate on the x axis; y: those of the rate on the y
-    axis, whose lowest value is marked. upper: whether the highest x is marked, instead of the
-    lowest. ax: matplotlib Axes.
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    x, y : Limits
+        Observed, lowest and highest value of the rates on the x axis and on the y axis. The lowest
+        y is marked as certified.
+    upper : bool
+        Whether the highest x is marked as certified, instead of the lowest.
     """
     certified = (x.highest if upper else x.lowest), y.lowest
     ax.plot(
@@ -194,10 +234,18 @@ def _mark_point(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
 def _draw_cost(
     ax: Any, thresholds: ThresholdGuarantees, cost: Limits, point: OperatingPoint
 ) -> None:
-    """Draw on axes the observed mean cost against the threshold, and the band of its true value.
+    """Draw on axes the observed mean cost of a row by threshold, and the certified band around it.
 
-    thresholds: observed and certified rates at every threshold. cost: observed, lowest and highest
-    mean cost at every threshold. point: the threshold to mark. ax: matplotlib Axes.
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes to draw on.
+    thresholds : ThresholdGuarantees
+        Observed and certified rates at every threshold.
+    cost : Limits
+        Observed, lowest and highest mean cost at every threshold.
+    point : OperatingPoint
+        The threshold to mark, with its observed and certified rates.
     """
     # The first threshold is infinite.
     finite = _select_thresholds(thresholds)[1:]

@@ -57,10 +57,10 @@ def plot_tree(
     """Draw the most important subtree of a tree, from left to right.
 
     The colour of a box shows the prediction: the probability of the second of two classes, the most
-    probable of more classes, or the number from low to high. The width of a line shows the number of
-    rows. Beside each box are the rule, the prediction, the number of rows, and the number of leaves
-    that are not shown. Leaves of a certified tree also have a bound on the error, if the model has
-    its calibration set.
+    probable of more classes, or the number from low to high. The width of a line shows the number
+    of rows. Beside each box are the rule, the prediction, the number of rows, and the number of
+    leaves that are not shown. Leaves of a certified tree also have a bound on the error, if the
+    model has its calibration set.
 
     Parameters
     ----------
@@ -117,11 +117,11 @@ class _DrawnNode:
     Attributes
     ----------
     branch : ShownNode
-        The node, its children that are drawn, and its description.
+        The node: its index, rule and number of rows (`cell`), and the children that are drawn.
     x, y : float
         Centre of its box.
     bottom : float
-        Lower end of its text.
+        Lower end of the text below its box.
     rule : list of str
         Lines above y: the test that leads from the parent to the node.
     prediction : list of str
@@ -147,12 +147,13 @@ def _lay_out_nodes(root: ShownNode, width: float, summary: TreeSummary) -> list[
     width : float
         Width of the drawing in inches, to which rules are wrapped.
     summary : TreeSummary
-        The tree with its predictions.
+        The tree with the predictions of its nodes.
 
     Returns
     -------
     list of _DrawnNode
-        A node stands between its left and its right subtree, so no line crosses a text.
+        All nodes to draw. A node stands between its left and its right subtree, so no line crosses
+        a text.
     """
     order = list(_iterate_in_order(root))
     depth = max(level for _, level in order)
@@ -231,9 +232,18 @@ def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> N
     """Draw on axes the box of a node and its texts: rule, prediction and bound.
 
     If the figure leaves out the children of the node, the box is dashed, and a further text says
-    how many leaves are below. ax: matplotlib Axes in inches. node: the node with its position and
-    texts. summary: the tree with its predictions. colour: fill colour of the box, as matplotlib
-    takes it.
+    how many leaves are below.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes in inches.
+    node : _DrawnNode
+        The node with its position and texts.
+    summary : TreeSummary
+        The tree with the predictions of its nodes.
+    colour : matplotlib colour
+        Fill colour of the box.
     """
     rectangle = import_extra("matplotlib.patches", "plot").Rectangle
     corner = (node.x - _BOX / 2, node.y - _BOX / 2)
@@ -261,7 +271,7 @@ def _create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[in
     """Return the function from the index of a node to the colour of its prediction.
 
     With more than two classes the hue is that of the most probable class; otherwise a colour scale
-    runs over the probability of the second class, or over the numbers from low to high.
+    runs over the probability of the second class, or over the predicted numbers from low to high.
 
     summary: the tree with its predictions. nodes: indices of the nodes to draw, whose predictions
     set the ends of the scale of numbers.
@@ -298,8 +308,18 @@ def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: in
     """Return the title of the figure, such as "age is most important: 40 % of the total".
 
     The number of leaves follows. For a tree of an ensemble the title names the feature of the first
-    split instead. model: the fitted model. summary: its tree. root: root of the subtree that is
-    drawn. number: index of the tree in an ensemble.
+    split instead.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model of the tree.
+    summary : TreeSummary
+        The tree with the predictions of its nodes.
+    root : ShownNode
+        Root of the subtree that is drawn.
+    number : int
+        Index of the tree in an ensemble; not used for a single tree.
     """
     n_leaves = summary.tree.n_leaves
     n_shown = (1 + sum(1 for _ in _iterate_in_order(root))) // 2

@@ -66,17 +66,17 @@ class TreeSummary:
     def select_branches(self, max_leaves: int) -> ShownNode:
         """Return the root of the most important subtree that has at most `max_leaves` leaves.
 
-        The subtree contains the root of the tree. Nodes get their children in the order of their
-        rows times the posterior probability that a pruning splits them. Raise ValueError if
-        `max_leaves` is below 1.
+        The subtree contains the root of the tree; the `children` of its nodes are those it keeps.
+        Nodes get their children in the order of their rows times the posterior probability that a
+        pruning splits them. Raise ValueError if `max_leaves` is below 1.
         """
         return self.explainer.select_subtree(max_leaves)
 
     def get_main_output(self, node: int) -> int:
         """Return the column of `predictions` that is shown for a node.
 
-        It is that of the second of two classes, of the most probable of more classes, or the only
-        one. node: index of the node. The columns are the outputs.
+        With two classes it is the column of the second class; with more, that of the most probable
+        class at the node; else it is the only column. node: index of the node.
         """
         n_outputs = self.predictions.shape[1]
         return n_outputs - 1 if n_outputs <= 2 else int(self.predictions[node].argmax())
@@ -128,7 +128,7 @@ def sum_leaf_values(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> TreeSummary:
-    """Compute the prediction and the number of rows of each node of a model's tree.
+    """Return a tree of a model with the prediction and the number of rows of each node.
 
     Parameters
     ----------
@@ -143,6 +143,8 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
     Returns
     -------
     TreeSummary
+        The tree, with predictions, numbers of rows and, for a certified tree, bounds on the error
+        of each node.
 
     Raises
     ------
@@ -167,7 +169,7 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
 
 
 def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
-    """Summarize the only tree of a model that predicts by a vote over the tree's prunings.
+    """Return the summary of the only tree of a model that votes over the tree's prunings.
 
     The prediction of a leaf is that of the vote, not that of the full tree. model: a fitted
     TreeVoteEstimator. X: rows (n, p) to count in the nodes; None: the training rows. Raise
@@ -189,7 +191,7 @@ def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
 
 
 def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> TreeSummary:
-    """Summarize one tree of a forest, boosted trees or AdaBoost.
+    """Return the summary of one tree of a forest, boosted trees or AdaBoost.
 
     Parameters
     ----------
@@ -203,6 +205,7 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     Returns
     -------
     TreeSummary
+        The tree, with the prediction and the number of rows of X of each node.
 
     Raises
     ------
@@ -247,10 +250,20 @@ def _get_leaf_scale(model: Any) -> Scale:
 
 
 def _count_rows(model: Any, tree: Tree, X: ArrayLike) -> Float64:
-    """Return the number of the rows X (n, p) that pass through each node of a tree, (m,) float64.
+    """Return the number of rows that pass through each node of a tree.
 
-    model: the fitted model of the tree, which encodes X and sets the number of threads. tree: one
-    of its trees, with m nodes.
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model of the tree, which encodes X and sets the number of threads.
+    tree : Tree
+        One of the trees of the model, with m nodes.
+    X : array-like of shape (n, p)
+        The rows to count.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
     """
     leaf = tree.route(model._encode_new_rows(X), get_n_threads(model.n_jobs))
     return sum_leaf_values(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))

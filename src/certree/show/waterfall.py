@@ -71,7 +71,7 @@ class Waterfall:
         The features, the largest absolute contribution first; the last bar may be the sum of
         several.
     output : hashable
-        What is predicted: a class, or the name of a number.
+        What is predicted: a class, or the name of the predicted number, such as a quantile.
     scale : {"probability", "raw score", "target"}
         Unit of base and contributions: probabilities, scores before the link, or units of the
         target.
@@ -199,11 +199,11 @@ def plot_explanation(
     row : int, default=0
         Index of the row in the explanation.
     output : object or None
-        The class, or the name of the number; None: the second of two classes, or the predicted one of
-        more.
+        The class, or the name of the number; None: the second of two classes, or the predicted one
+        of more.
     max_features : int, default=9
-        Number of features with a bar of their own, the largest first; one more bar has the sum of the
-        others.
+        Number of features with a bar of their own, the largest first; one more bar has the sum of
+        the others.
     ax : matplotlib Axes or None
         Axes to draw on; None: those of a new figure.
 

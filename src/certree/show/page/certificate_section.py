@@ -17,10 +17,12 @@ _MAX_RULES = 24
 
 
 def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the report's section with the certificate: bound, terms and assumptions.
+    """Return the report's section on the certificate, or None if the model has no certificate.
 
-    It also has guarantees for classes and leaves. evaluated: the fitted model, whose fit made the
-    certificate; the rows of the report are not used. None if the model has no certificate.
+    The section has the bound on the error, how much of it is due to observed errors, to the choice
+    among prunings and to the number of rows, the assumptions, and guarantees for classes and
+    leaves. evaluated: only its fitted model is used, whose fit made the certificate; the rows of
+    the report are not.
     """
     certificate = getattr(evaluated.model, "certificate_", None)
     if not isinstance(certificate, Certificate):
@@ -44,10 +46,11 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def _build_full_certificate(model: Any) -> Html:
-    """Return a sentence as HTML on the bound of the vote over all prunings of the whole tree.
+    """Return a sentence as HTML with the bound on the vote over all prunings of the whole tree.
 
-    It is for models that predict by one pruning instead, as `max_leaf_nodes` was set. model: a
-    fitted model. The result is empty if it has no `full_certificate_`.
+    A model with this bound, `full_certificate_`, predicts by a single pruning, as its
+    `max_leaf_nodes` was set; the sentence is for comparison. model: a fitted model. The result is
+    empty if the model has no `full_certificate_`.
     """
     full = getattr(model, "full_certificate_", None)
     if full is None:
@@ -56,10 +59,12 @@ def _build_full_certificate(model: Any) -> Html:
 
 
 def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
-    """Return HTML with the bound by number of rows, and guarantees for classes and leaves.
+    """Return HTML with the bound by number of calibration rows, and tables of guarantees.
 
-    model: the fitted model. certificate: its certificate. If the model cannot give such guarantees,
-    return a sentence that says why. The result is empty for a regressor.
+    The tables have the recall of each class, the precision of each predicted class and, for a tree,
+    the error of each leaf. A model without `guarantees_` has only the figure of the bound. If the
+    calibration set is missing or allows no guarantees, a sentence says so instead. The result is
+    empty for a regressor. model: the fitted model. certificate: its certificate.
     """
     if certificate.unit is not None:
         return Html("")
@@ -88,7 +93,8 @@ def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
 def _build_bound_by_rows(certificate: Certificate) -> Html:
     """Return HTML with the figure of the bound against the number of calibration rows.
 
-    certificate: the bound and its terms. A sentence explains the figure.
+    A sentence before the figure explains it. certificate: the certified bound on the error of the
+    fitted model.
     """
     text = (
         "The bound for other sizes of the calibration set, if the observed error stayed the same. "
@@ -98,10 +104,10 @@ def _build_bound_by_rows(certificate: Certificate) -> Html:
 
 
 def _certify_rules(model: Any) -> CertificateFamily:
-    """Return the certificates of the errors of a tree's leaves, named by the leaves' rules.
+    """Return a certified bound on the error of each leaf of a tree, named by the rule of the leaf.
 
-    model: a fitted CertifiedTreeClassifier. Only the leaves of its most important subtree of at
-    most 24 leaves are included; those with the most calibration rows come first.
+    The leaves are those of `model.rules` with at most 24 rules, by decreasing number of calibration
+    rows. model: a fitted CertifiedTreeClassifier.
     """
     family: CertificateFamily = model._certify_nodes()
     certificates = {
@@ -115,7 +121,8 @@ def _certify_rules(model: Any) -> CertificateFamily:
 def _build_family_table(summary: str, family: CertificateFamily) -> Html:
     """Return the table of a family of guarantees as HTML, hidden until the reader opens it.
 
-    summary: the text on which the reader clicks. family: guarantees that hold together.
+    summary: the text on which the reader clicks. family: guarantees of one kind, such as one for
+    each class, that hold together.
     """
     headings, rows = family.table()
     return collapse(summary, table(headings, rows, family.title))

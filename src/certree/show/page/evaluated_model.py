@@ -53,7 +53,8 @@ class EvaluatedModel:
     X : array-like of shape (n, p)
         Rows, as the caller passed them.
     encoded : ndarray of shape (n, p)
-        The same rows as the model's trees read them: numbers, and codes of categories.
+        The same rows as the trees of the model read them: numbers, and the model's codes of
+        categories.
     y : ndarray of shape (n,)
         True classes or numbers.
     predicted : ndarray of shape (n,)
@@ -64,8 +65,8 @@ class EvaluatedModel:
         Group of each row, such as a branch: the names of the groups, and the index of each row's
         name. None: no groups.
     user_costs : pair of float, or None
-        Cost of a missed row of the second of two classes, and of a false alarm; None if the user
-        gave no costs.
+        Cost of a row of the second of two classes that is predicted to be of the first, and of a
+        false alarm, the reverse; None if the user gave no costs.
     """
 
     model: Any
@@ -86,7 +87,7 @@ class EvaluatedModel:
         groups: ArrayLike | None = None,
         costs: tuple[float, float] | None = None,
     ) -> EvaluatedModel:
-        """Check rows and targets, predict the rows, and return both with the model.
+        """Check rows and targets, predict the rows, and return all with the model.
 
         Parameters
         ----------
@@ -97,7 +98,8 @@ class EvaluatedModel:
         y : array-like of shape (n,)
             True classes or numbers.
         groups : array-like of shape (n,), or None
-            Group of each row, with at least two different values.
+            Group of each row, with at least two different values; None: the report does not compare
+            groups.
         costs : pair of float, or None
             Cost of a missed row of the second of two classes, and of a false alarm; None: both cost
             1.
@@ -105,6 +107,7 @@ class EvaluatedModel:
         Returns
         -------
         EvaluatedModel
+            The model, the rows and their predictions.
 
         Raises
         ------
@@ -140,7 +143,7 @@ class EvaluatedModel:
 
     @property
     def costs(self) -> tuple[float, float]:
-        """Cost of a missed row of the second class, and of a false alarm; both 1 if not given."""
+        """Costs of a missed row of the second class and of a false alarm; 1 and 1 if not given."""
         return (1.0, 1.0) if self.user_costs is None else self.user_costs
 
     @property
@@ -166,7 +169,7 @@ class EvaluatedModel:
 
     @property
     def has_additive_trees(self) -> bool:
-        """Whether predictions follow from sums of leaf values of trees, as Shapley values need."""
+        """Whether predictions depend only on sums of trees' leaf values, as Shapley values need."""
         return hasattr(self.model, "explain") and not isinstance(self.model, NaiveBayesClassifier)
 
     def take_rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:

@@ -17,10 +17,11 @@ _N_SHAPLEY_ROWS, _N_BACKGROUND_ROWS = 3, 50
 
 
 def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the report's section with waterfall charts of the model's own explanations.
+    """Return the report's section with a waterfall chart for each of at most six rows.
 
-    evaluated: the fitted model, the rows of the report and their predictions. At most six rows are
-    explained, from the best to the worst predicted. None if the model has no method `explain`.
+    The charts show the contributions of the features to a prediction, from `model.explain`. The
+    rows range from the best to the worst predicted. None if the model has no method `explain`.
+    evaluated: the fitted model, the rows of the report and their predictions.
     """
     model = evaluated.model
     if not hasattr(model, "explain"):
@@ -38,8 +39,9 @@ def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
 def build_shapley_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section with waterfall charts of Shapley values of at most three rows.
 
-    evaluated: the fitted model, the rows of the report and their predictions; 50 random rows are
-    the background. None if predictions are not sums of leaf values of trees.
+    The rows are the best predicted one, and those at the median and the upper quartile of the loss.
+    At most 50 random rows of the report are the background. None if the predictions are not sums of
+    leaf values of trees. evaluated: the fitted model, the rows of the report and their predictions.
     """
     if not evaluated.has_additive_trees:
         return None
@@ -90,7 +92,12 @@ def _build_waterfalls(
 def _build_waterfall(waterfall: Waterfall, low: float, high: float) -> Html:
     """Return a waterfall chart as an HTML table, with a line and a bar for each feature.
 
-    waterfall: the contributions. low, high: the values at the left and the right end of the scale.
+    Parameters
+    ----------
+    waterfall : Waterfall
+        Contributions of the features to the prediction for one row.
+    low, high : float
+        Values at the left and the right end of the scale.
     """
     width = (high - low) or 1.0
 

@@ -74,7 +74,8 @@ def encode_tree(
 ) -> dict[str, Any]:
     """Return a tree as dictionaries and lists for JSON, without its least important leaves.
 
-    Leaves are left out only if the tree is large.
+    Leaves are left out only if the tree is large. The nodes to keep are those that
+    `summary.select_branches` selects.
 
     Parameters
     ----------
@@ -89,8 +90,9 @@ def encode_tree(
     Returns
     -------
     dict
-        Title, outputs and scale, and columns with an entry for each node, as page.js reads them;
-        parents come before children. Numbers of rows and predictions have five significant digits.
+        What page.js reads: title, classes and unit of the predictions, and lists with an entry for
+        each node, such as "feature", "threshold", "rows" and "prediction"; parents come before
+        children. Numbers of rows and predictions have five significant digits.
     """
     n_leaves = _MAX_LEAVES
     while True:
@@ -101,10 +103,21 @@ def encode_tree(
 
 
 def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str, Any]:
-    """Return the most important `max_leaves` leaves of a tree, and the nodes above, for JSON.
+    """Return the most important leaves of a tree, with the nodes above them, for JSON.
 
-    summary: the tree with the predictions of its nodes. title: title of the tree on the page. The
-    result is that of `encode_tree`. max_leaves: largest number of leaves.
+    Parameters
+    ----------
+    summary : TreeSummary
+        The tree with the predictions of its nodes.
+    title : str
+        Title of the tree on the page.
+    max_leaves : int
+        Largest number of leaves; `summary.select_branches` selects them.
+
+    Returns
+    -------
+    dict
+        That of `encode_tree`.
     """
     branches = _list_by_level(summary.select_branches(max_leaves))
     nodes = np.array([branch.cell.node for branch in branches])
@@ -145,7 +158,8 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
 def _list_by_level(root: ShownNode) -> list[ShownNode]:
     """Return all nodes of a subtree by depth, so that siblings are next to each other.
 
-    root: the root of the subtree, which is the first node of the list.
+    root: the root of the subtree, which is the first node of the list; its `children` are those
+    that are shown.
     """
     branches = [root]
     for branch in branches:
@@ -154,7 +168,7 @@ def _list_by_level(root: ShownNode) -> list[ShownNode]:
 
 
 def _round(value: float) -> float:
-    """Round a number to five significant digits, for shorter JSON; integers stay exact."""
+    """Return a number with five significant digits, for shorter JSON; integers stay exact."""
     value = float(value)
     return int(value) if value.is_integer() else float(f"{value:.5g}")
 

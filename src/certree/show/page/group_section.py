@@ -21,11 +21,11 @@ NamedRows = tuple[str, NDArray[np.intp]]
 
 
 def build_group_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the report's section that compares groups of rows, with guarantees for each.
+    """Return the report's section that compares groups of rows, or None if there are no groups.
 
-    It has the errors and, for a classifier, the calibration of the 30 groups with the most rows.
-    evaluated: the fitted model, the rows of the report, their groups and predictions. None if there
-    are no groups.
+    It has the errors of the 30 groups with the most rows. For a classifier it also has their
+    calibration and, if the rows are new to the model, certified bounds on the errors of all groups.
+    evaluated: the fitted model, the rows of the report, their groups and predictions.
     """
     groups = evaluated.groups
     if groups is None:
@@ -44,7 +44,8 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
     """Return two tables as HTML: the error, and the calibration, of a classifier in each group.
 
     evaluated: the fitted classifier, the rows of the report and their predictions. named_rows: name
-    of each group and the indices of its rows. Intervals are exact 95 % intervals.
+    of each group and the indices of its rows. Both tables have exact 95 % intervals of the
+    frequencies.
     """
     assert evaluated.probabilities is not None  # Call it for classifiers only.
     classes = np.asarray(evaluated.model.classes_)
@@ -86,7 +87,7 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
 def _format_interval(hits: float, n: int) -> str:
     """Return the exact 95 % interval of a frequency as text, such as "1.2 % to 3.4 %".
 
-    hits: number of rows that count. n: number of all rows.
+    hits: number of rows in which the event happened, such as an error. n: number of all rows.
     """
     low, high = compute_clopper_pearson_interval(hits, n)
     return f"{100 * low:.1f} % to {100 * high:.1f} %"
@@ -113,11 +114,11 @@ def _compare_errors(evaluated: EvaluatedModel, named_rows: list[NamedRows]) -> H
 
 
 def _build_guarantees(evaluated: EvaluatedModel) -> Html:
-    """Return tables as HTML: certified error of each group, and of gaps between two groups.
+    """Return tables as HTML: certified error of each group, and difference of two groups' errors.
 
-    evaluated: the fitted model, the rows of the report and their predictions; its groups must not
-    be None. If there are no guarantees, return a sentence that says why; it is empty for a
-    regressor.
+    If the rows allow no guarantees, return a sentence that says why. The result is empty for a
+    regressor. evaluated: the fitted model, the rows of the report and their predictions; its groups
+    must not be None.
     """
     assert evaluated.groups is not None  # Call it only with groups.
     if evaluated.probabilities is None:

@@ -61,9 +61,11 @@ def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[str, str, str]:
-    """Return a line for a table: name, value and threshold of the lowest mean cost of a row.
+    """Return the line of a table on the lowest mean cost of a row over all thresholds.
 
-    ranking: true and false positives at each threshold. evaluated: gives costs and class names.
+    It has three texts: a name with the costs, the lowest mean cost, and the threshold that has it.
+    ranking: numbers of true and false positives at each threshold. evaluated: its costs and class
+    names are used.
     """
     false_negative, false_positive = evaluated.costs
     cost = ranking.cost(false_negative, false_positive)
@@ -78,8 +80,9 @@ def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[
 def _tabulate_tenths(ranking: Ranking) -> Html:
     """Return a table as HTML with a line for each tenth of the rows, by decreasing score.
 
-    ranking: true and false positives at each threshold. Rows of equal score are in one line, so
-    there may be fewer than ten.
+    A line has the range of scores, the number of rows, the fraction of positive rows, and the
+    recall and Kolmogorov-Smirnov distance up to there. Rows of equal score are in one line, so
+    there may be fewer than ten. ranking: numbers of true and false positives at each threshold.
     """
     n_predicted = ranking.true_positives + ranking.false_positives
     targets = np.arange(1, _N_GROUPS + 1) / _N_GROUPS * n_predicted[-1]

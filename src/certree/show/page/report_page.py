@@ -32,10 +32,10 @@ def report(
 ) -> Path:
     """Write an HTML page about a fitted model and its scores on some rows.
 
-    The page is one file of less than two megabytes that needs no network. It has the parameters of the
-    model, scores with intervals, calibration, confusion matrix and ranking, a comparison of groups, the
-    certificate if there is one, feature importances, the loss by boosting round, a tree explorer, and
-    explanations of some rows.
+    The page is one file of less than two megabytes that needs no network. It has the parameters of
+    the model, scores with intervals, calibration, confusion matrix and ranking, a comparison of
+    groups, the certificate if there is one, feature importances, the loss by boosting round, a tree
+    explorer, and explanations of some rows.
 
     Parameters
     ----------
@@ -50,11 +50,12 @@ def report(
     title : str or None
         Title of the page; None: the estimator's class and the number of rows.
     groups : array-like of shape (n,), or None
-        Group of each row, such as a branch or a region, chosen without looking at the targets. The page
-        compares the groups. If the rows are new to the model, it gives guarantees for each group.
+        Group of each row, such as a branch or a region, chosen without looking at the targets. The
+        page compares the groups. If the rows are new to the model, it gives guarantees for each
+        group.
     costs : pair of float, or None
-        Cost of a missed row of the second of two classes, and of a false alarm, chosen before the rows
-        are seen; None: both cost 1.
+        Cost of a missed row of the second of two classes, and of a false alarm, chosen before the
+        rows are seen; None: both cost 1.
 
     Returns
     -------
@@ -97,8 +98,21 @@ def build_sections(evaluated: EvaluatedModel) -> list[Section]:
 def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str]) -> Path:
     """Write an HTML page with a table of contents and sections to a file, and return its path.
 
-    An existing file is replaced at once, so it is never seen half written. title: heading of the
-    page. sections: in the order of the page. path: the file to write.
+    An existing file is replaced at once, so it is never seen half written.
+
+    Parameters
+    ----------
+    title : str
+        Heading of the page.
+    sections : sequence of Section
+        The sections in the order of the page.
+    path : str or path-like
+        The file to write.
+
+    Returns
+    -------
+    Path
+        The path of the file.
     """
     page = Template(_read_resource("page.html")).substitute(
         title=to_markup(title),
@@ -112,7 +126,7 @@ def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str
 
 
 def _read_resource(name: str) -> str:
-    """Return the text of a file in the folder of this package, such as "page.css"."""
+    """Return the text of the file `name` in the folder of this module, such as "page.css"."""
     return (files("certree.show.page") / name).read_text(encoding="utf-8")
 
 
@@ -126,7 +140,7 @@ def _build_contents(sections: Sequence[Section]) -> Html:
 
 
 def _build_element(section: Section) -> Html:
-    """Return a section as an HTML element that contains its heading and its content."""
+    """Return a section as an HTML section element that contains its heading and its content."""
     heading = tag("h2", section.title, id=f"{section.name}-title")
     return tag(
         "section",

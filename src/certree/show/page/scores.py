@@ -74,7 +74,8 @@ class RowErrors:
     y : ndarray of float64, shape (n,), or None
         True numbers; None for a classifier.
     n_known_rows : int or None
-        Number of rows that also occur in the fit; None if the model has no hashes of its rows.
+        Number of the n rows that also occur in the fit; None if the model has no hashes of the rows
+        of its fit.
     """
 
     losses: Float64
@@ -84,7 +85,7 @@ class RowErrors:
 
     @classmethod
     def from_evaluation(cls, evaluated: EvaluatedModel) -> Self:
-        """Compute the log losses, or squared errors of a regressor, of the rows of the report.
+        """Return the log losses, or squared errors of a regressor, of the rows of the report.
 
         evaluated: the fitted model, these rows and their predictions.
         """
@@ -96,10 +97,10 @@ class RowErrors:
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
-        """Return the losses of all batches of rows, in order, as one object.
+        """Return the losses of several batches of rows as one object, in the order of the batches.
 
-        batches: losses of one model on different rows, at least one batch. The number of known rows
-        is the sum over the batches that have it, and None if none has.
+        batches: losses of one model on different rows, at least one batch. `n_known_rows` is the
+        sum over the batches in which it is not None, and None if there are none.
         """
 
         def concatenate_field(name: str) -> Any:

@@ -142,9 +142,10 @@ def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
 
 
 def _describe_leak(evaluated: EvaluatedModel) -> str:
-    """Return a sentence on how many of the rows also occur in the fit of the model, if it is known.
+    """Return a sentence on how many rows of the report also occur in the fit of the model.
 
-    evaluated: the fitted model, the rows of the report and their predictions.
+    If the model has no hashes of its training rows, the sentence says so. evaluated: the fitted
+    model, the rows of the report and their predictions.
     """
     n_known = evaluated.n_known_rows
     if n_known is None:
@@ -190,12 +191,13 @@ def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the report's section with certified rates and costs at all thresholds.
+    """Return the report's section with certified rates and costs at all thresholds, or None.
 
-    A threshold is a probability of the second of two classes. evaluated: the fitted model, the rows
-    of the report and their predictions; the rows serve as the calibration set. None unless the
-    model has two classes, and the rows are none of the fit, enough for a guarantee, of known
-    classes and not duplicates.
+    The rates are the false positive rate, recall and precision if rows are predicted to be of the
+    second class when its probability is at least the threshold. The rows of the report are the
+    calibration set. None unless the model has two classes, all rows are of these, its hashes show
+    that none occurs in the fit, and there are enough rows for a guarantee, without duplicates.
+    evaluated: the fitted model, the rows of the report and their predictions.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None
@@ -248,8 +250,8 @@ def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
 def _build_confusion_matrix(classes: list[Any], counts: NDArray[np.int64]) -> Html:
     """Return the confusion matrix as an HTML table.
 
-    The colour of a field shows the fraction of the true class. classes: K class names. counts:
-    number of rows by true and predicted class, ndarray (K, K).
+    The colour of a field shows which fraction of the rows of the true class it has. classes: names
+    of the K classes. counts: number of rows by true and predicted class, ndarray (K, K).
     """
     rows = []
     for k, label in enumerate(classes):
@@ -272,9 +274,10 @@ def _build_confusion_matrix(classes: list[Any], counts: NDArray[np.int64]) -> Ht
 
 
 def _list_frequent_errors(classes: list[Any], counts: NDArray[np.int64]) -> Html:
-    """Return an HTML table of the 20 most frequent pairs of a true and another, predicted class.
+    """Return an HTML table of the 20 most frequent errors: true class, predicted class, and rows.
 
-    classes: K class names. counts: number of rows by true and predicted class, ndarray (K, K).
+    classes: names of the K classes. counts: number of rows by true and predicted class, ndarray (K,
+    K).
     """
     wrong = counts * (1 - np.eye(len(classes), dtype=np.int64))
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_ERRORS]
@@ -305,11 +308,11 @@ def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the report's section with the variance due to interactions of features.
+    """Return the report's section on how much of the predictions' variance interactions explain.
 
-    It is the variance of the predictions. evaluated: the fitted model, the rows of the report and
-    their predictions; at most 1000 rows are used. None if predictions are not sums of leaf values
-    of trees, there is only one feature, or all predictions are equal.
+    Interactions are those of two, or of three and more features. evaluated: the fitted model, the
+    rows of the report and their predictions; at most 1000 rows are used. None if predictions are
+    not sums of leaf values of trees, there is only one feature, or all predictions are equal.
     """
     if not evaluated.has_additive_trees:
         return None
@@ -335,7 +338,7 @@ def build_round_section(evaluated: EvaluatedModel) -> Section | None:
 
     For AdaBoost it has the training error instead. evaluated: the fitted model, the rows of the
     report and their predictions, of which at most 1000 are used. None if the model does not boost,
-    or no row has a class that it knows.
+    or if it knows the class of none of the rows.
     """
     model = evaluated.model
     if isinstance(model, AdaBoostTreeClassifier):
