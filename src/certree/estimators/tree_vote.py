@@ -120,9 +120,12 @@ class TreeVoteEstimator(TreeModel):
 
     @abstractmethod
     def _get_candidates(self) -> dict[str, Candidate]:
-        """Return the kinds of posteriors that cross-validation may choose from, by name.
+        """Return the kinds of posteriors that cross-validation chooses from, by name.
 
-        The first one wins on ties, and is used if nothing is left to choose.
+        A `Candidate` has a function that computes posterior weights of the prunings of a tree, for
+        given inverse temperatures, and the way in which prunings vote. Order matters: the first
+        candidate with the smallest loss is chosen, and the first one is used if no inverse
+        temperature is None.
         """
 
     @abstractmethod
@@ -304,7 +307,8 @@ class TreeVoteEstimator(TreeModel):
     def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
         """Return whether node statistics are exact sums, which do not depend on the row order.
 
-        That is so if the grower uses exact sums, too, and y has a single target.
+        y: target of the training rows, (n,) or (n, n_outputs). The sums are exact if the grower
+        uses exact sums, too, and y has a single target.
         """
         return y.ndim == 1 and getattr(self._get_grower(), "has_exact_sums", False)
 
@@ -406,10 +410,13 @@ class TreeVoteEstimator(TreeModel):
         return [getattr(self, name) for name in self._temperatures]
 
     def _tune(self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None) -> Mixture:
-        """Choose the inverse temperatures that are None by the grown folds; see `choose_posteriors`.
+        """Choose the inverse temperatures that are None by cross-validation.
 
-        grown: the folds; advance: function called after each step. If nothing is left to choose,
-        the result is the posterior of the first candidate.
+         See `choose_posteriors` for the search.
+
+        grown: tree, and node statistics of training and validation rows, of each fold; advance:
+        function without arguments that is called after each step, for a progress bar. Return the
+        chosen posteriors; if no inverse temperature is None, the posterior of the first candidate.
         """
         candidates = self._get_candidates()
         values = [value for value in self._get_temperatures() if value is not None]
@@ -543,8 +550,8 @@ class TreeVoteEstimator(TreeModel):
     def _restore_target_stats(self, stored: StoredState, number: int = 0) -> Any:
         """Return the node statistics of one target from a section of a model file, `stored`.
 
-        number: index of the target among several, 0 for a single one. Raise ValueError if they do
-        not fit it.
+        number: index of the target; 0 if it is the only one. Raise ValueError if the statistics do
+        not fit this target, such as class counts of another number of classes.
         """
 
     def _restore_posteriors(self, stored: StoredState) -> Mixture:
@@ -687,9 +694,12 @@ class TreeVoteEstimator(TreeModel):
         return np.asarray(worth, dtype=np.float64)
 
     def _compute_ballots(self, tree: Tree, stats: Any) -> Ballots | SparseBallots:
-        """Return what each node of a tree votes for as a leaf of a pruning.
+        """Compute what each node of a tree votes for if it is a leaf of a pruning.
 
-        tree: the tree; stats: statistics of its nodes. The kind of vote is that of `_get_voting`.
+        tree: the tree, with m nodes; stats: statistics of the training rows in its nodes. The
+        result has a class label of each node for votes of kind "majority", or its smoothed class
+        frequencies or mean for "mean"; see `_get_voting`. It is a `SparseBallots` if class counts
+        are sparse.
         """
         return self._get_voting().ballots(tree, stats)
 
@@ -723,7 +733,11 @@ class TreeVoteEstimator(TreeModel):
         )
 
     def _select_outputs(self, outcomes: Float64) -> Float64:
-        """Return the columns of outcomes, (k, K), that determine the others; here all of them."""
+        """Return the columns of outcomes of the vote from which the other columns follow.
+
+        outcomes: (k, K). Here all K columns are returned; for two classes only that of the second
+        one.
+        """
         return outcomes
 
     def _make_explainer(self) -> Explainer:

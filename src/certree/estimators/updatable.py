@@ -259,13 +259,20 @@ class UpdatableTree(TreeVoteEstimator):
         )
 
     def _grow_box(self) -> Tree:
-        """Return the tree of the box, which depends on the parameters alone."""
+        """Return the tree that halves the box of ``grower=Grid(box)`` down to `max_depth`.
+
+        It does not depend on any rows.
+        """
         self._get_monotonic_signs()
         nowhere = np.zeros((1, self.n_features_in_))
         return self._get_grower().grow(TrainingSamples(nowhere, max_depth=self.max_depth))
 
     def _fit_seen_rows(self, seen: SeenRows) -> None:
-        """Set the fitted attributes from what is kept of all training rows, `seen`."""
+        """Set the fitted attributes from what the model keeps of its training rows.
+
+        seen: hash, leaf, target, weight and missing features of all training rows; it becomes
+        `seen_rows_`.
+        """
         tree = self._grow_box()
         unit = compute_mean_weight(seen.weight)
         stats = self._compute_node_stats(tree, seen.leaf, seen.y, seen.weight, unit)
@@ -311,10 +318,11 @@ class UpdatableTree(TreeVoteEstimator):
             )
 
     def _check_seen_rows(self, seen: SeenRows) -> SeenRows:
-        """Return restored rows, `seen`, or raise ValueError if they do not fit the model.
+        """Return restored training rows, `seen`; raise ValueError if they do not fit the model.
 
-        They must fit the leaves of the box, the classes, the hashes and the statistics, which must
-        have been restored before.
+        Their leaves must be leaves of the tree of ``Grid(box)``, their classes those of the model,
+        their hashes the sample hashes, and their total weight that of the node statistics. All of
+        these must have been restored before.
         """
         if reason := _explain_no_updates(self):
             raise ValueError(

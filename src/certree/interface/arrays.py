@@ -579,9 +579,11 @@ def find_positions(
 
 
 def get_csr_arrays(rows: Any) -> CSRArrays:
-    """Return row starts, features, values and the number of features of a SciPy CSR array.
+    """Return the arrays of a SciPy CSR matrix with the dtypes that the C++ core needs.
 
-    Their dtypes are those that the core needs: int64 (n + 1,), int32 and the dtype of `rows`.
+    rows: the matrix, (n, p), with k stored entries. Return four values: the start of each row among
+    the entries, int64 (n + 1,); the feature of each entry, int32 (k,); its value, (k,), with the
+    dtype of `rows`; and the number of features, p.
     """
     return (
         rows.indptr.astype(np.int64, copy=False),

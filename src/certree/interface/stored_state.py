@@ -70,9 +70,13 @@ class StoredState:
         return state
 
     def replace_arrays(self, arrays: Mapping[str, Any]) -> None:
-        """Add arrays of this section to `replaced`; entries that are not arrays are ignored.
+        """Record that arrays of this section were converted from the format of an earlier version.
 
-        arrays: values by name in this section, as this version of certree writes them.
+        They are added to `replaced`, so that a check of the file knows that they differ from what
+        it holds.
+
+        arrays: the converted values by name in this section; values that are not arrays are
+        ignored.
         """
         self.replaced |= {
             self._get_full_name(name): array

@@ -267,10 +267,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         to all batches together; new categories may occur in any batch. The first batch fixes the
         edges of the histograms, and which density "auto" stands for, so it should be large.
 
-        With power="auto" the power is chosen again after every batch. The rows of a batch are
-        scored once, by the densities of all rows so far without the row itself. Losses from the
-        time when the model had less than a quarter of its present rows are dropped. Calls after
-        `fit` update the model of `fit`.
+        With power="auto" the power is chosen again after every batch. Each row is scored once, when
+        its batch is added, by the densities of all other rows so far. The choice minimises the log
+        loss of the more recent rows: losses are dropped that were computed when the model had less
+        than a quarter of its present rows. Calls after `fit` update the model of `fit`.
 
         Parameters
         ----------
@@ -345,10 +345,14 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return self
 
     def _find_categories(self, X: Any, reuse_encoding: bool) -> Categories | None:
-        """Return the categories of each feature that is categorical, or set to "categorical".
+        """Return the categories of each categorical feature.
 
-        again: whether the model has categories from an earlier batch, to which new ones of X are
-        appended. None: all features are numeric.
+        A feature is categorical by `categorical_features`, or if `densities` sets it to
+        "categorical".
+
+        X: the rows; reuse_encoding: whether to append new categories of X to those of earlier
+        batches (`categories_`) instead of learning all from X. Return None if all features are
+        numeric. Raise ValueError if `densities` sets a categorical feature to another density.
         """
         if reuse_encoding:
             return None if self.categories_ is None else self.categories_.add_categories(X)
@@ -374,15 +378,15 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         )
 
     def _orders_categories_by_rows(self) -> bool:
-        """Return False: category codes are in the order of the names, not of the target."""
+        """Return False: category codes follow the sorted names, and do not depend on the rows."""
         return False  # later rows may have more of them, and sums go by no order
 
     def _fit_first_batch(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Choose the density of each feature by the first batch, and estimate it.
 
         rows: encoded features, (n, p); y: class codes, (n,); weight: weights, (n,). Sets
-        `class_count_`, `densities_`, the moments of numeric features, and empty losses of the
-        powers.
+        `class_count_`, `densities_`, the moments of numeric features, and the losses of the powers
+        to 0.
         """
         self._power_losses = PowerLosses.empty()
         self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
@@ -503,9 +507,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return sqrt(self.var_smoothing) * (largest or 1.0)
 
     def _make_normal(self, j: int, floor: float) -> Normal:
-        """Return the normal densities of feature j, with variances raised by ``floor ** 2``.
+        """Return the normal densities of feature j, with ``floor ** 2`` added to their variances.
 
-        Raise ValueError if a standard deviation is 0, which needs var_smoothing=0.
+        Raise ValueError if a standard deviation is still 0. That happens with var_smoothing=0 if
+        the feature is constant in a class.
         """
         normal = self._moments[j].make_normal(floor)
         if not normal.deviation.all():
@@ -559,10 +564,13 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         self.power_ = self._power_losses.best_power
 
     def _compute_left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
-        """Compute the log product of densities of each row in its own class by the other rows.
+        """Compute the log density of each row's features in its class, without the row itself.
 
-        rows: encoded training rows, (n, p); y: class codes, (n,); weight: weights, (n,). The result
-        (nats) has shape (n,), and belongs to power 1.
+        The row is removed from the counts and moments of its class first (leave-one-out), and the
+        log densities of all features are added.
+
+        rows: encoded training rows, (n, p), which the densities include; y: class codes, (n,);
+        weight: weights, (n,). Return an array (n,) in nats, before it is multiplied by `power_`.
         """
         floor, total = self._compute_floor(), np.zeros(len(rows))
         for j, density in enumerate(self.densities_):

@@ -141,7 +141,9 @@ class Moments(ArrayRecord):
         )
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64, floor: float) -> Float64:
-        """Compute each row's log normal density in its own class by the other rows.
+        """Compute the log of the normal density of each row in its class, without the row itself.
+
+        The row is removed from the moments of its class first (leave-one-out).
 
         If a row is the only one of its class, its density is centred at the mean of all classes and
         has the standard deviation `floor`.
@@ -206,10 +208,10 @@ class Normal(ArrayRecord):
 
 
 def _fill_missing(is_present: NDArray[np.bool_], values: Float64) -> Float64:
-    """Return an array (n,) with `values` at the True entries of a mask, and 0 elsewhere.
+    """Return an array (n,) with the given values at the True entries of a mask, and 0 elsewhere.
 
-    is_present: mask of the rows whose value is not missing, (n,); values: log density of these
-    rows, (any,).
+    is_present: mask of the rows whose value is not missing, (n,), with k True entries; values: log
+    densities of these k rows, (k,).
     """
     result = np.zeros(len(is_present))
     result[is_present] = values
@@ -217,10 +219,10 @@ def _fill_missing(is_present: NDArray[np.bool_], values: Float64) -> Float64:
 
 
 def _compute_log_normal(residual: Float64, deviation: Float64) -> Float64:
-    """Compute the log density (nats) of a normal distribution with mean 0 at residuals.
+    """Compute the log (nats) of the density of a normal distribution with mean 0.
 
-    residual: values minus the mean; deviation: positive standard deviations. The two shapes
-    broadcast.
+    residual: where to evaluate it, values minus the mean; deviation: positive standard deviations.
+    The two shapes broadcast.
     """
     with np.errstate(over="ignore"):
         z = np.clip(residual / deviation, -_FARTHEST, _FARTHEST)
@@ -299,7 +301,9 @@ class CategoricalTable(ArrayRecord):
         return result
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
-        """Compute each row's log probability (nats) in its own class by the other rows.
+        """Compute the log probability (nats) of each row in its class, without the row itself.
+
+        The row is removed from the counts first (leave-one-out).
 
         x: category code of each row, NaN where it is missing, (n,); y: class codes, (n,); weight:
         weights, (n,). The table must include these rows. The result has shape (n,), and is 0 where
@@ -368,7 +372,9 @@ class Histogram(ArrayRecord):
         return result
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
-        """Compute each row's log density (nats) in its own class by the other rows.
+        """Compute the log density (nats) of each row in its class, without the row itself.
+
+        The row is removed from the counts first (leave-one-out).
 
         x: value of each row, NaN where it is missing, (n,); y: class codes, (n,); weight: weights,
         (n,). The histogram must include these rows. The result has shape (n,), and is 0 where x is
