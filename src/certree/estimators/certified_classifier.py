@@ -393,9 +393,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         random_state = check_random_state(self.random_state)
         fit, shuffled = CertifiedFitOfParts.of(self, executor), deepcopy(random_state)
         if isinstance(self.train_size, str):
-            pilot, sides = fit.pilot(PILOT, deepcopy(shuffled), random_state)
-            curve, grouped = compute_learning_curve(*pilot), sides.n_groups is not None
-            train_size = choose_train_fraction(curve, sides.n_units, self.delta, grouped)
+            pilot, split = fit.pilot(PILOT, deepcopy(shuffled), random_state)
+            curve, grouped = compute_learning_curve(*pilot), split.n_groups is not None
+            train_size = choose_train_fraction(curve, split.n_units, self.delta, grouped)
         else:
             train_size = self.train_size
         self.train_size_ = float(train_size)
@@ -411,7 +411,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
         With train_size="auto" the rows are first split with a training set of 35 % of them (the
         pilot). A learning curve by cross-validation in it predicts the bound for larger training
-        sets; see `fraction_to_train` in `certificates.model_selection`.
+        sets; see `choose_train_fraction` in `certificates.model_selection`.
 
         Parameters
         ----------
@@ -492,7 +492,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         leaf: Int32,
         y: Int32,
         weight: Float64 | None,
-        sides: TrainCalibrationSplit,
+        split: TrainCalibrationSplit,
     ) -> CertifyingRows:
         """Return the calibration rows, with the class counts of the training rows in each node.
 
@@ -515,12 +515,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """
         grown, certifying = (
             (leaf[rows], y[rows], None if weight is None else weight[rows])
-            for rows in (sides.train, sides.calibration)
+            for rows in (split.train, split.calibration)
         )
         # Without training rows nothing is counted, and any unit will do.
-        unit = compute_mean_weight(grown[2]) if len(sides.train) else 1.0
+        unit = compute_mean_weight(grown[2]) if len(split.train) else 1.0
         stats: Any = self._compute_node_stats(tree, *grown, unit)
-        return CertifyingRows(sides, *certifying, stats)
+        return CertifyingRows(split, *certifying, stats)
 
     def _select_and_certify(
         self, tree: Tree, posteriors: Mixture, folds: list[GrownFold], rows: CertifyingRows
@@ -774,7 +774,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         n_codes = self._output_groups.sizes[0] if self._trained is None else self._trained.n_codes
         if grown.n_classes != n_codes:
             raise ValueError(
-                f"the model file must have grown of {n_codes} classes, got {grown.n_classes}"
+                f"the model file must have training counts (grown) of {n_codes} classes, got "
+                f"{grown.n_classes}: save the model again"
             )
         known = {"grown": grown, "near_copies": self.certificate_.near_copies}
         rows = CalibrationSamples.from_stored(
@@ -784,7 +785,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             self._trained.class_positions
         ):
             raise ValueError(
-                "the model file must have a calibration set with the classes of is_trained"
+                "the model file must have an entry of is_trained for each class of its training "
+                "and calibration set, got another number: save the model again"
             )
         held, certificate = rows.held, self.certificate_
         is_same_set = (held.grouped, held.n) == (certificate.grouped, certificate.n)
@@ -792,11 +794,14 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             held.compute_error(label), certificate.risk, abs_tol=1e-9
         ):
             raise ValueError(
-                "the model file must have the calibration set of its certificate, got other rows"
+                "the model file must have the calibration set of its certificate, got one of "
+                "another size or error: save the model again"
             )
         if not math.isfinite(rows.structure.log_mass(label)):
             raise ValueError(
-                "the model file must have grown and splits that give every labelling a positive prior"
+                "the model file must have training counts (grown) and split probabilities "
+                "(splits) that give the labels of its leaves a positive prior probability: save "
+                "the model again"
             )
         return rows
 

@@ -343,10 +343,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             leaves = [grown_tree.route(rows.X, get_n_threads(self.n_jobs)) for grown_tree in trees]
             grown = self._compute_fold_stats(folds, trees, leaves, target)
             posteriors = self._tune(grown, advance)
-        leaf, sides = tree.route(training.X, get_n_threads(self.n_jobs)), training.split
-        stats: Any = self._compute_node_stats(tree, leaf[sides.train], *target)
-        collect = partial(collect_validation_errors, folds, leaves, leaf[sides.train], target)
-        calibration = sides, leaf[sides.calibration], training.y[sides.calibration], None
+        leaf, split = tree.route(training.X, get_n_threads(self.n_jobs)), training.split
+        stats: Any = self._compute_node_stats(tree, leaf[split.train], *target)
+        collect = partial(collect_validation_errors, folds, leaves, leaf[split.train], target)
+        calibration = split, leaf[split.calibration], training.y[split.calibration], None
         self._set_certified_fit(tree, stats, posteriors, grown, collect, lambda: calibration)
         return self
 
@@ -370,7 +370,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         tree: Tree,
         stats: TargetStats,
         posteriors: Mixture,
-        grown: list[GrownFold],
+        folds: list[GrownFold],
         collect_errors: Callable[[list[Float64], Int32], JudgedErrors],
         get_calibration: Callable[[], tuple[TrainCalibrationSplit, Int32, Float64, Any]],
     ) -> None:
@@ -384,7 +384,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             Row weight, mean and sum of squares of the training targets in its nodes.
         posteriors : Mixture
             The inverse temperatures that cross-validation has chosen.
-        grown : list of GrownFold
+        folds : list of GrownFold
             The tree and the node statistics of each cross-validation fold.
         collect_errors : callable
             ``collect_errors(predicted, node_map)`` returns the absolute errors of the validation
@@ -401,20 +401,20 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         fitted: FittedVote = whole
         if self.max_leaf_nodes is not None:
             posteriors = Mixture.from_single("pruning", [0.0, 0.0])
-            alpha = choose_small_alpha(grown, get_n_threads(self.n_jobs))
+            alpha = choose_small_alpha(folds, get_n_threads(self.n_jobs))
             fitted = shrink_tree(tree, stats, self.max_leaf_nodes, alpha, self._get_voting())
             posterior = partial(find_small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
         self._set_posteriors(posteriors)
         self._set_fitted(*fitted)
         node_map = map_to_smaller_tree(self.tree_, tree)
-        predicted = [self._predict_fold(fold, posterior) for fold in grown]
+        predicted = [self._predict_fold(fold, posterior) for fold in folds]
         limit, scale = self._estimate_scale(collect_errors(predicted, node_map))
-        sides, leaf, y, _ = get_calibration()
-        held = self._make_held_out(self.tree_, self.stats_, sides, y, node_map[leaf], limit)
+        split, leaf, y, _ = get_calibration()
+        held = self._make_held_out(self.tree_, self.stats_, split, y, node_map[leaf], limit)
         self._set_certificates(held, scale)
         self.full_certificate_ = None
         if fitted is not whole:
-            held = self._make_held_out(tree, stats, sides, y, leaf, limit)
+            held = self._make_held_out(tree, stats, split, y, leaf, limit)
             self.full_certificate_ = absolute_error(held, whole[-1].score[:, 0], self.delta)
 
     def _predict_fold(
@@ -493,7 +493,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         self,
         tree: Tree,
         stats: TargetStats,
-        sides: TrainCalibrationSplit,
+        split: TrainCalibrationSplit,
         y: Float64,
         leaf: Int32,
         limit: float,
@@ -506,7 +506,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The tree to certify.
         stats : TargetStats
             Moments of the training rows in its nodes.
-        sides : TrainCalibrationSplit
+        split : TrainCalibrationSplit
             Which rows are training and calibration rows.
         y : ndarray of float64, shape (N,)
             Target of each calibration row.
@@ -521,16 +521,16 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             Leaf, target and weight of the calibration rows. A row in a group weighs 1 /
             (calibration rows of the group), any other row 1.
         """
-        calibration, groups = sides.calibration, sides.groups
+        calibration, groups = split.calibration, split.groups
         weight, n = np.ones(len(calibration)), len(calibration)
         if groups is not None:
-            weight, n = compute_group_weights(groups, sides.train, calibration)
+            weight, n = compute_group_weights(groups, split.train, calibration)
         draw = (
             groups is not None,
-            sides.repeats,
-            sides.distinct,
-            sides.is_worst,
-            sides.near_copies,
+            split.repeats,
+            split.distinct,
+            split.is_worst,
+            split.near_copies,
         )
         return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *draw)
 
@@ -556,8 +556,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if self.intervals_.region.max() >= len(self.conformity_scores_.mass):
             raise ValueError(
-                "the model file must have bands.region below the number of regions with scores, "
-                f"{len(self.conformity_scores_.mass)}, got {self.intervals_.region.max()}"
+                "the model file must have conformity scores for every region of its intervals, so "
+                f"bands.region below {len(self.conformity_scores_.mass)}, got "
+                f"{self.intervals_.region.max()}: save the model again"
             )
         self.certificates_, self.certificate_ = restore_certificates(stored)
         self.full_certificate_ = restore_full_certificate(stored)

@@ -321,7 +321,7 @@ class DecoratedTree(TreeVoteEstimator):
         pruning : NodeWeights
             Weight 1 at the leaves of the pruning, 0 at other nodes.
         models : dict from int to estimator
-            FittedVote models by node number of the grown tree. A leaf without a model predicts a
+            Fitted models by node number of the grown tree. A leaf without a model predicts a
             constant.
         """
         folds = self._make_folds(grown, random_state)
@@ -640,7 +640,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         loss : ndarray of float64, shape (m,)
             Validation loss of each node as a leaf.
         models : dict from int to classifier
-            FittedVote models by node number.
+            The fitted model of each node that has one, by node number.
         """
         summary = self._summarise_fold(grown, fold)
         values = summary.stats.averages(grown.tree, _SMOOTHING)

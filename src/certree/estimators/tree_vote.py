@@ -204,7 +204,8 @@ class TreeVoteEstimator(TreeModel):
                 if params[name] is None:
                     keys = [key for key in params if key.startswith(f"{name}__")]
                     raise ValueError(
-                        f"{keys[0]} must be left out with {name}={value!r}, which has no parameters"
+                        f"{keys[0]} must be left out with {name}={value!r}, which has no "
+                        f"parameters: set {name} to an object that has this parameter"
                     )
         return super().set_params(**params)
 
@@ -475,10 +476,14 @@ class TreeVoteEstimator(TreeModel):
         self.posteriors_ = [*posteriors.families]
 
     def _set_fitted(
-        self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote | DeferredVote
+        self, tree: Tree, stats: Stats, weights: NodeWeights, outcome: Vote | DeferredVote
     ) -> None:
-        """Set `tree_`, `stats_`, `weights_` and `vote_` to tree, stats, weights and ballot."""
-        self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
+        """Set the fitted attributes of the tree and its vote.
+
+        tree, stats, weights and outcome (of the vote in each node) become `tree_`, `stats_`,
+        `weights_` and `vote_`.
+        """
+        self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, outcome
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -519,7 +524,8 @@ class TreeVoteEstimator(TreeModel):
         leaves = score_nodes(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
             raise ValueError(
-                "the model file must have weights that sum to 1 along every path of the tree"
+                "the model file must have weights that sum to 1 over the nodes on the path to "
+                "each leaf, got other sums: save the model again"
             )
         self._set_posteriors(self._restore_posteriors(stored))
         ballots = self._compute_ballots(tree, stats)
@@ -563,11 +569,12 @@ class TreeVoteEstimator(TreeModel):
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
             raise ValueError(
                 f"the model file must have best_params with keys {self._temperatures}, got "
-                f"{temperatures!r}"
+                f"{temperatures!r}: save the model again"
             )
         if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
             raise ValueError(
-                f"the model file must have posteriors as a list of names, got {families!r}"
+                f"the model file must have a list of names as posteriors, got {families!r}: save "
+                "the model again"
             )
         weights = np.array(stored["mixture_weights"], dtype=np.float64)
         posteriors = [
@@ -575,7 +582,10 @@ class TreeVoteEstimator(TreeModel):
             for name in self._temperatures
         ]
         if np.isnan(posteriors).any():
-            raise ValueError(f"the model file must have numbers in best_params, got {temperatures}")
+            raise ValueError(
+                f"the model file must have numbers in best_params, got {temperatures}: save the "
+                "model again"
+            )
         return Mixture(np.stack(posteriors, axis=1), weights, families)
 
     # -- prediction --------------------------------------------------------------------------------
@@ -951,7 +961,8 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         if stats.n_classes != self._output_groups.sizes[number]:
             n_classes = np.atleast_1d(self.n_classes_)[number]
             raise ValueError(
-                f"the model file must have stats of {n_classes} classes, got {stats.n_classes}"
+                f"the model file must have stats of {n_classes} classes, got {stats.n_classes}: "
+                "save the model again"
             )
         return stats
 
@@ -970,12 +981,14 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             are_fractions = ((votes >= 0) & (votes <= 1 + _ROUNDING)).all()
             if not are_fractions or not np.allclose(votes[is_leaf].sum(axis=1), 1):
                 raise ValueError(
-                    "the model file must have probabilities of sum 1 for each leaf in vote.score"
+                    "the model file must have class probabilities that sum to 1 in vote.score of "
+                    "each leaf, got other numbers: save the model again"
                 )
             label = votes[is_leaf].argmax(axis=1).max()
             if label >= k:
                 raise ValueError(
-                    f"the model file must predict one of {k} classes in each leaf, got class {label}"
+                    f"the model file must predict one of {k} classes in each leaf, got class code "
+                    f"{label}: save the model again"
                 )
 
     def _predict_node(self, node: int) -> Any:

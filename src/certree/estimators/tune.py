@@ -300,7 +300,8 @@ class Mixture(ArrayRecord):
         self._check("float64", (len(weights), None), "temperatures")
         if len(self.families) != len(weights):
             raise ValueError(
-                f"mixture_weights has {len(weights)} entries, but families has {len(self.families)}"
+                f"families must have a name for each of {len(weights)} mixture_weights, got "
+                f"{len(self.families)}"
             )
         if not ((weights >= 0).all() and np.isclose(weights.sum(), 1)):
             raise ValueError(

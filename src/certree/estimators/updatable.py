@@ -326,28 +326,34 @@ class UpdatableTree(TreeVoteEstimator):
         """
         if reason := _explain_no_updates(self):
             raise ValueError(
-                f"the model file must not have seen_rows for these parameters: {reason}"
+                "the model file must not have seen_rows, the rows for updates, for these "
+                f"parameters: {reason}"
             )
         tree, has_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
         if not len(leaf) or not tree.is_leaf[leaf].all():
-            raise ValueError("the model file must have leaves of the box in seen_rows.leaf")
+            raise ValueError(
+                "the model file must have leaves of the tree of Grid(box) in seen_rows.leaf, got "
+                "other nodes: save the model again"
+            )
         if has_classes != (seen.y.dtype == np.int32) or has_classes != (seen.rounded is not None):
             raise ValueError(
-                "the model file must have seen_rows.y of int32 and seen_rows.rounded for a classifier, "
-                f"and seen_rows.y of float64 alone for a regressor, got {seen.y.dtype}"
+                "the model file must have seen_rows.y of int32 and an array seen_rows.rounded for "
+                "a classifier, and seen_rows.y of float64 without seen_rows.rounded for a "
+                f"regressor, got seen_rows.y of {seen.y.dtype}: save the model again"
             )
         if has_classes:
             check_codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
             if not np.array_equal(seen.known, self.sample_hashes_):
                 raise ValueError(
-                    "the model file must have sample_hashes equal to the hashes of seen_rows"
+                    "the model file must have sample_hashes equal to the hashes of seen_rows, got "
+                    "others: save the model again"
                 )
         n, expected = float(seen.weights.sum()), float(self.stats_.n[0])
         if not isclose(n, expected, rel_tol=1e-9):  # earlier versions added up in another order
             raise ValueError(
                 f"the model file must have seen_rows of total weight {expected:g}, as in stats, got "
-                f"{n:g}"
+                f"{n:g}: save the model again"
             )
         return seen
 
@@ -366,7 +372,7 @@ def _check_no_new_categories(known: Categories, joint: Categories, features: lis
             )
 
 
-# FittedVote attributes that must be equal in models to merge, by their description in messages.
+# Fitted attributes that must be equal in models to merge, by their description in messages.
 _COMPARED_ATTRIBUTES = {
     "number of features": "n_features_in_",
     "names of features": "feature_names_in_",

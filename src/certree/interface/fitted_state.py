@@ -124,8 +124,8 @@ def check_parameters_of_fit(
     parameters = {name: getattr(model, name) for name in model._fitted_with}
     for name, before, value in _find_differences(model._fitted_with, parameters, may_change):
         raise ValueError(
-            f"{name} must be {before!r}, as in the fit to which {adds} adds, got "
-            f"{value!r}: set it back, or fit anew{anew}"
+            f"{name} must be {before!r}, as in the fit to which {adds} adds rows or trees, got "
+            f"{value!r}: set it back, or fit the model anew{anew}"
         )
 
 

@@ -114,7 +114,8 @@ class StoredState:
         values: Float64 = check_column(name, self[name], "float64", shape)
         if not (np.isfinite(values) & (values >= least) & (values <= most)).all():
             raise ValueError(
-                f"the model file must have finite numbers in {least:g} .. {most:g} in {name}"
+                f"the model file must have finite numbers in {least:g} .. {most:g} in {name}, got "
+                "others: save the model again"
             )
         return values
 
@@ -125,10 +126,14 @@ class StoredState:
         """
         value = self[name]
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"the model file must have a number as {name}, got {shortened(value)}")
+            raise ValueError(
+                f"the model file must have a number as {name}, got {shortened(value)}: save the "
+                "model again"
+            )
         if not (least <= value <= most and abs(value) < np.inf):
             raise ValueError(
-                f"the model file must have a finite {name} in {least:g} .. {most:g}, got {value}"
+                f"the model file must have a finite {name} in {least:g} .. {most:g}, got {value}: "
+                "save the model again"
             )
         return float(value)
 
@@ -137,6 +142,7 @@ class StoredState:
         value = self[name]
         if type(value) is not int or not least <= value <= most:
             raise ValueError(
-                f"the model file must have an integer in {least} .. {most} as {name}, got {value!r}"
+                f"the model file must have an integer in {least} .. {most} as {name}, got "
+                f"{value!r}: save the model again"
             )
         return value

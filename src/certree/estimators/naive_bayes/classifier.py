@@ -609,19 +609,21 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         self.class_count_ = stored.get_numbers("class_count", (n_classes,), 0)
         if not self.class_count_.any() or not has_finite_total(self.class_count_):
             raise ValueError(
-                "the model file must have a class_count that is positive, and at most "
-                f"{MAX_TOTAL_WEIGHT:g} in total, got {self.class_count_}"
+                "the model file must have a class_count that is positive for some class, and at "
+                f"most {MAX_TOTAL_WEIGHT:g} in total, got {self.class_count_}: save the model again"
             )
         # Files of earlier versions do not hold it.
         self._n_rows = stored.get_integer("n_rows", 1) if "n_rows" in stored else None
         self.class_prior_ = stored.get_numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
         if not np.isclose(self.class_prior_.sum(), 1):
             raise ValueError(
-                f"the model file must have a class_prior of sum 1, got {self.class_prior_.sum()}"
+                f"the model file must have a class_prior of sum 1, got {self.class_prior_.sum()}: "
+                "save the model again"
             )
         if (self.class_count_[self.class_prior_ == 0] > 0).any():
             raise ValueError(
-                "the model file must have a positive class_prior for classes with rows, got 0"
+                "the model file must have a positive class_prior for classes with rows, got 0: "
+                "save the model again"
             )
         self.power_ = stored.get_number("power", 0, 1)
         section = stored.get_section("judged")
@@ -642,15 +644,16 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """
         if not isinstance(kinds, list) or len(kinds) != self.n_features_in_:
             raise ValueError(
-                f"the model file must have a list of {self.n_features_in_} densities, got {kinds!r}"
+                "the model file must have a list with the kind of density of each of "
+                f"{self.n_features_in_} features, got {kinds!r}: save the model again"
             )
         for j, kind in enumerate(kinds):
             held = self._get_category_names(j) is not None
             possible = ("categorical",) if held else ("normal", "histogram")
             if kind not in possible:
                 raise ValueError(
-                    f"the model file must have a density {' or '.join(possible)} for feature {j}, "
-                    f"got {kind!r}"
+                    f"the model file must have a density of kind {' or '.join(possible)} for "
+                    f"feature {j}, got {kind!r}: save the model again"
                 )
         return kinds
 
@@ -666,19 +669,21 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
             names = self._get_category_names(j)
             if j in self._moments and (self._moments[j].rows > limit).any():
                 raise ValueError(
-                    f"the model file must have at most class_count rows in the moments of feature {j}"
+                    "the model file must count at most class_count rows of each class in the "
+                    f"moments of feature {j}, got more: save the model again"
                 )
             if isinstance(density, Normal):
                 continue
             counts = _get_counts(density)
             if names is not None and counts.shape[1] != max(1, len(names)):
                 raise ValueError(
-                    f"the model file must have {max(1, len(names))} categories for feature {j}, got "
-                    f"{counts.shape[1]}"
+                    f"the model file must have {max(1, len(names))} categories for feature {j}, "
+                    f"got {counts.shape[1]}: save the model again"
                 )
             if (counts.sum(axis=1) > limit).any():
                 raise ValueError(
-                    f"the model file must have at most class_count rows in the table of feature {j}"
+                    "the model file must count at most class_count rows of each class in the "
+                    f"table of feature {j}, got more: save the model again"
                 )
 
     # -- prediction --------------------------------------------------------------------------------

@@ -521,11 +521,15 @@ def _check_ascending(edges: Float64, n_bins: int) -> None:
     """
     if len(edges) != n_bins + 1:
         raise ValueError(
-            f"the model file must have {n_bins + 1} histogram.edges for {n_bins} bins, got {len(edges)}"
+            f"the model file must have {n_bins + 1} histogram.edges for {n_bins} bins, got "
+            f"{len(edges)}: save the model again"
         )
     # A single value has one bin of no width.
     if not (edges[1:] > edges[:-1]).all() and not (n_bins == 1 and edges[0] == edges[1]):
-        raise ValueError("the model file must have ascending histogram.edges for each feature")
+        raise ValueError(
+            "the model file must have ascending histogram.edges for each feature: save the model "
+            "again"
+        )
 
 
 def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
@@ -540,14 +544,15 @@ def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[Categor
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
         raise ValueError(
-            "the model file must have a positive table.size whose sum is the number of columns of "
-            f"table.counts, {counts.shape[1]}"
+            "the model file must have positive integers in table.size whose sum is the number of "
+            f"columns of table.counts, {counts.shape[1]}, got others: save the model again"
         )
     alpha = stored.get_numbers("table.alpha", (n_tables,), _NARROWEST)
     with np.errstate(over="ignore"):
         if not np.isfinite(alpha * sizes).all():
             raise ValueError(
-                "the model file must have table.alpha that is finite times the number of categories"
+                "the model file must have table.alpha whose product with the number of categories "
+                "is finite, got an overflow: save the model again"
             )
     blocks = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if n_tables else []
     return [
