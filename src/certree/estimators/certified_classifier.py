@@ -380,8 +380,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """
         if classes is None:
             raise ValueError(
-                f"classes must be passed to fit with grower={self.grower!r}, got None: all rows "
-                "certify, and must not choose the classes that may be predicted"
+                f"classes must be passed to fit with grower={self.grower!r}, got None: all "
+                "rows are calibration rows, which must not choose the classes that may be predicted"
             )
         if self.max_leaf_nodes is not None:
             raise ValueError(
@@ -687,7 +687,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         tree : Tree
             The tree that predicts: the grown one, or a small one.
         selected : SelectedModel
-            The predictor that was selected, with its certificates.
+            The vote or pruning that was selected, with its certificates.
         posteriors : Mixture or None
             The inverse temperatures that cross-validation has chosen. None: the single one with the
             lowest bound, `selected.lambda_error`.
@@ -730,7 +730,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return self.vote_ if trained is None else Vote(trained.collapse_columns(self.vote_.score))
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, with leaves and classes of the calibration rows."""
+        """Return what a model file stores of the fit: values by stored name.
+
+        It includes the certificates, and the leaf and class of each calibration row.
+        """
         certified = serialize_certificates(self.certificates_, self.certificate_)
         rows = self.calibration_
         calibration = {} if rows is None else {"calibration": rows, "grown": rows.grown}
@@ -765,7 +768,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """Return the calibration rows from the content of a model file, `stored`.
 
         Tree, vote and certificate must have been restored before. Raise ValueError if the rows do
-        not fit the tree, or do not have the number and error that the certificate states.
+        not fit the tree, or do not have the number of rows and the observed error that
+        `certificate_` states.
         """
         grown, label = (
             NodeStats.from_stored(stored.get_section("grown")),

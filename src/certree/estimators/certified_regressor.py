@@ -535,7 +535,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *draw)
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, with the calibration rows' conformity scores."""
+        """Return what a model file stores of the fit: values by stored name.
+
+        It includes the certificates, the prediction intervals and the conformity scores.
+        """
         certified = serialize_certificates(self.certificates_, self.certificate_)
         bands = {"bands": self.intervals_, "scores": self.conformity_scores_}
         full = self.full_certificate_
@@ -606,7 +609,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             )
         if not isinstance(pruning, NodeWeights):
             raise TypeError(
-                "pruning must be NodeWeights, such as map_pruning(tree_, weights_), got "
+                "pruning must be NodeWeights of a single pruning, such as map_pruning(tree_, "
+                "weights_), got "
                 f"{pruning!r}"
             )
         prior = pruning_prior(self.tree_, map_pruning(self.tree_, self.weights_))

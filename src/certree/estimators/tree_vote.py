@@ -218,9 +218,10 @@ class TreeVoteEstimator(TreeModel):
         return {"grower": self._resolve_grower}
 
     def _resolve_grower(self, value: Any) -> Grower:
-        """Return the grower that a value of the parameter `grower` stands for.
+        """Return the grower object that a value of the parameter `grower` stands for.
 
-        value: a name, a grower, or a decision tree of scikit-learn.
+        value: a name such as "cart", a grower, or a decision tree of scikit-learn, which is
+        wrapped.
         """
         return resolve_grower(value)
 
@@ -277,9 +278,10 @@ class TreeVoteEstimator(TreeModel):
         return fit_elsewhere(self, X, y, sample_weight, groups)
 
     def _fit_blocks(self, executor: Executor) -> None:
-        """Fit to the rows whose blocks an executor holds, on this machine or on a cluster.
+        """Fit to out-of-core or distributed rows, and set all fitted attributes.
 
-        All fitted attributes are set.
+        executor: holds the blocks of rows, on this machine or on a cluster, and runs functions on
+        them.
         """
         fit_tree_on_parts(self, executor)
 
@@ -290,7 +292,10 @@ class TreeVoteEstimator(TreeModel):
         """
 
     def _fit(self, training: Training) -> None:
-        """Fit to encoded training rows, and set the fitted attributes."""
+        """Fit the tree and the vote to encoded training rows, and set all fitted attributes.
+
+        training: features, targets and weights of the rows.
+        """
         tree, posteriors, _ = self._grow_and_tune(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
         weights = training.weight, training.weight_unit
@@ -325,9 +330,10 @@ class TreeVoteEstimator(TreeModel):
     def _make_training_samples(
         self, training: Training, random_state: np.random.RandomState
     ) -> TrainingSamples:
-        """Return the training rows with the parameters of growth: depth, constraints, seed and threads.
+        """Return the training rows together with the parameters of growth.
 
-        The seed is drawn from `random_state`.
+        These are depth, monotonic constraints, number of threads and the grower's seed, which is
+        drawn from random_state. training: the encoded rows.
         """
         return TrainingSamples(
             training.X,
@@ -449,6 +455,8 @@ class TreeVoteEstimator(TreeModel):
         Returns
         -------
         list of GrownFold
+            For each fold its tree, and the statistics of its training rows and of its validation
+            rows in the nodes.
         """
         return [
             GrownFold.from_rows(fold, tree, self._compute_node_stats, leaf, rows)
@@ -456,17 +464,20 @@ class TreeVoteEstimator(TreeModel):
         ]
 
     def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
-        """Compute posterior and vote from the chosen temperatures, and set fitted attributes.
+        """Compute the posterior and the vote of all prunings, and set all fitted attributes.
 
-        tree, stats: the tree and the statistics of all training rows; posteriors: the chosen
-        inverse temperatures and mixture weights.
+        tree: the grown tree; stats: statistics of all training rows in its nodes; posteriors: the
+        inverse temperatures and mixture weights that cross-validation has chosen.
         """
         weights = posteriors.compute_posterior(self._get_candidates(), tree, stats)
         self._set_posteriors(posteriors)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._get_voting()))
 
     def _set_posteriors(self, posteriors: Mixture) -> None:
-        """Set `best_params_`, `mixture_weights_` and `posteriors_` from the chosen posteriors."""
+        """Set `best_params_`, `mixture_weights_` and `posteriors_`.
+
+        posteriors: the inverse temperatures and mixture weights that cross-validation has chosen.
+        """
         columns = posteriors.temperatures.T.tolist()
         self.best_params_ = {
             name: column[0] if len(set(column)) == 1 else column
@@ -488,7 +499,7 @@ class TreeVoteEstimator(TreeModel):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, by stored name.
+        """Return what a model file stores of the fit: values by stored name.
 
         A `DeferredVote` is left out, as `__restore__` computes it from the other entries.
         """

@@ -110,7 +110,7 @@ class GrownFold:
         Parameters
         ----------
         fold : Fold
-            Indices of its training rows (`grow`) and validation rows (`judge`) among n rows.
+            Indices of its training and validation rows among n rows.
         tree : Tree
             The tree of the fold.
         compute_stats : callable
@@ -124,6 +124,7 @@ class GrownFold:
         Returns
         -------
         GrownFold
+            The tree, with the statistics of both sets of rows in its nodes.
         """
 
         def compute(indices: Indices) -> Stats:

@@ -235,7 +235,7 @@ class UpdatableTree(TreeVoteEstimator):
         return self
 
     def _get_seen_rows(self, caller: str) -> SeenRows:
-        """Return what the model keeps of its training rows.
+        """Return `seen_rows_`: hash, leaf, target, weight, missing features of each training row.
 
         caller: name of the calling method, for messages. Raise ValueError if the model keeps
         nothing, or its parameters have changed since the fit.
@@ -249,9 +249,11 @@ class UpdatableTree(TreeVoteEstimator):
         return self.seen_rows_
 
     def _make_seen_rows(self, training: Training) -> SeenRows:
-        """Return what `seen_rows_` keeps of encoded rows, `training`.
+        """Return what the model keeps of each training row.
 
-        That is hash, leaf, target, weight and the missing features of each row.
+        That is its hash, leaf, target, weight and missing features.
+
+        training: the encoded rows.
         """
         leaf = self._grow_box().route(training.X, get_n_threads(self.n_jobs))
         return SeenRows.from_rows(
@@ -300,7 +302,10 @@ class UpdatableTree(TreeVoteEstimator):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, with `seen_rows_` if the model has it."""
+        """Return what a model file stores of the fit: values by stored name.
+
+        It includes `seen_rows_` if that is not None.
+        """
         seen = {} if self.seen_rows_ is None else {"seen_rows": self.seen_rows_}
         return {**super().__stored__(), **seen}
 

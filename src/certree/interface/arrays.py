@@ -208,6 +208,7 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
     Returns
     -------
     ndarray
+        The same values.
 
     Raises
     ------

@@ -105,6 +105,7 @@ class StoredState:
         Returns
         -------
         ndarray of float64
+            The array, of the expected shape.
 
         Raises
         ------

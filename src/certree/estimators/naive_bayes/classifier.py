@@ -551,8 +551,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """Set `power_`: the parameter `power`, or the power of smallest leave-one-out log loss.
 
         rows: encoded features of the present batch, (n, p), which the densities already include; y:
-        class codes, (n,); weight: weights, (n,). With "auto" the losses of this batch are added to
-        earlier ones.
+        class codes, (n,); weight: weights, (n,). With "auto" the log losses of this batch for all
+        powers are first added to those of earlier batches.
         """
         if not isinstance(self.power, str):
             self.power_ = float(self.power)
@@ -584,7 +584,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, by stored name, with what `partial_fit` needs."""
+        """Return what a model file stores of the fit: values by stored name.
+
+        It includes the counts and moments that `partial_fit` needs.
+        """
         n_classes = len(self.classes_)
         moments = [self._moments[j] for j in sorted(self._moments)]
         return {
