@@ -440,12 +440,15 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         Returns
         -------
         limit : float
-            The largest absolute validation error, in units of the target.
+            The largest absolute validation error, in units of the target; the range of the targets
+            if that is 0, or 1 if the range is 0, too.
         scale : ndarray of float64, shape (m,)
             Mean absolute validation error in each of the m nodes of `tree_`. It is averaged over
             prunings with `weights_`, as the predictions are, and is at least 30 % of the mean over
             all rows. If there are no validation rows, it is `limit` everywhere.
 
+        Notes
+        -----
         `tree_` and `weights_` must have been set.
         """
         limit = compute_error_limit(errors.largest, *errors.ends)

@@ -113,8 +113,8 @@ def check_parameters_of_fit(
         What extends the fit, for the message: a parameter such as "warm_start=True", or a method
         name.
     anew : str
-        End of the message, after "fit anew", that says how to fit from the start: text that begins
-        with a space, or "".
+        End of the message, which says how to fit from the start: text that begins with a space,
+        or "".
 
     Raises
     ------
