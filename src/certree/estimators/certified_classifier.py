@@ -374,9 +374,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return self
 
     def _check_grid(self, classes: ArrayLike | None) -> None:
-        """Raise ValueError if a parameter needs a training set, which a `Grid` does not have.
+        """Raise ValueError if `classes` is None, or `max_leaf_nodes` is not, with a `Grid`.
 
-        classes: the argument of `fit`, which must not be None; `max_leaf_nodes` must be None.
+        With grower=Grid(box) all rows are calibration rows, and there is no training set to find
+        the classes or to choose a small tree. classes: the argument of `fit`.
         """
         if classes is None:
             raise ValueError(

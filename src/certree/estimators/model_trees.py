@@ -83,7 +83,8 @@ class _NodeRows:
 def _list_node_rows(tree: Tree, leaf: Int32) -> list[Indices]:
     """Return the indices of the rows in each node of a tree, ascending.
 
-    leaf: leaf of each row, (n,) int32. The list has one array for each of the m nodes.
+    tree: the tree, with m nodes; leaf: leaf that each row reaches, (n,) int32. The list has one
+    array for each of the m nodes.
     """
     order = np.argsort(leaf, kind="stable")
     ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
@@ -213,7 +214,10 @@ class DecoratedTree(TreeVoteEstimator):
 
     @abstractmethod
     def _make_default_leaf(self) -> Any:
-        """Return the unfitted model for leaves if `leaf_estimator` is None."""
+        """Return the unfitted model that is fitted in each leaf if `leaf_estimator` is None.
+
+        Classifiers use logistic regression, regressors ridge regression.
+        """
 
     @abstractmethod
     def _compute_loss(
@@ -582,9 +586,10 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         return {**super()._get_string_converters(), "rule": self._resolve_rule}
 
     def _resolve_rule(self, value: str | Polynomial) -> Polynomial | None:
-        """Return the rule object that a value of the parameter `rule` stands for.
+        """Return the pruning rule that a value of the parameter `rule` stands for.
 
-        None stands for "cross-validated".
+        value: "cross-validated", for which None is returned; "polynomial", which stands for
+        ``Polynomial()``; or a `Polynomial` object, which is returned itself.
         """
         if isinstance(value, str):
             return Polynomial() if value == "polynomial" else None

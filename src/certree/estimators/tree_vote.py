@@ -409,7 +409,10 @@ class TreeVoteEstimator(TreeModel):
         return show_progress(self.verbose > 0, steps, type(self).__name__)
 
     def _needs_cross_validation(self) -> bool:
-        """Return whether an inverse temperature (or alpha) is None, so that folds have to choose it."""
+        """Return whether some inverse temperature (or alpha) is None.
+
+        Then cross-validation has to choose it.
+        """
         return None in self._get_temperatures()
 
     def _get_temperatures(self) -> list[float | None]:
@@ -553,7 +556,8 @@ class TreeVoteEstimator(TreeModel):
     def _restore_stats(self, stored: StoredState) -> Stats:
         """Return the node statistics in the content of a model file, `stored`.
 
-        They are `SeveralStats` for several targets.
+        They are class counts or moments of the target in each node; `SeveralStats`, with an entry
+        for each target, if there are several.
         """
         if not self._has_several_targets():
             return self._restore_target_stats(stored.get_section("stats"))
@@ -738,10 +742,10 @@ class TreeVoteEstimator(TreeModel):
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """Return the tree with the outcome of the vote as the value of each leaf, and a start of 0.
+        """Return a sum of trees that equals the prediction, which explanations read.
 
-        Explanations read it. For two classes the value is the probability of the second class
-        alone.
+        It has a single tree, `tree_`, with the outcome of the vote as the value of each leaf, and
+        the constant 0. For two classes the value is the probability of the second class alone.
         """
         check_is_fitted(self)
         tree, leaves = self.tree_, np.flatnonzero(self.tree_.is_leaf)
@@ -813,9 +817,10 @@ class TreeVoteEstimator(TreeModel):
 
     @abstractmethod
     def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
-        """Return the prediction for an outcome of the vote, (K,).
+        """Return the prediction for one outcome of the vote.
 
-        Return a class and its probability, or a number and None.
+        outcome: class probabilities, (K,), or the predicted number, (1,). Return two values: the
+        class and its probability, or the number and None.
         """
 
     @available_if(has_numeric_leaves)
@@ -846,9 +851,9 @@ class TreeVoteEstimator(TreeModel):
         return extract_rules(explainer, self.vote_, self._predict_outcome, max_leaves, certified)
 
     def _certify_nodes(self) -> CertificateFamily | None:
-        """Return a bound on the error in each node of `tree_`, or None; here None.
+        """Return bounds on the error on new rows in each node of `tree_`, or None; here None.
 
-        The bounds hold together. Certified classifiers with a calibration set have them.
+        Certified classifiers with a calibration set return a family of bounds that hold together.
         """
         return None
 
@@ -879,7 +884,10 @@ class TreeVoteEstimator(TreeModel):
         )
 
     def _get_node_notes(self) -> dict[int, str]:
-        """Return text that `export_text` appends to the lines of nodes, by node number; here none."""
+        """Return notes that `export_text` appends to the lines of nodes.
+
+        The result is text by node number; here it is empty.
+        """
         return {}
 
     @abstractmethod

@@ -189,8 +189,9 @@ class Objective:
     ) -> "Objective":
         """Build the posteriors and votes of a candidate on the trees of all folds.
 
-        folds: the grown folds; candidate: the kind of posterior; scoring, n_threads: the fields of
-        `Objective`. Raise ValueError if `scoring` is none of "error", "log_loss" and "squared".
+        folds: tree and node statistics of each fold; candidate: the kind of posterior; scoring,
+        n_threads: the fields of `Objective`. Raise ValueError if `scoring` is none of "error",
+        "log_loss" and "squared".
         """
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')

@@ -35,10 +35,11 @@ _IGNORED_PARAMETERS = ("cv", "random_state")
 
 
 def _explain_no_updates(model: Any) -> str | None:
-    """Return why a model does not support `partial_fit`, `forget` and `merge`, or None if it does.
+    """Return why a model lacks `partial_fit`, `forget` and `merge`, or None if it has them.
 
-    It does if its fit consists of sums over rows in nodes that were fixed without the rows. The
-    text names a parameter and what it must be.
+    It has them if its tree does not depend on the rows, so that a fit only computes sums over rows
+    in its nodes. The text names a parameter and what it must be. model: an estimator, fitted or
+    not.
     """
     grower, depth = model.grower, model.max_depth
     if not isinstance(grower, Grid) or grower.resolution is not None:
@@ -364,10 +365,11 @@ class UpdatableTree(TreeVoteEstimator):
 
 
 def _check_no_new_categories(known: Categories, joint: Categories, features: list[str]) -> None:
-    """Raise ValueError if a feature has categories that it did not have in the first rows.
+    """Raise ValueError if a feature has categories that it did not have in the first fit.
 
-    known: categories of the first rows; joint: the same with those of the present rows appended;
-    features: names of the features, for the message.
+    known: categories of each feature in the rows of the first fit; joint: the same with new
+    categories of the rows to add or remove appended; features: names of the features, for the
+    message.
     """
     for feature, names, all_names in zip(features, known.names, joint.names, strict=True):
         if names is not None and all_names is not None and len(all_names) > len(names):
@@ -387,7 +389,10 @@ _COMPARED_ATTRIBUTES = {
 
 
 def _are_equal(first: Any, second: Any) -> bool:
-    """Return whether two values of a fitted attribute are equal, in values and kind of dtype."""
+    """Return whether two values of a fitted attribute are equal, in values and kind of dtype.
+
+    first, second: arrays, categories or None.
+    """
     if isinstance(first, Categories) and isinstance(second, Categories):
         return first.equals(second)
     kinds = {np.asarray(value).dtype.kind for value in (first, second)}

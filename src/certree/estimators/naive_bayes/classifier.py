@@ -479,9 +479,9 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return float(self.alpha) * float(self.class_count_.sum()) / self._n_rows
 
     def _check_finite(self) -> None:
-        """Raise ValueError if class counts or moments exceed the range of float64.
+        """Raise ValueError if row weights, means or standard deviations are too large for float64.
 
-        The message names the feature. Predictions would be NaN.
+        Predictions would then be NaN. For means and deviations the message names the feature.
         """
         if not has_finite_total(self.class_count_):
             raise ValueError(
@@ -692,7 +692,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     # -- prediction --------------------------------------------------------------------------------
 
     def _compute_log_product(self, rows: NDArray[Any]) -> Float64:
-        """Compute the log of the product of all densities in each class, (n, K).
+        """Compute the log of the product of all feature densities, by row and class, (n, K).
 
         rows: encoded features, (n, p).
         """
@@ -702,7 +702,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return total
 
     def _compute_log_density(self, rows: NDArray[Any]) -> Float64:
-        """Compute `power_` times the log of the product of all densities in each class, (n, K).
+        """Compute `power_` times the log of the product of the densities, by row and class, (n, K).
 
         rows: encoded features, (n, p).
         """
@@ -820,7 +820,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     @property
     @snapshot_method
     def theta_(self) -> Float64:
-        """Mean of each numeric feature in each class, (K, p), as in GaussianNB; else NaN."""
+        """Mean of each feature in each class, (K, p), as in GaussianNB.
+
+        NaN for categorical features.
+        """
         check_is_fitted(self)
         means = np.full((len(self.classes_), self.n_features_in_), np.nan)
         for j, moments in self._moments.items():

@@ -71,7 +71,7 @@ class Moments(ArrayRecord):
 
     @classmethod
     def from_rows(cls, x: Float64, y: Int32, weight: Float64, n_classes: int) -> Self:
-        """Compute the moments of rows.
+        """Compute the total weight, mean and standard deviation of rows in each class.
 
         x: value of each row, NaN where it is missing, (n,); y: class code of each row, 0 ..
         n_classes - 1, (n,); weight: positive weight of each row, (n,).
