@@ -81,22 +81,26 @@ _POSTERIORS = PACBayesPosteriors()
 def compute_learning_curve(
     folds: Iterable[tuple[list[GrownFold], list[tuple[int, int]]]], n: int
 ) -> list[CurvePoint]:
-    """Compute the cross-validation error of the best pruning for training sets of several sizes.
+    """Compute the cross-validation error of pruned trees for training sets of several sizes.
+
+    The trees are pruned by cost-complexity, at the alpha with the smallest error on the validation
+    rows of the same size.
 
     Parameters
     ----------
     folds : iterable of (list of GrownFold, list of (int, int))
-        For each size of the training set: its grown folds, and the numbers of training and
-        validation rows of each fold. A size without folds is skipped.
+        For each size of the training set: the tree and node statistics of each cross-validation
+        fold, and the numbers of training and validation rows of each fold. A size without folds is
+        skipped.
     n : int
-        Number of rows of the fit.
+        Number of rows of the whole fit.
 
     Returns
     -------
     list of CurvePoint
-        For each size: training rows per fold as a fraction of n, the error of the cost-complexity
-        prunings with the best alpha as a fraction of the validation weight, and the number of
-        validation rows.
+        For each size: the mean number of training rows of a fold as a fraction of n; the weight of
+        the wrongly predicted validation rows as a fraction of the weight of all validation rows;
+        and the number of validation rows of all folds together.
     """
     prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
     for grown, sizes in folds:
@@ -112,29 +116,34 @@ def compute_learning_curve(
 class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     """A tree classifier with a certificate: an upper bound on its error on new rows.
 
-    The training set grows the tree and lets its prunings vote, as in `PACBayesTreeClassifier`. The
-    calibration set bounds the error of that vote, or of another vote whose weights it chooses. The
-    bound holds with probability ``1 - delta`` over the draw of the rows, for every distribution. It
-    needs no test set and no assumption about the model.
+    The rows are split at random into a training set and a calibration set. The tree is grown on the
+    training set. A pruning is this tree after some of its nodes have become leaves; all prunings
+    vote, with posterior weights, as in `PACBayesTreeClassifier`. The calibration set bounds the
+    error of that vote, or of another vote whose weights it chooses. The bound holds with
+    probability ``1 - delta`` over the draw of the rows, for every distribution. It needs no test
+    set and no assumption about the model.
 
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown; see `PACBayesTreeClassifier`. With `Grid` there is no training set:
-        all rows are calibration rows, which weight labelled prunings and certify the vote.
+        How the tree is grown; see `PACBayesTreeClassifier`. A `Grid` halves a box that is given
+        without the rows, so there is no training set: all rows are calibration rows. They choose
+        the posterior over all prunings with all labels of their leaves, and certify its vote.
     train_size : "auto" or float, default="auto"
         Fraction of the rows, or groups, in the training set. "auto": one of 35, 50, 65, 75 and 85
-        %, for which the learning curve of a pilot (35 % of the rows) predicts the lowest bound. Not
-        used with `Grid`.
+        %, for which a learning curve predicts the lowest bound; it comes from cross-validation in a
+        first training set of 35 % of the rows. Not used with `Grid`.
     delta : float, default=0.05
         Probability with which the certificate may fail.
     selection : {"best", "vote"}, default="best"
-        Which vote predicts. "best": that of the training set or that of the calibration set,
-        whichever has the lower bound. "vote": that of the calibration set.
+        Which vote predicts. "best": the vote with posterior weights by the training set or the one
+        with weights by the calibration set, whichever has the lower bound. "vote": always the one
+        by the calibration set.
     posteriors : {"bound", "cv"} or PACBayesPosteriors, default="bound"
-        How the posterior of the calibration set is chosen. "bound": the posterior with the lowest
-        bound on a path of Gibbs posteriors. "cv": inverse temperatures by cross-validation in the
-        training set. A `PACBayesPosteriors` object sets the cross-validation for both votes.
+        How the posterior by the calibration set is chosen. "bound": of all weights ``prior *
+        exp(-lambda * errors)``, those of the lambda with the lowest bound. "cv": with the inverse
+        temperatures that cross-validation in the training set chooses. A `PACBayesPosteriors`
+        object sets the cross-validation for both votes.
     vote : {"mean", "majority"} or Voting, default="mean"
         How a pruning votes; see `PACBayesTreeClassifier`.
     cv : int, splitter, iterable or None, default=3
@@ -177,7 +186,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     certificate_ : Certificate
         The bound on the error of this model on new rows.
     certificates_ : tuple of Certificate
-        First the bounds of the vote of the training set and of the best vote of the calibration
+        First the bounds of the vote by the training set and of the best vote by the calibration
         set, which hold together with probability ``1 - delta``; then further bounds on the latter
         vote, each of which holds by itself.
     full_certificate_ : Certificate or None
@@ -196,7 +205,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         `lambda_error` and `lambda_penalty`, as set or chosen; a list if the posteriors of a mixture
         differ in the value.
     posteriors_ : list of str
-        Names of the posteriors; see `PACBayesTreeClassifier`. ["bound"] for the vote of the
+        Names of the posteriors; see `PACBayesTreeClassifier`. ["bound"] for the vote by the
         calibration set with posteriors="bound", ["pruning"] with `max_leaf_nodes`.
     mixture_weights_ : list of float
         Weight of each posterior in the vote; they sum to 1.
@@ -215,8 +224,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         The leaf and class of each calibration row, and class counts of the training set; None if
         the model was loaded from a file that was saved without them.
     guarantees_ : TreeGuarantees or None
-        The guarantees by the calibration set; the methods below that certify parts of the rows,
-        sets and abstention use it. None if `calibration_` is None.
+        Guarantees that the calibration set gives beyond the certificate: for subsets of the rows,
+        for prediction sets and for predictions with abstention. None if `calibration_` is None.
     preprocessor_ : transformer or None
         The fitted preprocessor.
     n_features_in_ : int
@@ -298,7 +307,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Grow the tree on the training set, let its prunings vote, and certify by the calibration set.
+        """Grow the tree on the training set, and certify its vote by the calibration set.
+
+        Each pruning votes, the tree after some nodes have become leaves, with its posterior weight.
 
         Parameters
         ----------
@@ -316,9 +327,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             rows of a group are in the training set or all in the calibration set, and the
             certificate is about new groups. Groups must have an order, such as numbers or strings.
         classes : array-like of shape (K,), or None
-            The classes that may be predicted, if they are known without the rows; required with a
-            `Grid`. None: the classes of the training set. A calibration row of another class counts
-            as an error whatever is predicted.
+            The classes that may be predicted, if they are known without the rows; required with
+            grower=Grid(...), and not allowed for out-of-core or distributed X. None: the classes of
+            the training set. A calibration row of another class counts as an error whatever is
+            predicted.
 
         Returns
         -------
@@ -362,14 +374,15 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return self
 
     def _check_grid(self, classes: ArrayLike | None) -> None:
-        """Raise ValueError if a parameter needs a training set, which a `Grid` does not have.
+        """Raise ValueError if `classes` is None, or `max_leaf_nodes` is not, with a `Grid`.
 
-        classes: the argument of `fit`, which must not be None; `max_leaf_nodes` must be None.
+        With grower=Grid(box) all rows are calibration rows, and there is no training set to find
+        the classes or to choose a small tree. classes: the argument of `fit`.
         """
         if classes is None:
             raise ValueError(
-                f"classes must be passed to fit with grower={self.grower!r}, got None: all rows "
-                "certify, and must not choose the classes that may be predicted"
+                f"classes must be passed to fit with grower={self.grower!r}, got None: all "
+                "rows are calibration rows, which must not choose the classes that may be predicted"
             )
         if self.max_leaf_nodes is not None:
             raise ValueError(
@@ -381,9 +394,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         random_state = check_random_state(self.random_state)
         fit, shuffled = CertifiedFitOfParts.of(self, executor), deepcopy(random_state)
         if isinstance(self.train_size, str):
-            pilot, sides = fit.pilot(PILOT, deepcopy(shuffled), random_state)
-            curve, grouped = compute_learning_curve(*pilot), sides.n_groups is not None
-            train_size = choose_train_fraction(curve, sides.n_units, self.delta, grouped)
+            pilot, split = fit.pilot(PILOT, deepcopy(shuffled), random_state)
+            curve, grouped = compute_learning_curve(*pilot), split.n_groups is not None
+            train_size = choose_train_fraction(curve, split.n_units, self.delta, grouped)
         else:
             train_size = self.train_size
         self.train_size_ = float(train_size)
@@ -395,23 +408,26 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _choose_training_set(
         self, take_rows: Callable[..., Training], random_state: np.random.RandomState
     ) -> Training:
-        """Choose the size of the training set, set `train_size_`, and return the split rows.
+        """Choose the size of the training set, set `train_size_`, and split the rows by it.
 
-        With train_size="auto" the learning curve of a pilot chooses it; see
-        `certificates.model_selection`.
+        With train_size="auto" the rows are first split with a training set of 35 % of them (the
+        pilot). A learning curve by cross-validation in it predicts the bound for larger training
+        sets; see `choose_train_fraction` in `certificates.model_selection`.
 
         Parameters
         ----------
         take_rows : callable
-            ``take_rows(train_size, is_pilot=False)`` splits the rows of the fit, and returns them
-            as `Training`.
+            ``take_rows(train_size, is_pilot=False)`` splits the rows of the fit with this fraction
+            in the training set, and returns them as `Training`. `is_pilot`: whether the rows will
+            be split again, so that no search for near copies is needed.
         random_state : RandomState
-            Source of the folds and seeds of the pilot.
+            Source of the folds of the learning curve, and of the seed of their trees.
 
         Returns
         -------
         Training
-            All rows, with their split in `sides`.
+            All encoded rows of the fit; the attribute `split` has the indices of the training and
+            of the calibration rows.
         """
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
@@ -427,10 +443,23 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _compute_pilot_curve(
         self, training: Training, random_state: np.random.RandomState
     ) -> list[CurvePoint]:
-        """Compute the learning curve of the pilot at one and two thirds of its training rows.
+        """Compute the learning curve of pruned trees by 3-fold cross-validation in a training set.
 
-        training: all rows, split by the size of the pilot; random_state: source of folds and seeds.
-        Return two points; see `compute_learning_curve`.
+        Trees are grown on two of three folds, and on one of three.
+
+        Parameters
+        ----------
+        training : Training
+            All encoded rows of the fit, with their train/calibration split; only the training rows
+            are used.
+        random_state : RandomState
+            Source of the folds, and of the seed of the trees.
+
+        Returns
+        -------
+        list of CurvePoint
+            The errors on the other fold or folds: for trees of one third, then of two thirds, of
+            the training rows; see `compute_learning_curve`.
         """
         growing = training.train_subset or training
         rows = self._make_training_samples(growing, random_state)
@@ -464,39 +493,56 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         leaf: Int32,
         y: Int32,
         weight: Float64 | None,
-        sides: TrainCalibrationSplit,
+        split: TrainCalibrationSplit,
     ) -> CertifyingRows:
-        """Return the calibration rows, with the class counts of the training rows by node.
-
-        tree: the tree; leaf, y, weight: leaf, class code and weight (None: 1) of all n rows, (n,)
-        each; sides: indices of the training and the calibration rows.
-        """
-        grown, certifying = (
-            (leaf[rows], y[rows], None if weight is None else weight[rows])
-            for rows in (sides.train, sides.calibration)
-        )
-        # Without training rows nothing is counted, and any unit will do.
-        unit = compute_mean_weight(grown[2]) if len(sides.train) else 1.0
-        stats: Any = self._compute_node_stats(tree, *grown, unit)
-        return CertifyingRows(sides, *certifying, stats)
-
-    def _select_and_certify(
-        self, tree: Tree, posteriors: Mixture, folds: list[GrownFold], rows: CertifyingRows
-    ) -> None:
-        """Choose and certify the vote, or a small tree, by the calibration rows.
-
-        The fitted attributes are set.
+        """Return the calibration rows, with the class counts of the training rows in each node.
 
         Parameters
         ----------
         tree : Tree
-            The tree of the training set.
+            The tree that was grown on the training rows.
+        leaf, y : ndarray of int32, shape (n,)
+            Leaf that each of all n rows reaches, and its class code.
+        weight : ndarray of float64, shape (n,), or None
+            Weight of each row; None: 1.
+        split : TrainCalibrationSplit
+            Indices of the training and of the calibration rows among the n rows.
+
+        Returns
+        -------
+        CertifyingRows
+            The split; leaf, class code and weight of the calibration rows; and the weighted class
+            counts of the training rows in the m nodes.
+        """
+        grown, certifying = (
+            (leaf[rows], y[rows], None if weight is None else weight[rows])
+            for rows in (split.train, split.calibration)
+        )
+        # Without training rows nothing is counted, and any unit will do.
+        unit = compute_mean_weight(grown[2]) if len(split.train) else 1.0
+        stats: Any = self._compute_node_stats(tree, *grown, unit)
+        return CertifyingRows(split, *certifying, stats)
+
+    def _select_and_certify(
+        self, tree: Tree, posteriors: Mixture, folds: list[GrownFold], rows: CertifyingRows
+    ) -> None:
+        """Choose what predicts, certify it by the calibration rows, and set all fitted attributes.
+
+        A vote of all prunings predicts, or a single pruning if `max_leaf_nodes` is set. A pruning
+        is the tree after some of its nodes have become leaves.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree that was grown on the training set.
         posteriors : Mixture
-            Inverse temperatures that cross-validation has chosen.
+            The inverse temperatures that cross-validation has chosen: the factors by which errors
+            and size lower the weight of a pruning.
         folds : list of GrownFold
-            Its folds, which choose alpha if `max_leaf_nodes` is set.
+            The cross-validation folds of the training set. They choose alpha, the price of a leaf,
+            if `max_leaf_nodes` is set.
         rows : CertifyingRows
-            The calibration rows, and class counts of the training rows.
+            The calibration rows, and the class counts of the training rows in the nodes of `tree`.
         """
         posterior = partial(posteriors.compute_posterior, self._get_candidates(), tree)
         by_bound = isinstance(self.posteriors, str) and self.posteriors == "bound"
@@ -520,7 +566,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         self._set_selected(small, selected, Mixture.from_single("pruning", [0.0, 0.0]), full)
 
     def _needs_cross_validation(self) -> bool:
-        """Return whether folds have to choose a temperature, or alpha for `max_leaf_nodes`."""
+        """Return whether the fit needs cross-validation folds.
+
+        It does if an inverse temperature is None, or `max_leaf_nodes` is set, for which the folds
+        choose alpha, the price of a leaf.
+        """
         return super()._needs_cross_validation() or self.max_leaf_nodes is not None
 
     def _make_selection(
@@ -529,21 +579,26 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         posterior: Callable[[NodeStats], NodeWeights],
         rows: CertifyingRows,
     ) -> ModelSelection:
-        """Return the candidates for prediction on a tree; sets `model_selection_` and `calibration_`.
+        """Return the votes that may predict, each with its bound by the calibration rows.
+
+        Also set `model_selection_` to the result, and `calibration_` to the calibration rows.
 
         Parameters
         ----------
         tree : Tree
-            The tree.
+            The tree, with m nodes.
         posterior : callable
-            Takes the class counts of the training rows (NodeStats). Returns the posterior over
-            prunings, or the pruning, that the training set proposes.
+            Takes class counts of the training rows in the nodes (NodeStats). Returns the weights of
+            the prunings that the training set has chosen: a posterior over all of them, or weight 1
+            for a single one.
         rows : CertifyingRows
-            The calibration rows.
+            The calibration rows, and the class counts of the training rows.
 
         Returns
         -------
         ModelSelection
+            The calibration rows, the vote by the training set, and the parameters of the votes by
+            the calibration set; `select_model` chooses among them.
         """
         held = rows.held_out(tree)
         weighing = self._count_weighted_calibration(tree, rows, held)
@@ -557,11 +612,24 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _count_weighted_calibration(
         self, tree: Tree, rows: CertifyingRows, held: HeldOut
     ) -> NodeStats | None:
-        """Return weighted class counts of the calibration rows by node; None if all weigh the same.
+        """Sum up the weights of the calibration rows by node and class, to choose a posterior.
 
-        tree: the tree; rows: the calibration rows with their weights; held: the same rows, counted
-        once each, as the certificate counts them. The weighted counts only shape the posterior.
-        Their unit is the mean weight of a row, or of a group of rows.
+        The certificate does not use these counts: it counts every row, or group, once.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree, with m nodes.
+        rows : CertifyingRows
+            The calibration rows with their sample weights.
+        held : HeldOut
+            The same rows, counted once each; only its number of rows (or groups) is used.
+
+        Returns
+        -------
+        NodeStats or None
+            Sums of weights by node and class, in units of the mean weight of a row (or of a group
+            of rows). None if all rows have the same weight.
         """
         weight = rows.weights()
         if weight is None:
@@ -573,10 +641,13 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         )
 
     def _fit_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
-        """Let all rows choose and certify prunings and labels of a tree that is fixed without them.
+        """Fit to rows that are all calibration rows, with a tree that does not depend on them.
 
-        training: all rows, which are calibration rows; random_state: source of the grower's seed.
-        Sets the fitted attributes.
+        The rows choose the posterior over all prunings (the tree after some nodes have become
+        leaves) with all class labels of their leaves, and certify its vote. All fitted attributes
+        are set.
+
+        training: the encoded rows of the fit; random_state: source of the grower's seed.
         """
         tree = self._get_grower().grow(self._make_training_samples(training, random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
@@ -615,14 +686,15 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         Parameters
         ----------
         tree : Tree
-            The tree.
+            The tree that predicts: the grown one, or a small one.
         selected : SelectedModel
-            The predictor that was selected, with its certificates.
+            The vote or pruning that was selected, with its certificates.
         posteriors : Mixture or None
-            Inverse temperatures by cross-validation; None: that of `selected`, which has the lowest
-            bound.
+            The inverse temperatures that cross-validation has chosen. None: the single one with the
+            lowest bound, `selected.lambda_error`.
         full : Certificate or None
-            Bound of the vote of all prunings, if `tree` is a small tree in its place.
+            If `tree` is a small tree, the bound of the vote of all prunings of the grown tree; else
+            None.
         """
         if posteriors is None:
             posteriors = Mixture.from_single("bound", [selected.lambda_error or 0.0, 0.0])
@@ -651,15 +723,18 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return Ballots(label, values, self._output_groups.sizes[0])
 
     def _get_trained_vote(self) -> Vote:
-        """Return the vote with one column for each class that the training set has.
+        """Return the vote of the nodes with one column for each class that the training set has.
 
-        `vote_` has columns for classes of the calibration set alone, too.
+        `vote_` also has columns, of zeros, for classes that only the calibration set has.
         """
         trained = self._trained
         return self.vote_ if trained is None else Vote(trained.collapse_columns(self.vote_.score))
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, with leaves and classes of the calibration rows."""
+        """Return what a model file stores of the fit: values by stored name.
+
+        It includes the certificates, and the leaf and class of each calibration row.
+        """
         certified = serialize_certificates(self.certificates_, self.certificate_)
         rows = self.calibration_
         calibration = {} if rows is None else {"calibration": rows, "grown": rows.grown}
@@ -694,7 +769,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """Return the calibration rows from the content of a model file, `stored`.
 
         Tree, vote and certificate must have been restored before. Raise ValueError if the rows do
-        not fit the tree, or do not have the number and error that the certificate states.
+        not fit the tree, or do not have the number of rows and the observed error that
+        `certificate_` states.
         """
         grown, label = (
             NodeStats.from_stored(stored.get_section("grown")),
@@ -703,7 +779,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         n_codes = self._output_groups.sizes[0] if self._trained is None else self._trained.n_codes
         if grown.n_classes != n_codes:
             raise ValueError(
-                f"the model file must have grown of {n_codes} classes, got {grown.n_classes}"
+                f"the model file must have training counts (grown) of {n_codes} classes, got "
+                f"{grown.n_classes}: save the model again"
             )
         known = {"grown": grown, "near_copies": self.certificate_.near_copies}
         rows = CalibrationSamples.from_stored(
@@ -713,7 +790,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             self._trained.class_positions
         ):
             raise ValueError(
-                "the model file must have a calibration set with the classes of is_trained"
+                "the model file must have an entry of is_trained for each class of its training "
+                "and calibration set, got another number: save the model again"
             )
         held, certificate = rows.held, self.certificate_
         is_same_set = (held.grouped, held.n) == (certificate.grouped, certificate.n)
@@ -721,20 +799,25 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             held.compute_error(label), certificate.risk, abs_tol=1e-9
         ):
             raise ValueError(
-                "the model file must have the calibration set of its certificate, got other rows"
+                "the model file must have the calibration set of its certificate, got one of "
+                "another size or error: save the model again"
             )
         if not math.isfinite(rows.structure.log_mass(label)):
             raise ValueError(
-                "the model file must have grown and splits that give every labelling a positive prior"
+                "the model file must have training counts (grown) and split probabilities "
+                "(splits) that give the labels of its leaves a positive prior probability: save "
+                "the model again"
             )
         return rows
 
     @property
     @snapshot_method
     def guarantees_(self) -> TreeGuarantees | None:
-        """The guarantees by the calibration set: of subsets of rows, sets of classes, and abstention.
+        """Guarantees that the calibration set gives beyond the certificate.
 
-        None if the model was loaded from a file without its calibration set.
+        They are for subsets of the rows (by class, group or leaf), for prediction sets, and for
+        predictions with abstention. None if the model was loaded from a file that was saved without
+        its calibration set.
         """
         check_is_fitted(self)
         rows = self.calibration_
@@ -762,9 +845,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     draw_pruning = delegate_to_guarantees(TreeGuarantees.draw_pruning)
 
     def _certify_nodes(self) -> CertificateFamily | None:
-        """Return bounds on the error in every node, which hold together with probability 1 - `delta`.
+        """Bound the error on new rows in each node of `tree_`.
 
-        None without a calibration set.
+        Return a family with one bound for each node, which hold together with probability 1 -
+        `delta`; None if the model has no calibration set, as it was loaded from a file that lacks
+        it.
         """
         guarantees = self.guarantees_
         return None if guarantees is None else guarantees.cells()
@@ -822,9 +907,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return f"{text}{self._describe_full_certificate()}{self._describe_thresholds()}"
 
     def _describe_size(self) -> str:
-        """Return a sentence about the number of leaves of the tree.
+        """Return a sentence about the number of leaves of `tree_`.
 
-        For a vote it has the mean number of leaves of its prunings, too.
+        If all prunings vote, the sentence also has the posterior mean of their numbers of leaves.
         """
         leaves = self.get_n_leaves()
         if self.full_certificate_ is not None:
@@ -833,9 +918,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return f"A tree of {leaves:,} leaves; its prunings have {mean:,.1f} leaves on average."
 
     def _describe_full_certificate(self) -> str:
-        """Return a sentence that compares the small tree with the vote of all prunings.
+        """Return a sentence that compares the bound of a small tree with that of the full vote.
 
-        It begins with a blank. The text is empty if the model is no small tree.
+        The sentence begins with a space. Return "" if `max_leaf_nodes` is None, so that all
+        prunings vote.
         """
         full, small = self.full_certificate_, self.certificate_
         if full is None:
@@ -848,10 +934,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         )
 
     def _describe_thresholds(self) -> str:
-        """Return a sentence that points to `guarantees_.thresholds()`, for costs that differ by class.
+        """Return a sentence that recommends `guarantees_.thresholds()` if costs differ by class.
 
-        It begins with a blank. The text is empty if thresholds cannot be certified: with more than
-        two classes, with groups, or without a calibration set.
+        The sentence begins with a space. Return "" if thresholds cannot be certified: with more
+        than two classes, with groups, or without a calibration set.
         """
         if len(self.classes_) != 2 or self._trained is not None:
             return ""

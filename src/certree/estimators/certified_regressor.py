@@ -75,29 +75,32 @@ def collect_validation_errors(
     predicted: list[Float64],
     node_map: Int32,
 ) -> JudgedErrors:
-    """Collect the absolute errors of the validation rows of all folds.
+    """Collect the absolute errors of the validation rows of all folds, by node of a given tree.
+
+    The errors are those of the trees of the folds; they are summed by node of the tree that will
+    predict, which is the tree of all training rows or a pruning of it.
 
     Parameters
     ----------
     folds : list of Fold
-        Row indices of each fold, among n training rows.
+        Indices of the training and validation rows of each fold, among n training rows.
     leaves : list of ndarray of int32, shape (n,)
         Leaf of each row in the tree of each fold.
     leaf : ndarray of int32, shape (n,)
-        Leaf of each row in the tree of all training rows.
+        Leaf of each row in the tree of all training rows, which has m nodes.
     rows : WeighedTarget
-        Targets and weights of the n rows.
+        Targets and weights of the n rows, and the mean weight.
     predicted : list of ndarray of float64
-        Prediction of each node in the tree of each fold.
+        For each fold, the prediction of each node of its tree.
     node_map : ndarray of int32, shape (m,)
-        For each node of the tree of all training rows, the node of the deployed tree that contains
-        it.
+        For each node of the tree of all training rows, the node of the predicting tree that
+        contains it.
 
     Returns
     -------
     JudgedErrors
-        The largest error, the range of the targets, and a function that sums the errors by leaf of
-        the deployed tree.
+        The largest error (0 if there is no fold), the smallest and the largest target, the mean row
+        weight, and a function that sums errors by leaf of the predicting tree.
     """
     y = rows.y
     weights = np.ones(len(y)) if rows.weight is None else rows.weight
@@ -119,9 +122,11 @@ def collect_validation_errors(
 class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegressor):
     """A tree regressor with prediction intervals, and a certificate on its mean absolute error.
 
-    The training set grows the tree and fits the vote of its prunings, as in
-    `PACBayesTreeRegressor`. The calibration set certifies it. Given the fit, with probability ``1 -
-    delta`` over the draw of the calibration set, for every distribution,
+    The rows are split at random into a training set and a calibration set. The tree is grown on the
+    training set. A pruning is this tree after some of its nodes have become leaves; the prediction
+    is the posterior mean over all prunings, as in `PACBayesTreeRegressor`. The calibration set
+    certifies it. Given the fit, with probability ``1 - delta`` over the draw of the calibration
+    set, for every distribution,
 
     * the intervals of `predict_interval` contain the target of a fraction `coverage` of all new rows;
     * the mean absolute error on new rows is at most ``certificate_.bound``, in units of the target,
@@ -145,8 +150,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         How wide the intervals are in different leaves. "scaled": in proportion to the mean absolute
         error in the leaf, by cross-validation in the training set. "one": equally wide everywhere.
         "leaf": the width is calibrated in every region separately, and all regions keep the
-        coverage together with probability ``1 - delta``. Regions are leaves of the likeliest
-        pruning, or nodes above them that have enough rows.
+        coverage together with probability ``1 - delta``. Regions are leaves of the pruning with the
+        largest posterior weight, or nodes above them that have enough rows.
     smoothing : float, default=2
         Number of rows with the mean of its parent that are added to each node; see `Voting`.
     cv : int, splitter, iterable or None, default=5
@@ -156,10 +161,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
         How rows with equal features and target are treated; see `CertifiedTreeClassifier`.
     max_leaf_nodes : int or None, default=None
-        If it is set, a single tree with at most this number of leaves predicts instead of the vote.
-        It is a pruning of the grown tree by cost-complexity with sums of squares, with alpha chosen
-        by cross-validation in the training set. None: all prunings of the tree vote. To limit
-        growth, use ``grower__max_leaf_nodes``.
+        If it is set, a single tree with at most this number of leaves predicts instead of all
+        prunings together. It is a pruning of the grown tree by cost-complexity with sums of
+        squares, with alpha chosen by cross-validation in the training set. None: all prunings of
+        the tree predict together. To limit growth, use ``grower__max_leaf_nodes``.
     max_depth : int, "log" or None, default=None
         Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
         rows of p features. None: no limit.
@@ -189,8 +194,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     intervals_ : PredictionIntervals
         The scale of the interval width in each node, and the region of each node.
     conformity_scores_ : Scores
-        Absolute errors of the calibration rows divided by the scale of their leaf, sorted in each
-        region.
+        Absolute errors of the calibration rows divided by the scale of their leaf in `intervals_`,
+        sorted in each region.
     held_out_ : HeldOutNumbers or None
         The calibration rows; None if the model was loaded from a file.
     best_params_ : dict
@@ -338,10 +343,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             leaves = [grown_tree.route(rows.X, get_n_threads(self.n_jobs)) for grown_tree in trees]
             grown = self._compute_fold_stats(folds, trees, leaves, target)
             posteriors = self._tune(grown, advance)
-        leaf, sides = tree.route(training.X, get_n_threads(self.n_jobs)), training.split
-        stats: Any = self._compute_node_stats(tree, leaf[sides.train], *target)
-        collect = partial(collect_validation_errors, folds, leaves, leaf[sides.train], target)
-        calibration = sides, leaf[sides.calibration], training.y[sides.calibration], None
+        leaf, split = tree.route(training.X, get_n_threads(self.n_jobs)), training.split
+        stats: Any = self._compute_node_stats(tree, leaf[split.train], *target)
+        collect = partial(collect_validation_errors, folds, leaves, leaf[split.train], target)
+        calibration = split, leaf[split.calibration], training.y[split.calibration], None
         self._set_certified_fit(tree, stats, posteriors, grown, collect, lambda: calibration)
         return self
 
@@ -365,28 +370,28 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         tree: Tree,
         stats: TargetStats,
         posteriors: Mixture,
-        grown: list[GrownFold],
+        folds: list[GrownFold],
         collect_errors: Callable[[list[Float64], Int32], JudgedErrors],
         get_calibration: Callable[[], tuple[TrainCalibrationSplit, Int32, Float64, Any]],
     ) -> None:
-        """Set all fitted attributes from the fitted tree, its folds and the calibration rows.
+        """Set all fitted attributes from the grown tree, its folds and the calibration rows.
 
         Parameters
         ----------
         tree : Tree
-            The tree of the training set.
+            The tree that was grown on the training set, with m nodes.
         stats : TargetStats
-            Moments of the training rows in its nodes.
+            Row weight, mean and sum of squares of the training targets in its nodes.
         posteriors : Mixture
-            Inverse temperatures that cross-validation has chosen.
-        grown : list of GrownFold
-            The folds of the cross-validation.
+            The inverse temperatures that cross-validation has chosen.
+        folds : list of GrownFold
+            The tree and the node statistics of each cross-validation fold.
         collect_errors : callable
-            ``collect_errors(predicted, node_map)`` returns the errors of the validation rows; see
-            `collect_validation_errors`.
+            ``collect_errors(predicted, node_map)`` returns the absolute errors of the validation
+            rows; `predicted` and `node_map` are those of `collect_validation_errors`.
         get_calibration : callable
-            Returns the split, and leaf, target and weight of each calibration row; the weight is
-            not used.
+            Takes no arguments. Returns four values: the train/calibration split; then the leaf in
+            `tree`, the target and the weight of each calibration row. The weight is not used.
         """
         posterior: Callable[..., NodeWeights] = partial(
             posteriors.compute_posterior, self._get_candidates()
@@ -396,40 +401,55 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         fitted: FittedVote = whole
         if self.max_leaf_nodes is not None:
             posteriors = Mixture.from_single("pruning", [0.0, 0.0])
-            alpha = choose_small_alpha(grown, get_n_threads(self.n_jobs))
+            alpha = choose_small_alpha(folds, get_n_threads(self.n_jobs))
             fitted = shrink_tree(tree, stats, self.max_leaf_nodes, alpha, self._get_voting())
             posterior = partial(find_small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
         self._set_posteriors(posteriors)
         self._set_fitted(*fitted)
         node_map = map_to_smaller_tree(self.tree_, tree)
-        predicted = [self._predict_fold(fold, posterior) for fold in grown]
+        predicted = [self._predict_fold(fold, posterior) for fold in folds]
         limit, scale = self._estimate_scale(collect_errors(predicted, node_map))
-        sides, leaf, y, _ = get_calibration()
-        held = self._make_held_out(self.tree_, self.stats_, sides, y, node_map[leaf], limit)
+        split, leaf, y, _ = get_calibration()
+        held = self._make_held_out(self.tree_, self.stats_, split, y, node_map[leaf], limit)
         self._set_certificates(held, scale)
         self.full_certificate_ = None
         if fitted is not whole:
-            held = self._make_held_out(tree, stats, sides, y, leaf, limit)
+            held = self._make_held_out(tree, stats, split, y, leaf, limit)
             self.full_certificate_ = absolute_error(held, whole[-1].score[:, 0], self.delta)
 
     def _predict_fold(
         self, fold: GrownFold, posterior: Callable[[Tree, Stats], NodeWeights]
     ) -> Float64:
-        """Return the prediction of the vote in each node of the tree of a fold, (m,).
+        """Return the prediction of all prunings together in each node of the tree of a fold.
 
-        posterior: function that takes a tree and its statistics, and returns posterior weights of
-        prunings.
+        fold: the tree, and the statistics of its training rows; posterior: function that takes a
+        tree and its statistics, and returns the weights of its prunings. The result has shape (m,),
+        for the m nodes of the tree of the fold.
         """
         weights = posterior(fold.tree, fold.stats)
         return vote(fold.tree, fold.stats, weights, self._get_voting()).score[:, 0]
 
     def _estimate_scale(self, errors: JudgedErrors) -> tuple[float, Float64]:
-        """Return the largest absolute validation error, and the mean error in every node.
+        """Estimate the limit of an error, and the mean absolute error in each node of `tree_`.
 
-        errors: absolute errors of the validation rows. The mean error of a node is the vote of the
-        same prunings, with the same weights, as for the target, and at least 30 % of the mean over
-        all rows. Return a float and an array (m,), in units of the target. `tree_` and `weights_`
-        must have been set.
+        Parameters
+        ----------
+        errors : JudgedErrors
+            Absolute errors of the validation rows of all folds.
+
+        Returns
+        -------
+        limit : float
+            The largest absolute validation error, in units of the target; the range of the targets
+            if that is 0, or 1 if the range is 0, too.
+        scale : ndarray of float64, shape (m,)
+            Mean absolute validation error in each of the m nodes of `tree_`. It is averaged over
+            prunings with `weights_`, as the predictions are, and is at least 30 % of the mean over
+            all rows. If there are no validation rows, it is `limit` everywhere.
+
+        Notes
+        -----
+        `tree_` and `weights_` must have been set.
         """
         limit = compute_error_limit(errors.largest, *errors.ends)
         if not errors.has_any:
@@ -440,10 +460,14 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         return limit, limit * np.maximum(mean, LEAST_SCALE * float(stats.mean[0]) or 1.0)
 
     def _set_certificates(self, held: HeldOutNumbers, scale: Float64) -> None:
-        """Set certificates, conformity scores and intervals by the calibration rows.
+        """Set certificates, conformity scores and prediction intervals by the calibration rows.
 
-        held: the calibration rows; scale: mean error in every node, (m,), which widths="scaled"
-        uses. The tree and its vote must have been set.
+        The attributes are `intervals_`, `conformity_scores_`, `held_out_`, `certificate_` and
+        `certificates_`; `tree_` and `vote_` must have been set.
+
+        held: leaf and target of each calibration row, with the tree and its training statistics;
+        scale: mean absolute error in each node, (m,), to which interval widths are proportional
+        with widths="scaled".
         """
         tree, value = self.tree_, self.vote_.score[:, 0]
         leaf, y, n = held.leaf, held.y, held.n
@@ -472,7 +496,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         self,
         tree: Tree,
         stats: TargetStats,
-        sides: TrainCalibrationSplit,
+        split: TrainCalibrationSplit,
         y: Float64,
         leaf: Int32,
         limit: float,
@@ -485,7 +509,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The tree to certify.
         stats : TargetStats
             Moments of the training rows in its nodes.
-        sides : TrainCalibrationSplit
+        split : TrainCalibrationSplit
             Which rows are training and calibration rows.
         y : ndarray of float64, shape (N,)
             Target of each calibration row.
@@ -497,22 +521,27 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         Returns
         -------
         HeldOutNumbers
+            Leaf, target and weight of the calibration rows. A row in a group weighs 1 /
+            (calibration rows of the group), any other row 1.
         """
-        calibration, groups = sides.calibration, sides.groups
+        calibration, groups = split.calibration, split.groups
         weight, n = np.ones(len(calibration)), len(calibration)
         if groups is not None:
-            weight, n = compute_group_weights(groups, sides.train, calibration)
+            weight, n = compute_group_weights(groups, split.train, calibration)
         draw = (
             groups is not None,
-            sides.repeats,
-            sides.distinct,
-            sides.is_worst,
-            sides.near_copies,
+            split.repeats,
+            split.distinct,
+            split.is_worst,
+            split.near_copies,
         )
         return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *draw)
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, with the calibration rows' conformity scores."""
+        """Return what a model file stores of the fit: values by stored name.
+
+        It includes the certificates, the prediction intervals and the conformity scores.
+        """
         certified = serialize_certificates(self.certificates_, self.certificate_)
         bands = {"bands": self.intervals_, "scores": self.conformity_scores_}
         full = self.full_certificate_
@@ -533,8 +562,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if self.intervals_.region.max() >= len(self.conformity_scores_.mass):
             raise ValueError(
-                "the model file must have bands.region below the number of regions with scores, "
-                f"{len(self.conformity_scores_.mass)}, got {self.intervals_.region.max()}"
+                "the model file must have conformity scores for every region of its intervals, so "
+                f"bands.region below {len(self.conformity_scores_.mass)}, got "
+                f"{self.intervals_.region.max()}: save the model again"
             )
         self.certificates_, self.certificate_ = restore_certificates(stored)
         self.full_certificate_ = restore_full_certificate(stored)
@@ -553,8 +583,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         Parameters
         ----------
         pruning : NodeWeights
-            A single pruning of `tree_`: weights 0 and 1. ``map_pruning(tree_, weights_)`` has the
-            largest prior probability, and so the smallest bound for a given error.
+            A single pruning of `tree_`: weight 1 at its leaves, 0 at all other nodes.
+            ``map_pruning(tree_, weights_)`` has the largest prior probability, and so the smallest
+            bound for a given error.
         delta : float or None
             Probability with which any of these guarantees may fail, apart from those of the fit;
             None: the parameter `delta`.
@@ -581,7 +612,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             )
         if not isinstance(pruning, NodeWeights):
             raise TypeError(
-                "pruning must be NodeWeights, such as map_pruning(tree_, weights_), got "
+                "pruning must be NodeWeights of a single pruning, such as map_pruning(tree_, "
+                "weights_), got "
                 f"{pruning!r}"
             )
         prior = pruning_prior(self.tree_, map_pruning(self.tree_, self.weights_))

@@ -99,8 +99,9 @@ def collapse_to_pruning(
 def map_to_smaller_tree(smaller: Tree, tree: Tree) -> Int32:
     """Find, for each node of a tree, the node of a pruned copy that contains it.
 
-    smaller: a tree that results if some nodes of `tree` become leaves. Return node numbers of
-    `smaller`, (m,): the same node if it is left, else the leaf above it.
+    smaller: the tree after some nodes of `tree` have become leaves; tree: the original tree, with m
+    nodes. Return an int32 array (m,) of node numbers of `smaller`: for a node that `smaller` still
+    has, the number that it has there; for any other node, the leaf of `smaller` above it.
     """
     place = np.zeros(tree.n_nodes, dtype=np.int32)
     inner = np.flatnonzero(~tree.is_leaf)
@@ -128,7 +129,8 @@ def compact_tree(
     tree, stats, weights, voting
         As in `truncate_tree`.
     tolerance : float, or ndarray of float64, shape (K,)
-        Largest change of the outcome at any leaf: of all K columns, or of each.
+        Largest change of the outcome at any leaf: one number for all K columns of the outcome
+        (class probabilities, or the predicted number), or one for each column.
 
     Returns
     -------

@@ -83,7 +83,8 @@ class _NodeRows:
 def _list_node_rows(tree: Tree, leaf: Int32) -> list[Indices]:
     """Return the indices of the rows in each node of a tree, ascending.
 
-    leaf: leaf of each row, (n,) int32. The list has one array for each of the m nodes.
+    tree: the tree, with m nodes; leaf: leaf that each row reaches, (n,) int32. The list has one
+    array for each of the m nodes.
     """
     order = np.argsort(leaf, kind="stable")
     ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
@@ -143,21 +144,24 @@ class _GrownTree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AlphaLoss:
-    """The validation loss of a pruning rule as a function of alpha; a `TunableLoss`.
+    """The validation loss of the pruned tree as a function of alpha, the factor of the penalty.
+
+    `tune` minimises it.
 
     Attributes
     ----------
     families : sequence of (FragmentPrunings, ndarray of float64)
-        For each fold: the prunings by the training rows of the fold, and the validation loss of
-        every node as a leaf, (m,).
+        For each fold: the best pruning for every alpha, by the training rows of the fold; and the
+        validation loss of each of the m nodes if it is a leaf, (m,).
     """
 
     families: Sequence[tuple[FragmentPrunings, Float64]]
 
     def compute_losses(self, temperatures: Float64) -> Float64:
-        """Compute the validation loss of the pruning for each alpha, summed over folds.
+        """Compute the validation loss of the pruned tree for each alpha, summed over folds.
 
-        temperatures: values of alpha, (g, 1). Return the losses, (g,).
+        temperatures: the g values of alpha, (g, 1); the name is that of the protocol `TunableLoss`.
+        Return the losses, (g,).
         """
         return np.sum(
             [rule.compute_totals(loss, temperatures) for rule, loss in self.families], axis=0
@@ -170,7 +174,7 @@ class DecoratedTree(TreeVoteEstimator):
     A small tree is grown. The validation loss of each node as a leaf is computed by
     cross-validation: that of its model, or of a constant (class frequencies or the mean) if that is
     lower. The pruning with the smallest sum of losses is kept, and models are fitted in its leaves.
-    A `rule` may prune otherwise.
+    Classifiers may also be pruned by training errors plus a penalty, with rule="polynomial".
 
     Attributes
     ----------
@@ -210,7 +214,10 @@ class DecoratedTree(TreeVoteEstimator):
 
     @abstractmethod
     def _make_default_leaf(self) -> Any:
-        """Return the unfitted model for leaves if `leaf_estimator` is None."""
+        """Return the unfitted model that is fitted in each leaf if `leaf_estimator` is None.
+
+        Classifiers use logistic regression, regressors ridge regression.
+        """
 
     @abstractmethod
     def _compute_loss(
@@ -219,7 +226,8 @@ class DecoratedTree(TreeVoteEstimator):
         """Compute the loss of a fitted model on validation rows.
 
         X, y, weight: features (k, p), encoded targets (k,) and weights (k,) of the rows;
-        weight=None: 1 each. Return the weighted sum of errors, log losses (nats) or squared errors.
+        weight=None: 1 each. Return the weighted sum of the losses: errors or log losses (nats) of
+        classes, as `scoring` says; squared errors of numbers.
         """
 
     def _get_candidates(self) -> dict[str, Candidate]:
@@ -317,7 +325,7 @@ class DecoratedTree(TreeVoteEstimator):
         pruning : NodeWeights
             Weight 1 at the leaves of the pruning, 0 at other nodes.
         models : dict from int to estimator
-            FittedVote models by node number of the grown tree. A leaf without a model predicts a
+            Fitted models by node number of the grown tree. A leaf without a model predicts a
             constant.
         """
         folds = self._make_folds(grown, random_state)
@@ -335,10 +343,11 @@ class DecoratedTree(TreeVoteEstimator):
         return grown.rows.split_folds(self.cv, random_state)
 
     def _summarise_fold(self, grown: _GrownTree, fold: Fold) -> GrownFold:
-        """Compute node statistics of the training rows and of the validation rows of a fold.
+        """Compute statistics of the training and of the validation rows of a fold in each node.
 
-        grown: the tree and its rows. The result has the tree, the statistics and the `table` of the
-        validation rows.
+        grown: the tree, the same for all folds, and its rows; fold: indices of the training and
+        validation rows. The result has the tree, statistics of the training rows (class counts, or
+        moments of the target), and the table of the same numbers for the validation rows.
         """
         return GrownFold.from_rows(
             fold, grown.tree, self._compute_node_stats, grown.leaf, grown.rows.target
@@ -489,12 +498,13 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         Whether features are standardised in each leaf.
     rule : {"cross-validated", "polynomial"} or Polynomial, default="cross-validated"
         How the tree is pruned. "cross-validated": to the smallest validation loss of its leaves.
-        "polynomial": by the training errors of the leaves plus the penalty of
-        `polynomial_penalised`, which is meant for polynomials of the largest degree r below the
-        smoothness in the leaves. The default has degree 1; use ``Polynomial(smoothness=3)`` for
-        degree 2. ``make_pipeline(PolynomialFeatures(r), LogisticRegression())`` and
-        ``SVC(kernel="poly", degree=r, coef0=1)`` have degree r. With ``Dyadic(resolution="paper")``
-        or ``Grid(box, resolution="paper")`` the tree is that of the rule's theorem.
+        "polynomial": to the smallest sum of the training errors of the leaves and the penalty of
+        `polynomial_penalised`. That penalty assumes that the classifiers in the leaves are
+        polynomials of a degree r, and that the boundary between the classes has the Hoelder
+        exponent r + 1. "polynomial" has r = 1; use ``Polynomial(smoothness=3)`` for r = 2.
+        ``make_pipeline(PolynomialFeatures(r), LogisticRegression())`` and ``SVC(kernel="poly",
+        degree=r, coef0=1)`` have degree r. With ``Dyadic(resolution="paper")`` or ``Grid(box,
+        resolution="paper")`` the tree is that of the rule's theorem.
     alpha : float or None, default=None
         Factor of the penalty of "polynomial"; 1 in the publication. None: chosen by
         cross-validation.
@@ -576,9 +586,10 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         return {**super()._get_string_converters(), "rule": self._resolve_rule}
 
     def _resolve_rule(self, value: str | Polynomial) -> Polynomial | None:
-        """Return the rule object that a value of the parameter `rule` stands for.
+        """Return the pruning rule that a value of the parameter `rule` stands for.
 
-        None stands for "cross-validated".
+        value: "cross-validated", for which None is returned; "polynomial", which stands for
+        ``Polynomial()``; or a `Polynomial` object, which is returned itself.
         """
         if isinstance(value, str):
             return Polynomial() if value == "polynomial" else None
@@ -629,11 +640,12 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         Returns
         -------
         prunings : FragmentPrunings
-            The prunings of the rule, for every alpha, by the training errors.
+            For every alpha, the pruning with the smallest sum of training errors and alpha times
+            the penalty of `rule`.
         loss : ndarray of float64, shape (m,)
             Validation loss of each node as a leaf.
         models : dict from int to classifier
-            FittedVote models by node number.
+            The fitted model of each node that has one, by node number.
         """
         summary = self._summarise_fold(grown, fold)
         values = summary.stats.averages(grown.tree, _SMOOTHING)

@@ -38,15 +38,16 @@ _POSTERIOR_CONSTRAINTS: dict[str, list[Any]] = {
 def make_voting(vote: Voting | Kind, signs: MonotonicSigns) -> Voting:
     """Return how the prunings of a classifier vote, from its parameter `vote`.
 
-    A string becomes a `Voting` of this kind with smoothing 0.1. signs: monotonic constraint of each
-    feature, (p,), which the result has; None leaves it as it is.
+    vote: "mean" or "majority", for which the result has smoothing 0.1, or a `Voting` object; signs:
+    the monotonic constraints, -1, 0 or 1 for each of p features, which replace those of the object;
+    None: they are not replaced.
     """
     voting = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
     return voting if signs is None else replace(voting, slopes=signs)
 
 
 class PACBayesPosteriors(BaseEstimator):
-    """How `CertifiedTreeClassifier` chooses posteriors over prunings by cross-validation.
+    """Settings of the cross-validation by which `CertifiedTreeClassifier` chooses posteriors.
 
     A pruning is the grown tree after some of its nodes have become leaves; a posterior is a
     distribution over all prunings. The object is passed as the parameter `posteriors`.
@@ -54,15 +55,16 @@ class PACBayesPosteriors(BaseEstimator):
     Parameters
     ----------
     prior : {"leaves", "branching"} or None, default=None
-        Prior over prunings; see `pac_bayes`. None: chosen with the inverse temperatures; "leaves"
-        if both of these are set.
+        Prior over prunings. "leaves": each leaf that holds rows divides it by e; "branching": each
+        node is a leaf with probability 1/2. None: chosen with the inverse temperatures; "leaves" if
+        both of these are set.
     lambda_error : float or None, default=None
         Inverse temperature: factor of an error in the log weight of a pruning (nats); None: chosen.
     lambda_penalty : float or None, default=None
-        Inverse temperature of the penalty: factor of the square root of a leaf's rows; None:
-        chosen.
+        Inverse temperature of the penalty: factor of the square root of the number of rows of a
+        leaf; None: chosen.
     search : {"mixture", "joint", "error-first"} or None, default=None
-        How they are chosen; see `PACBayesTreeClassifier`.
+        How the inverse temperatures are chosen; see `PACBayesTreeClassifier`.
     scoring : {"log_loss", "error"}, default="log_loss"
         Loss that the cross-validation minimises.
 
@@ -164,15 +166,16 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
         `KD`, `Dyadic` or `Grid`; or an estimator such as ``DecisionTreeClassifier()``, which is
         cloned and fitted.
     prior : {"leaves", "branching"} or None, default=None
-        Prior over prunings; see `pac_bayes`. None: a mixture has posteriors of both priors;
-        otherwise it is chosen by cross-validation, or is "leaves" if both inverse temperatures are
-        set.
+        Prior over prunings. "leaves": each leaf that holds rows divides it by e; "branching": each
+        node is a leaf with probability 1/2; see `pac_bayes`. None: a mixture has posteriors of both
+        priors; otherwise it is chosen by cross-validation, or is "leaves" if both inverse
+        temperatures are set.
     lambda_error : float or None, default=None
         Inverse temperature: factor of an error in the log weight of a pruning (nats). None: chosen
         by cross-validation.
     lambda_penalty : float or None, default=None
-        Inverse temperature of the penalty: factor of the square root of a leaf's rows. None: chosen
-        by cross-validation; 0 in a mixture.
+        Inverse temperature of the penalty: factor of the square root of the number of rows of a
+        leaf. None: chosen by cross-validation; 0 in a mixture.
     search : {"mixture", "joint", "error-first"} or None, default=None
         How the posterior is chosen. "mixture": posteriors with eight values of `lambda_error` vote
         together, with the mixture weights of the smallest cross-validated log loss. If
@@ -335,21 +338,23 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
         ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an estimator such as
         ``DecisionTreeRegressor()``, which is cloned and fitted.
     prior : {"leaves", "branching"} or None, default=None
-        Prior over prunings; see `pac_bayes`. None: a mixture has posteriors of both priors;
-        otherwise it is chosen by cross-validation, or is "leaves" if both inverse temperatures are
-        set.
+        Prior over prunings. "leaves": each leaf that holds rows divides it by e; "branching": each
+        node is a leaf with probability 1/2; see `pac_bayes`. None: a mixture has posteriors of both
+        priors; otherwise it is chosen by cross-validation, or is "leaves" if both inverse
+        temperatures are set.
     lambda_error : float or None, default=None
         Inverse temperature: factor of a sum of squares in noise variances (nats). None: chosen by
         cross-validation.
     lambda_penalty : float or None, default=None
-        Inverse temperature of the penalty: factor of the square root of a leaf's rows. None: chosen
-        by cross-validation; 0 in a mixture.
+        Inverse temperature of the penalty: factor of the square root of the number of rows of a
+        leaf. None: chosen by cross-validation; 0 in a mixture.
     search : {"mixture", "joint", "error-first"}, default="mixture"
         How the posterior is chosen. "mixture": posteriors with eight values of `lambda_error`
         predict together, with the mixture weights of the smallest cross-validated squared error. If
-        `prior` and `lambda_error` are None, the mixture also has the likeliest pruning of each
-        posterior. "joint": one posterior, both inverse temperatures chosen together. "error-first":
-        one posterior, lambda_error chosen first. Values that are set stay fixed.
+        `prior` and `lambda_error` are None, the mixture also has, for each posterior, the single
+        pruning with its largest weight. "joint": one posterior, both inverse temperatures chosen
+        together. "error-first": one posterior, lambda_error chosen first. Values that are set stay
+        fixed.
     smoothing : float, default=2
         Number of rows with the mean of its parent that are added to each node; see `Voting`.
     cv : int, splitter, iterable or None, default=5

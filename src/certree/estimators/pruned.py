@@ -81,10 +81,10 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`. With ``Dyadic(resolution="paper")`` the
-        resolution is that of the rule's theorem, for "square-root", "spatially-adaptive" and
-        "polynomial"; in cross-validation it is that for the number of rows of a fold.
-        ``Grid(box, resolution="paper")`` is the same on a box that is known without the rows; see
-        `certify_fit`.
+        largest depth is the one for which the error bound of the rule was proved; it depends on the
+        number of training rows, also in each fold. Only with rule "square-root",
+        "spatially-adaptive" or "polynomial". ``Grid(box, resolution="paper")`` is the same on a box
+        that is known without the rows; see `certify_fit`.
     rule : str or rule, default="cost-complexity"
         Penalty that is added to the errors of a pruning. "cost-complexity": alpha for each leaf;
         "depth": more for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge":

@@ -17,21 +17,26 @@ _VALIDATION_VOTING = Voting("mean", 1.0)
 
 
 def compute_small_path(tree: Tree, stats: Any) -> PruningPath:
-    """Return the cost-complexity path of a tree, by Gini impurity or by sums of squares.
+    """Compute the cost-complexity path of a tree, by Gini impurity or by sums of squares.
 
-    By errors, nodes in which a rare class is frequent, but not the majority, would be lost.
+    Gini impurity keeps nodes in which a rare class is frequent without being the majority; a path
+    by errors would prune them.
 
-    tree: the tree; stats: class counts or moments of the training rows in its nodes. Return its
-    nested prunings with their alphas.
+    tree: the tree; stats: class counts, or moments of a numeric target, of the training rows in its
+    nodes. Return its nested prunings, each with the alpha (price of a leaf) from which on it is
+    best.
     """
     return cost_complexity_path(tree, stats, None if isinstance(stats, TargetStats) else "gini")
 
 
 def choose_small_alpha(folds: Sequence[GrownFold], n_threads: int) -> float:
-    """Choose the alpha of `compute_small_path` with the smallest cross-validated loss.
+    """Choose the alpha of a cost-complexity pruning by the smallest cross-validated loss.
 
-    folds: grown folds of the training set; n_threads: number of threads. The loss is the log loss,
-    or the squared error for numeric targets. Without folds alpha is 1.
+    The prunings are those of `compute_small_path`; the loss is the log loss, or the squared error
+    for numeric targets.
+
+    folds: trees and node statistics of the cross-validation folds of the training set; n_threads:
+    number of threads. Return alpha; 1 if there are no folds.
     """
     is_numeric = any(isinstance(fold.stats, TargetStats) for fold in folds)
     candidate = Candidate(compute_small_path, _VALIDATION_VOTING)
@@ -42,9 +47,11 @@ def choose_small_alpha(folds: Sequence[GrownFold], n_threads: int) -> float:
 def find_small_pruning(tree: Tree, stats: Stats, n_leaves: int, alpha: float) -> NodeWeights:
     """Return the cost-complexity pruning at `alpha` with at most `n_leaves` leaves.
 
-    If it has more leaves, the next larger alpha is used at which it has not. tree: the tree; stats:
-    statistics of the training rows in its nodes. The result has weight 1 at leaves of the pruning,
-    0 elsewhere.
+    If the pruning at `alpha` has more leaves, the smallest larger alpha is used that leaves at most
+    `n_leaves`.
+
+    tree: the tree, with m nodes; stats: statistics of the training rows in its nodes. The result
+    has weight 1 at the leaves of the pruning, 0 at all other nodes.
     """
     return compute_small_path(tree, stats).limit_leaves(n_leaves, alpha)
 

@@ -120,9 +120,12 @@ class TreeVoteEstimator(TreeModel):
 
     @abstractmethod
     def _get_candidates(self) -> dict[str, Candidate]:
-        """Return the kinds of posteriors that cross-validation may choose from, by name.
+        """Return the kinds of posteriors that cross-validation chooses from, by name.
 
-        The first one wins on ties, and is used if nothing is left to choose.
+        A `Candidate` has a function that computes posterior weights of the prunings of a tree, for
+        given inverse temperatures, and the way in which prunings vote. Order matters: the first
+        candidate with the smallest loss is chosen, and the first one is used if no inverse
+        temperature is None.
         """
 
     @abstractmethod
@@ -201,7 +204,8 @@ class TreeVoteEstimator(TreeModel):
                 if params[name] is None:
                     keys = [key for key in params if key.startswith(f"{name}__")]
                     raise ValueError(
-                        f"{keys[0]} must be left out with {name}={value!r}, which has no parameters"
+                        f"{keys[0]} must be left out with {name}={value!r}, which has no "
+                        f"parameters: set {name} to an object that has this parameter"
                     )
         return super().set_params(**params)
 
@@ -214,9 +218,10 @@ class TreeVoteEstimator(TreeModel):
         return {"grower": self._resolve_grower}
 
     def _resolve_grower(self, value: Any) -> Grower:
-        """Return the grower that a value of the parameter `grower` stands for.
+        """Return the grower object that a value of the parameter `grower` stands for.
 
-        value: a name, a grower, or a decision tree of scikit-learn.
+        value: a name such as "cart", a grower, or a decision tree of scikit-learn, which is
+        wrapped.
         """
         return resolve_grower(value)
 
@@ -273,9 +278,10 @@ class TreeVoteEstimator(TreeModel):
         return fit_elsewhere(self, X, y, sample_weight, groups)
 
     def _fit_blocks(self, executor: Executor) -> None:
-        """Fit to the rows whose blocks an executor holds, on this machine or on a cluster.
+        """Fit to out-of-core or distributed rows, and set all fitted attributes.
 
-        All fitted attributes are set.
+        executor: holds the blocks of rows, on this machine or on a cluster, and runs functions on
+        them.
         """
         fit_tree_on_parts(self, executor)
 
@@ -286,7 +292,10 @@ class TreeVoteEstimator(TreeModel):
         """
 
     def _fit(self, training: Training) -> None:
-        """Fit to encoded training rows, and set the fitted attributes."""
+        """Fit the tree and the vote to encoded training rows, and set all fitted attributes.
+
+        training: features, targets and weights of the rows.
+        """
         tree, posteriors, _ = self._grow_and_tune(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
         weights = training.weight, training.weight_unit
@@ -304,7 +313,8 @@ class TreeVoteEstimator(TreeModel):
     def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
         """Return whether node statistics are exact sums, which do not depend on the row order.
 
-        That is so if the grower uses exact sums, too, and y has a single target.
+        y: target of the training rows, (n,) or (n, n_outputs). The sums are exact if the grower
+        uses exact sums, too, and y has a single target.
         """
         return y.ndim == 1 and getattr(self._get_grower(), "has_exact_sums", False)
 
@@ -320,9 +330,10 @@ class TreeVoteEstimator(TreeModel):
     def _make_training_samples(
         self, training: Training, random_state: np.random.RandomState
     ) -> TrainingSamples:
-        """Return the training rows with the parameters of growth: depth, constraints, seed and threads.
+        """Return the training rows together with the parameters of growth.
 
-        The seed is drawn from `random_state`.
+        These are depth, monotonic constraints, number of threads and the grower's seed, which is
+        drawn from random_state. training: the encoded rows.
         """
         return TrainingSamples(
             training.X,
@@ -398,7 +409,10 @@ class TreeVoteEstimator(TreeModel):
         return show_progress(self.verbose > 0, steps, type(self).__name__)
 
     def _needs_cross_validation(self) -> bool:
-        """Return whether an inverse temperature (or alpha) is None, so that folds have to choose it."""
+        """Return whether some inverse temperature (or alpha) is None.
+
+        Then cross-validation has to choose it.
+        """
         return None in self._get_temperatures()
 
     def _get_temperatures(self) -> list[float | None]:
@@ -406,10 +420,13 @@ class TreeVoteEstimator(TreeModel):
         return [getattr(self, name) for name in self._temperatures]
 
     def _tune(self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None) -> Mixture:
-        """Choose the inverse temperatures that are None by the grown folds; see `choose_posteriors`.
+        """Choose the inverse temperatures that are None by cross-validation.
 
-        grown: the folds; advance: function called after each step. If nothing is left to choose,
-        the result is the posterior of the first candidate.
+         See `choose_posteriors` for the search.
+
+        grown: tree, and node statistics of training and validation rows, of each fold; advance:
+        function without arguments that is called after each step, for a progress bar. Return the
+        chosen posteriors; if no inverse temperature is None, the posterior of the first candidate.
         """
         candidates = self._get_candidates()
         values = [value for value in self._get_temperatures() if value is not None]
@@ -441,6 +458,8 @@ class TreeVoteEstimator(TreeModel):
         Returns
         -------
         list of GrownFold
+            For each fold its tree, and the statistics of its training rows and of its validation
+            rows in the nodes.
         """
         return [
             GrownFold.from_rows(fold, tree, self._compute_node_stats, leaf, rows)
@@ -448,17 +467,20 @@ class TreeVoteEstimator(TreeModel):
         ]
 
     def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
-        """Compute posterior and vote from the chosen temperatures, and set fitted attributes.
+        """Compute the posterior and the vote of all prunings, and set all fitted attributes.
 
-        tree, stats: the tree and the statistics of all training rows; posteriors: the chosen
-        inverse temperatures and mixture weights.
+        tree: the grown tree; stats: statistics of all training rows in its nodes; posteriors: the
+        inverse temperatures and mixture weights that cross-validation has chosen.
         """
         weights = posteriors.compute_posterior(self._get_candidates(), tree, stats)
         self._set_posteriors(posteriors)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._get_voting()))
 
     def _set_posteriors(self, posteriors: Mixture) -> None:
-        """Set `best_params_`, `mixture_weights_` and `posteriors_` from the chosen posteriors."""
+        """Set `best_params_`, `mixture_weights_` and `posteriors_`.
+
+        posteriors: the inverse temperatures and mixture weights that cross-validation has chosen.
+        """
         columns = posteriors.temperatures.T.tolist()
         self.best_params_ = {
             name: column[0] if len(set(column)) == 1 else column
@@ -468,15 +490,19 @@ class TreeVoteEstimator(TreeModel):
         self.posteriors_ = [*posteriors.families]
 
     def _set_fitted(
-        self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote | DeferredVote
+        self, tree: Tree, stats: Stats, weights: NodeWeights, outcome: Vote | DeferredVote
     ) -> None:
-        """Set `tree_`, `stats_`, `weights_` and `vote_` to tree, stats, weights and ballot."""
-        self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
+        """Set the fitted attributes of the tree and its vote.
+
+        tree, stats, weights and outcome (of the vote in each node) become `tree_`, `stats_`,
+        `weights_` and `vote_`.
+        """
+        self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, outcome
 
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, by stored name.
+        """Return what a model file stores of the fit: values by stored name.
 
         A `DeferredVote` is left out, as `__restore__` computes it from the other entries.
         """
@@ -512,7 +538,8 @@ class TreeVoteEstimator(TreeModel):
         leaves = score_nodes(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
             raise ValueError(
-                "the model file must have weights that sum to 1 along every path of the tree"
+                "the model file must have weights that sum to 1 over the nodes on the path to "
+                "each leaf, got other sums: save the model again"
             )
         self._set_posteriors(self._restore_posteriors(stored))
         ballots = self._compute_ballots(tree, stats)
@@ -529,7 +556,8 @@ class TreeVoteEstimator(TreeModel):
     def _restore_stats(self, stored: StoredState) -> Stats:
         """Return the node statistics in the content of a model file, `stored`.
 
-        They are `SeveralStats` for several targets.
+        They are class counts or moments of the target in each node; `SeveralStats`, with an entry
+        for each target, if there are several.
         """
         if not self._has_several_targets():
             return self._restore_target_stats(stored.get_section("stats"))
@@ -543,8 +571,8 @@ class TreeVoteEstimator(TreeModel):
     def _restore_target_stats(self, stored: StoredState, number: int = 0) -> Any:
         """Return the node statistics of one target from a section of a model file, `stored`.
 
-        number: index of the target among several, 0 for a single one. Raise ValueError if they do
-        not fit it.
+        number: index of the target; 0 if it is the only one. Raise ValueError if the statistics do
+        not fit this target, such as class counts of another number of classes.
         """
 
     def _restore_posteriors(self, stored: StoredState) -> Mixture:
@@ -556,11 +584,12 @@ class TreeVoteEstimator(TreeModel):
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
             raise ValueError(
                 f"the model file must have best_params with keys {self._temperatures}, got "
-                f"{temperatures!r}"
+                f"{temperatures!r}: save the model again"
             )
         if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
             raise ValueError(
-                f"the model file must have posteriors as a list of names, got {families!r}"
+                f"the model file must have a list of names as posteriors, got {families!r}: save "
+                "the model again"
             )
         weights = np.array(stored["mixture_weights"], dtype=np.float64)
         posteriors = [
@@ -568,7 +597,10 @@ class TreeVoteEstimator(TreeModel):
             for name in self._temperatures
         ]
         if np.isnan(posteriors).any():
-            raise ValueError(f"the model file must have numbers in best_params, got {temperatures}")
+            raise ValueError(
+                f"the model file must have numbers in best_params, got {temperatures}: save the "
+                "model again"
+            )
         return Mixture(np.stack(posteriors, axis=1), weights, families)
 
     # -- prediction --------------------------------------------------------------------------------
@@ -687,9 +719,12 @@ class TreeVoteEstimator(TreeModel):
         return np.asarray(worth, dtype=np.float64)
 
     def _compute_ballots(self, tree: Tree, stats: Any) -> Ballots | SparseBallots:
-        """Return what each node of a tree votes for as a leaf of a pruning.
+        """Compute what each node of a tree votes for if it is a leaf of a pruning.
 
-        tree: the tree; stats: statistics of its nodes. The kind of vote is that of `_get_voting`.
+        tree: the tree, with m nodes; stats: statistics of the training rows in its nodes. The
+        result has a class label of each node for votes of kind "majority", or its smoothed class
+        frequencies or mean for "mean"; see `_get_voting`. It is a `SparseBallots` if class counts
+        are sparse.
         """
         return self._get_voting().ballots(tree, stats)
 
@@ -707,10 +742,10 @@ class TreeVoteEstimator(TreeModel):
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """Return the tree with the outcome of the vote as the value of each leaf, and a start of 0.
+        """Return a sum of trees that equals the prediction, which explanations read.
 
-        Explanations read it. For two classes the value is the probability of the second class
-        alone.
+        It has a single tree, `tree_`, with the outcome of the vote as the value of each leaf, and
+        the constant 0. For two classes the value is the probability of the second class alone.
         """
         check_is_fitted(self)
         tree, leaves = self.tree_, np.flatnonzero(self.tree_.is_leaf)
@@ -723,7 +758,11 @@ class TreeVoteEstimator(TreeModel):
         )
 
     def _select_outputs(self, outcomes: Float64) -> Float64:
-        """Return the columns of outcomes, (k, K), that determine the others; here all of them."""
+        """Return the columns of outcomes of the vote from which the other columns follow.
+
+        outcomes: (k, K). Here all K columns are returned; for two classes only that of the second
+        one.
+        """
         return outcomes
 
     def _make_explainer(self) -> Explainer:
@@ -778,9 +817,10 @@ class TreeVoteEstimator(TreeModel):
 
     @abstractmethod
     def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
-        """Return the prediction for an outcome of the vote, (K,).
+        """Return the prediction for one outcome of the vote.
 
-        Return a class and its probability, or a number and None.
+        outcome: class probabilities, (K,), or the predicted number, (1,). Return two values: the
+        class and its probability, or the number and None.
         """
 
     @available_if(has_numeric_leaves)
@@ -811,9 +851,9 @@ class TreeVoteEstimator(TreeModel):
         return extract_rules(explainer, self.vote_, self._predict_outcome, max_leaves, certified)
 
     def _certify_nodes(self) -> CertificateFamily | None:
-        """Return a bound on the error in each node of `tree_`, or None; here None.
+        """Return bounds on the error on new rows in each node of `tree_`, or None; here None.
 
-        The bounds hold together. Certified classifiers with a calibration set have them.
+        Certified classifiers with a calibration set return a family of bounds that hold together.
         """
         return None
 
@@ -844,7 +884,10 @@ class TreeVoteEstimator(TreeModel):
         )
 
     def _get_node_notes(self) -> dict[int, str]:
-        """Return text that `export_text` appends to the lines of nodes, by node number; here none."""
+        """Return notes that `export_text` appends to the lines of nodes.
+
+        The result is text by node number; here it is empty.
+        """
         return {}
 
     @abstractmethod
@@ -937,7 +980,8 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         if stats.n_classes != self._output_groups.sizes[number]:
             n_classes = np.atleast_1d(self.n_classes_)[number]
             raise ValueError(
-                f"the model file must have stats of {n_classes} classes, got {stats.n_classes}"
+                f"the model file must have stats of {n_classes} classes, got {stats.n_classes}: "
+                "save the model again"
             )
         return stats
 
@@ -956,12 +1000,14 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             are_fractions = ((votes >= 0) & (votes <= 1 + _ROUNDING)).all()
             if not are_fractions or not np.allclose(votes[is_leaf].sum(axis=1), 1):
                 raise ValueError(
-                    "the model file must have probabilities of sum 1 for each leaf in vote.score"
+                    "the model file must have class probabilities that sum to 1 in vote.score of "
+                    "each leaf, got other numbers: save the model again"
                 )
             label = votes[is_leaf].argmax(axis=1).max()
             if label >= k:
                 raise ValueError(
-                    f"the model file must predict one of {k} classes in each leaf, got class {label}"
+                    f"the model file must predict one of {k} classes in each leaf, got class code "
+                    f"{label}: save the model again"
                 )
 
     def _predict_node(self, node: int) -> Any:

@@ -110,7 +110,7 @@ class GrownFold:
         Parameters
         ----------
         fold : Fold
-            Indices of its training rows (`grow`) and validation rows (`judge`) among n rows.
+            Indices of its training and validation rows among n rows.
         tree : Tree
             The tree of the fold.
         compute_stats : callable
@@ -124,6 +124,7 @@ class GrownFold:
         Returns
         -------
         GrownFold
+            The tree, with the statistics of both sets of rows in its nodes.
         """
 
         def compute(indices: Indices) -> Stats:
@@ -133,12 +134,21 @@ class GrownFold:
         return cls(tree, compute(fold.train), compute(fold.validation).table)
 
     def get_validation_votes(self, voting: Voting) -> list[ValidationVotes]:
-        """Return what each node votes for by the training rows, with the validation rows.
+        """Return, for each target, the vote of each node and the validation rows that score it.
 
-        voting: how a pruning votes. The list has one `ValidationVotes` for each target. Several
-        numeric targets are divided by their standard deviations in the training rows. Several
-        targets are sorted by the bytes of their votes, so that results do not depend on the order
-        of the columns of y.
+        The votes come from the training rows of the fold.
+
+        Parameters
+        ----------
+        voting : Voting
+            How a pruning votes: by majority label or by smoothed means.
+
+        Returns
+        -------
+        list of ValidationVotes
+            One for each target. Several numeric targets are divided by their standard deviations in
+            the training rows. Several targets are sorted by the bytes of their votes, so that
+            results do not depend on the order of the columns of y.
         """
         if not isinstance(self.stats, SeveralStats):
             votes = voting.ballots(self.tree, self.stats)
@@ -160,8 +170,9 @@ class Objective:
     Attributes
     ----------
     families : sequence of (Tunable, ValidationVotes)
-        For each fold and target: the posteriors on the tree of the fold, and the votes of its nodes
-        with the validation rows. Empty if there is no fold.
+        One pair for each fold and target: a function of the inverse temperatures that gives
+        posterior weights of the prunings of the fold's tree; and the votes of its nodes, with the
+        statistics of the validation rows. Empty if there is no fold.
     scoring : {"error", "log_loss", "squared"}
         The loss; "squared" for numeric targets.
     n_threads : int
@@ -178,8 +189,9 @@ class Objective:
     ) -> "Objective":
         """Build the posteriors and votes of a candidate on the trees of all folds.
 
-        folds: the grown folds; candidate: the kind of posterior; scoring, n_threads: the fields of
-        `Objective`. Raise ValueError if `scoring` is none of "error", "log_loss" and "squared".
+        folds: tree and node statistics of each fold; candidate: the kind of posterior; scoring,
+        n_threads: the fields of `Objective`. Raise ValueError if `scoring` is none of "error",
+        "log_loss" and "squared".
         """
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
@@ -249,7 +261,10 @@ def _subsample(columns: tuple[Float64, ...], max_size: int) -> tuple[Float64, ..
 
 
 def expect_family(family: Tunable) -> Family:
-    """Return a family of posteriors unchanged; raise TypeError if it only has single prunings."""
+    """Return `family` unchanged if it has posteriors over prunings, which a mixture needs.
+
+    Raise TypeError if it has single prunings only, such as those of a cost-complexity path.
+    """
     if not isinstance(family, Family):
         raise TypeError(
             'search="mixture" needs a family of posteriors over prunings, got '
@@ -287,7 +302,8 @@ class Mixture(ArrayRecord):
         self._check("float64", (len(weights), None), "temperatures")
         if len(self.families) != len(weights):
             raise ValueError(
-                f"mixture_weights has {len(weights)} entries, but families has {len(self.families)}"
+                f"families must have a name for each of {len(weights)} mixture_weights, got "
+                f"{len(self.families)}"
             )
         if not ((weights >= 0).all() and np.isclose(weights.sum(), 1)):
             raise ValueError(
@@ -340,9 +356,9 @@ def mix_candidates(
 ) -> Mixture:
     """Find the mixture of posteriors of all candidates whose vote has the smallest validation loss.
 
-    The first temperature that is None takes the eight values of `MIXED_GRID`, the others that are
-    None are 0. Log loss and squared loss are convex in the mixture weights, so the optimum needs no
-    search. Posteriors of weight below 1e-6 are dropped.
+    The first temperature that is None takes eight values (`MIXED_GRID`: 2**-8, 2**-6, ..., 2**6);
+    all others that are None are 0. Log loss and squared loss are convex in the mixture weights, so
+    the optimum needs no search. Posteriors of weight below 1e-6 are dropped.
 
     Parameters
     ----------
@@ -429,7 +445,10 @@ def _fit_mixture_weights(
 
 
 class TunableLoss(Protocol):
-    """Protocol of the validation losses that `tune` minimises; `Objective` has it."""
+    """Protocol: a validation loss as a function of inverse temperatures, which `tune` minimises.
+
+    `Objective` implements it for votes of prunings.
+    """
 
     @property
     def families(self) -> Sized:
@@ -502,9 +521,10 @@ def find_first_minimum(losses: Float64) -> int:
 
 
 def find_best_loss(objective: TunableLoss) -> float:
-    """Return the smallest validation loss for a single inverse temperature (or alpha).
+    """Return the smallest validation loss over all values of a single inverse temperature.
 
-    objective: losses as a function of it. It is the loss at the value that `tune` chooses.
+    objective: the losses, as a function of one inverse temperature. The result is the loss at the
+    value that `tune` chooses.
     """
     return float(objective.compute_losses(np.array([tune(objective, [None])]))[0])
 

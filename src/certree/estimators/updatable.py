@@ -35,10 +35,11 @@ _IGNORED_PARAMETERS = ("cv", "random_state")
 
 
 def _explain_no_updates(model: Any) -> str | None:
-    """Return why a model does not support `partial_fit`, `forget` and `merge`, or None if it does.
+    """Return why a model lacks `partial_fit`, `forget` and `merge`, or None if it has them.
 
-    It does if its fit consists of sums over rows in nodes that were fixed without the rows. The
-    text names a parameter and what it must be.
+    It has them if its tree does not depend on the rows, so that a fit only computes sums over rows
+    in its nodes. The text names a parameter and what it must be. model: an estimator, fitted or
+    not.
     """
     grower, depth = model.grower, model.max_depth
     if not isinstance(grower, Grid) or grower.resolution is not None:
@@ -235,7 +236,7 @@ class UpdatableTree(TreeVoteEstimator):
         return self
 
     def _get_seen_rows(self, caller: str) -> SeenRows:
-        """Return what the model keeps of its training rows.
+        """Return `seen_rows_`: hash, leaf, target, weight, missing features of each training row.
 
         caller: name of the calling method, for messages. Raise ValueError if the model keeps
         nothing, or its parameters have changed since the fit.
@@ -249,9 +250,11 @@ class UpdatableTree(TreeVoteEstimator):
         return self.seen_rows_
 
     def _make_seen_rows(self, training: Training) -> SeenRows:
-        """Return what `seen_rows_` keeps of encoded rows, `training`.
+        """Return what the model keeps of each training row.
 
-        That is hash, leaf, target, weight and the missing features of each row.
+        That is its hash, leaf, target, weight and missing features.
+
+        training: the encoded rows.
         """
         leaf = self._grow_box().route(training.X, get_n_threads(self.n_jobs))
         return SeenRows.from_rows(
@@ -259,13 +262,20 @@ class UpdatableTree(TreeVoteEstimator):
         )
 
     def _grow_box(self) -> Tree:
-        """Return the tree of the box, which depends on the parameters alone."""
+        """Return the tree that halves the box of ``grower=Grid(box)`` down to `max_depth`.
+
+        It does not depend on any rows.
+        """
         self._get_monotonic_signs()
         nowhere = np.zeros((1, self.n_features_in_))
         return self._get_grower().grow(TrainingSamples(nowhere, max_depth=self.max_depth))
 
     def _fit_seen_rows(self, seen: SeenRows) -> None:
-        """Set the fitted attributes from what is kept of all training rows, `seen`."""
+        """Set the fitted attributes from what the model keeps of its training rows.
+
+        seen: hash, leaf, target, weight and missing features of all training rows; it becomes
+        `seen_rows_`.
+        """
         tree = self._grow_box()
         unit = compute_mean_weight(seen.weight)
         stats = self._compute_node_stats(tree, seen.leaf, seen.y, seen.weight, unit)
@@ -293,7 +303,10 @@ class UpdatableTree(TreeVoteEstimator):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, with `seen_rows_` if the model has it."""
+        """Return what a model file stores of the fit: values by stored name.
+
+        It includes `seen_rows_` if that is not None.
+        """
         seen = {} if self.seen_rows_ is None else {"seen_rows": self.seen_rows_}
         return {**super().__stored__(), **seen}
 
@@ -311,44 +324,52 @@ class UpdatableTree(TreeVoteEstimator):
             )
 
     def _check_seen_rows(self, seen: SeenRows) -> SeenRows:
-        """Return restored rows, `seen`, or raise ValueError if they do not fit the model.
+        """Return restored training rows, `seen`; raise ValueError if they do not fit the model.
 
-        They must fit the leaves of the box, the classes, the hashes and the statistics, which must
-        have been restored before.
+        Their leaves must be leaves of the tree of ``Grid(box)``, their classes those of the model,
+        their hashes the sample hashes, and their total weight that of the node statistics. All of
+        these must have been restored before.
         """
         if reason := _explain_no_updates(self):
             raise ValueError(
-                f"the model file must not have seen_rows for these parameters: {reason}"
+                "the model file must not have seen_rows, the rows for updates, for these "
+                f"parameters: {reason}"
             )
         tree, has_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
         if not len(leaf) or not tree.is_leaf[leaf].all():
-            raise ValueError("the model file must have leaves of the box in seen_rows.leaf")
+            raise ValueError(
+                "the model file must have leaves of the tree of Grid(box) in seen_rows.leaf, got "
+                "other nodes: save the model again"
+            )
         if has_classes != (seen.y.dtype == np.int32) or has_classes != (seen.rounded is not None):
             raise ValueError(
-                "the model file must have seen_rows.y of int32 and seen_rows.rounded for a classifier, "
-                f"and seen_rows.y of float64 alone for a regressor, got {seen.y.dtype}"
+                "the model file must have seen_rows.y of int32 and an array seen_rows.rounded for "
+                "a classifier, and seen_rows.y of float64 without seen_rows.rounded for a "
+                f"regressor, got seen_rows.y of {seen.y.dtype}: save the model again"
             )
         if has_classes:
             check_codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
             if not np.array_equal(seen.known, self.sample_hashes_):
                 raise ValueError(
-                    "the model file must have sample_hashes equal to the hashes of seen_rows"
+                    "the model file must have sample_hashes equal to the hashes of seen_rows, got "
+                    "others: save the model again"
                 )
         n, expected = float(seen.weights.sum()), float(self.stats_.n[0])
         if not isclose(n, expected, rel_tol=1e-9):  # earlier versions added up in another order
             raise ValueError(
                 f"the model file must have seen_rows of total weight {expected:g}, as in stats, got "
-                f"{n:g}"
+                f"{n:g}: save the model again"
             )
         return seen
 
 
 def _check_no_new_categories(known: Categories, joint: Categories, features: list[str]) -> None:
-    """Raise ValueError if a feature has categories that it did not have in the first rows.
+    """Raise ValueError if a feature has categories that it did not have in the first fit.
 
-    known: categories of the first rows; joint: the same with those of the present rows appended;
-    features: names of the features, for the message.
+    known: categories of each feature in the rows of the first fit; joint: the same with new
+    categories of the rows to add or remove appended; features: names of the features, for the
+    message.
     """
     for feature, names, all_names in zip(features, known.names, joint.names, strict=True):
         if names is not None and all_names is not None and len(all_names) > len(names):
@@ -358,7 +379,7 @@ def _check_no_new_categories(known: Categories, joint: Categories, features: lis
             )
 
 
-# FittedVote attributes that must be equal in models to merge, by their description in messages.
+# Fitted attributes that must be equal in models to merge, by their description in messages.
 _COMPARED_ATTRIBUTES = {
     "number of features": "n_features_in_",
     "names of features": "feature_names_in_",
@@ -368,7 +389,10 @@ _COMPARED_ATTRIBUTES = {
 
 
 def _are_equal(first: Any, second: Any) -> bool:
-    """Return whether two values of a fitted attribute are equal, in values and kind of dtype."""
+    """Return whether two values of a fitted attribute are equal, in values and kind of dtype.
+
+    first, second: arrays, categories or None.
+    """
     if isinstance(first, Categories) and isinstance(second, Categories):
         return first.equals(second)
     kinds = {np.asarray(value).dtype.kind for value in (first, second)}

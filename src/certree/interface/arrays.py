@@ -208,6 +208,7 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
     Returns
     -------
     ndarray
+        The same values.
 
     Raises
     ------
@@ -230,7 +231,7 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
 
 
 def has_valid_booleans(array: NDArray[Any]) -> bool:
-    """Return False if a boolean array has bytes other than 0 and 1, which the core does not expect.
+    """Return False if a boolean array has bytes other than 0 and 1, which break the C++ core.
 
     Return True for all other arrays.
     """
@@ -301,7 +302,7 @@ def check_column(
 def freeze(values: NDArray[Any]) -> NDArray[Any]:
     """Return a C-ordered array whose memory nobody can change: the array itself, or a copy.
 
-    The array itself is returned if its memory belongs to a `bytes` object or to the core.
+    The array itself is returned if its memory belongs to a `bytes` object or to the C++ core.
     """
     if values.flags.c_contiguous and not values.flags.writeable and _is_immutable_memory(values):
         return values
@@ -314,7 +315,7 @@ def make_zeros(n: int) -> Float64:
 
 
 def to_contiguous(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
-    """Return an array in C order and with aligned memory, as the core needs it.
+    """Return an array in C order and with aligned memory, as the C++ core needs it.
 
     dtype: dtype of the result; None keeps that of `values`. The array is copied only if it has to
     change.
@@ -346,7 +347,7 @@ def divide_by_largest(values: Float64, largest: float | None = None) -> Float64:
 
 
 def _is_immutable_memory(array: NDArray[Any]) -> bool:
-    """Return whether the memory of an array belongs to a `bytes` object or to an array of the core.
+    """Return whether the memory of an array belongs to a `bytes` object or to the C++ core.
 
     The flag `writeable` is not enough, as other views of the same memory may be writable.
     """
@@ -579,9 +580,11 @@ def find_positions(
 
 
 def get_csr_arrays(rows: Any) -> CSRArrays:
-    """Return row starts, features, values and the number of features of a SciPy CSR array.
+    """Return the arrays of a SciPy CSR matrix with the dtypes that the C++ core needs.
 
-    Their dtypes are those that the core needs: int64 (n + 1,), int32 and the dtype of `rows`.
+    rows: the matrix, (n, p), with k stored entries. Return four values: the start of each row among
+    the entries, int64 (n + 1,); the feature of each entry, int32 (k,); its value, (k,), with the
+    dtype of `rows`; and the number of features, p.
     """
     return (
         rows.indptr.astype(np.int64, copy=False),

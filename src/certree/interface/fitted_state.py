@@ -35,10 +35,13 @@ _warned: ContextVar[set[type[Warning]] | None] = ContextVar("warned", default=No
 
 
 def is_first_in_fit(category: type[Warning]) -> bool:
-    """Return whether no warning of a category has been recorded in the running fit, and record one.
+    """Return whether a warning is the first of its category in the running fit.
 
-    Fits of members, such as those of `AdaBoostTreeClassifier`, belong to the outermost fit. Outside
-    of a fit nothing is recorded, and every call returns True.
+    The category is recorded, so that later calls in the same fit return False. Fits of ensemble
+    members, such as the trees of `AdaBoostTreeClassifier`, belong to the outermost fit. If no fit
+    is running, nothing is recorded, and every call returns True.
+
+    category: class of the warning, such as UserWarning.
     """
     warned = _warned.get()
     if warned is None:
@@ -107,10 +110,11 @@ def check_parameters_of_fit(
     *may_change : str
         Names of parameters that may have changed.
     adds : str
-        The parameter or method that extends the fit, for the message.
+        What extends the fit, for the message: a parameter such as "warm_start=True", or a method
+        name.
     anew : str
-        How to fit the model again from the start, for the message; it begins with a blank or is
-        empty.
+        End of the message, which says how to fit from the start: text that begins with a space,
+        or "".
 
     Raises
     ------
@@ -120,8 +124,8 @@ def check_parameters_of_fit(
     parameters = {name: getattr(model, name) for name in model._fitted_with}
     for name, before, value in _find_differences(model._fitted_with, parameters, may_change):
         raise ValueError(
-            f"{name} must be {before!r}, as in the fit to which {adds} adds, got "
-            f"{value!r}: set it back, or fit anew{anew}"
+            f"{name} must be {before!r}, as in the fit to which {adds} adds rows or trees, got "
+            f"{value!r}: set it back, or fit the model anew{anew}"
         )
 
 
@@ -207,8 +211,8 @@ def fit_method(
     """Decorate a method that fits and returns its model: check parameters, then fit atomically.
 
     Values are checked by `_parameter_constraints`, as scikit-learn does; InvalidParameterError is
-    raised. Estimators that the method fits inside do not check their own parameters again. See
-    `atomic_fit`.
+    raised. Estimators that the method fits as components of the model do not check their own
+    parameters again. A fit that fails changes no attribute; see `atomic_fit`.
     """
     return _decorate_fit(fit, True)
 
@@ -216,9 +220,10 @@ def fit_method(
 def meta_fit_method(
     fit: Callable[Concatenate[Model, Arguments], Model],
 ) -> Callable[Concatenate[Model, Arguments], Model]:
-    """Decorate a method that fits, as `fit_method` does; estimators inside check their parameters, too.
+    """Decorate a method that fits a meta-estimator: check all parameters, then fit atomically.
 
-    It is for models that are composed of estimators of the user.
+    It is `fit_method` for models with estimators as parameters, such as `estimator`: when the
+    method fits these, they check their own parameter values, too.
     """
     return _decorate_fit(fit, False)
 
@@ -228,7 +233,8 @@ def _decorate_fit(
 ) -> Callable[Concatenate[Model, Arguments], Model]:
     """Return a method that checks parameter values and then fits atomically; see `fit_method`.
 
-    skip_nested: whether estimators that are fitted inside skip the check of their parameters.
+    fit: the undecorated method; skip_nested: whether estimators that it fits as components of the
+    model skip the check of their parameters.
     """
     # scikit-learn's decorator is untyped, and would hide the types of the method.
     decorate: Any = _fit_context(prefer_skip_nested_validation=skip_nested)
@@ -308,7 +314,8 @@ class _AvailableUnless:
 def check_one_target(caller: str, model: Any) -> None:
     """Raise ValueError if a fitted model, of certree or scikit-learn, has several targets.
 
-    caller: begin of the message, such as "a picture of a tree".
+    caller: what needs a single target, the beginning of the message, such as "a picture of a tree";
+    model: the fitted model.
     """
     classes = getattr(model, "classes_", None)
     are_several = isinstance(classes, list) and any(np.ndim(labels) for labels in classes)

@@ -13,7 +13,7 @@ def align_columns(lines: Iterable[Sequence[str]]) -> list[str]:
     """Format the lines of a table as text.
 
     lines: the cells of each line; all lines have the same number of cells. Return one string for
-    each line, with the first column left-aligned, the others right-aligned, and two blanks between
+    each line, with the first column left-aligned, the others right-aligned, and two spaces between
     columns.
     """
     table = [*lines]

@@ -108,7 +108,7 @@ def check_for_aliases(model: Any, names: Iterable[str], parameters: Iterable[str
 def check_nested_parameters(
     model: Any, values: Mapping[str, Any], parameters: Iterable[str]
 ) -> None:
-    """Raise ValueError for ``component__name`` if only the estimator itself has `name`.
+    """Raise ValueError for a key such as ``grower__alpha`` if only the estimator has `alpha`.
 
     Parameters
     ----------
@@ -122,7 +122,8 @@ def check_nested_parameters(
     Raises
     ------
     ValueError
-        If there is such a key and the component lacks `name`; the message has the right key.
+        If `values` has a key ``component__name``, the component has no parameter `name`, and the
+        estimator has one; the message names it.
     """
     names = set(parameters)
     for key in values:

@@ -68,7 +68,7 @@ class RowRate:
 def _show_lines(total: int, description: str) -> Callable[..., None]:
     """Return a function that writes about ten lines of progress to standard error in all.
 
-    total: number of steps; description: begin of each line. The function is that of
+    total: number of steps; description: beginning of each line. The function is that of
     `show_progress`; a line has the steps that are done, the note and an estimate of the time left.
     """
     done = shown = 0

@@ -107,8 +107,8 @@ _Expected = tuple[tuple[type, ...], tuple[Callable[[Any], bool], ...], str]
 def _check_values(expected: dict[str, _Expected], values: Iterable[tuple[str, Any]]) -> None:
     """Raise InvalidParameterError for the first value that is not as expected.
 
-    expected: what each parameter accepts, by name; values: names and values. Names that `expected`
-    lacks are not checked.
+    expected: what each parameter accepts, by name, as `_read_expected` returns it; values: names
+    and values. Names that `expected` lacks are not checked.
     """
     for name, value in values:
         if name not in expected:
@@ -121,7 +121,8 @@ def _check_values(expected: dict[str, _Expected], values: Iterable[tuple[str, An
 def _is_accepted(expected: Any, value: Any) -> bool:
     """Return whether a value is of one of the accepted classes, or one of the functions accepts it.
 
-    expected: classes, functions from a value to bool, and a description (`_Expected`).
+    expected: tuple of three: accepted classes; functions that take a value and return whether they
+    accept it; and a description for messages, which is not used here.
     """
     classes, accepts, _ = expected
     return isinstance(value, classes) or any(accept(value) for accept in accepts)
@@ -131,8 +132,11 @@ def _is_accepted(expected: Any, value: Any) -> bool:
 def _read_expected(function: Callable[..., Any]) -> dict[str, _Expected]:
     """Return what each parameter of a function accepts, by name, from its annotations.
 
-    Parameters whose annotation is not checked are left out. It must not run before the first call
-    of the function, when all names in annotations are defined.
+    Each value is a tuple of three: accepted classes; functions that take a value and return whether
+    they accept it; and a description for messages.
+
+    Parameters whose annotation is not checked are left out. Call it only when all names in the
+    annotations are defined, so not while `function` is being decorated.
     """
     expected = {}
     for name, annotation in get_type_hints(function).items():
@@ -159,8 +163,8 @@ def _iterate_alternatives(annotation: Any) -> Iterator[Any]:
 def _make_expected(annotation: Any) -> _Expected | None:
     """Return what an annotation without union accepts; None if it is not checked.
 
-    The result has accepted classes, functions from a value to bool that accept further values, and
-    a description for messages.
+    The result is a tuple of three: accepted classes; functions that take a value of another class
+    and return whether they accept it; and a description for messages.
     """
     if get_origin(annotation) is Literal:
         options = get_args(annotation)
@@ -200,9 +204,10 @@ def _make_expected(annotation: Any) -> _Expected | None:
 def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:
     """Return what an annotation of a sequence or tuple accepts; None if a member is not checked.
 
-    annotations: those of the members. A single one, or one followed by ..., stands for any length;
-    otherwise the sequence has one member for each. One-dimensional arrays are sequences, strings
-    are not.
+    annotations: the annotations of the members. If there is one, or one followed by ``...``, the
+    sequence may have any length. If there are k, it must have k members, each of its own
+    annotation. Lists, tuples and one-dimensional arrays are sequences; strings are not. The result
+    has the form of that of `_make_expected`.
     """
     is_open = len(annotations) == 1 or annotations[1:] == (...,)
     members = [_make_expected(kind) for kind in (annotations[:1] if is_open else annotations)]

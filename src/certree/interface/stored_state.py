@@ -70,9 +70,13 @@ class StoredState:
         return state
 
     def replace_arrays(self, arrays: Mapping[str, Any]) -> None:
-        """Add arrays of this section to `replaced`; entries that are not arrays are ignored.
+        """Record that arrays of this section were converted from the format of an earlier version.
 
-        arrays: values by name in this section, as this version of certree writes them.
+        They are added to `replaced`, so that a check of the file knows that they differ from what
+        it holds.
+
+        arrays: the converted values by name in this section; values that are not arrays are
+        ignored.
         """
         self.replaced |= {
             self._get_full_name(name): array
@@ -101,6 +105,7 @@ class StoredState:
         Returns
         -------
         ndarray of float64
+            The array, of the expected shape.
 
         Raises
         ------
@@ -110,7 +115,8 @@ class StoredState:
         values: Float64 = check_column(name, self[name], "float64", shape)
         if not (np.isfinite(values) & (values >= least) & (values <= most)).all():
             raise ValueError(
-                f"the model file must have finite numbers in {least:g} .. {most:g} in {name}"
+                f"the model file must have finite numbers in {least:g} .. {most:g} in {name}, got "
+                "others: save the model again"
             )
         return values
 
@@ -121,10 +127,14 @@ class StoredState:
         """
         value = self[name]
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"the model file must have a number as {name}, got {shortened(value)}")
+            raise ValueError(
+                f"the model file must have a number as {name}, got {shortened(value)}: save the "
+                "model again"
+            )
         if not (least <= value <= most and abs(value) < np.inf):
             raise ValueError(
-                f"the model file must have a finite {name} in {least:g} .. {most:g}, got {value}"
+                f"the model file must have a finite {name} in {least:g} .. {most:g}, got {value}: "
+                "save the model again"
             )
         return float(value)
 
@@ -133,6 +143,7 @@ class StoredState:
         value = self[name]
         if type(value) is not int or not least <= value <= most:
             raise ValueError(
-                f"the model file must have an integer in {least} .. {most} as {name}, got {value!r}"
+                f"the model file must have an integer in {least} .. {most} as {name}, got "
+                f"{value!r}: save the model again"
             )
         return value

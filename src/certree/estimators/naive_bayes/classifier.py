@@ -267,10 +267,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         to all batches together; new categories may occur in any batch. The first batch fixes the
         edges of the histograms, and which density "auto" stands for, so it should be large.
 
-        With power="auto" the power is chosen again after every batch. The rows of a batch are
-        scored once, by the densities of all rows so far without the row itself. Losses from the
-        time when the model had less than a quarter of its present rows are dropped. Calls after
-        `fit` update the model of `fit`.
+        With power="auto" the power is chosen again after every batch. Each row is scored once, when
+        its batch is added, by the densities of all other rows so far. The choice minimises the log
+        loss of the more recent rows: losses are dropped that were computed when the model had less
+        than a quarter of its present rows. Calls after `fit` update the model of `fit`.
 
         Parameters
         ----------
@@ -345,10 +345,14 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return self
 
     def _find_categories(self, X: Any, reuse_encoding: bool) -> Categories | None:
-        """Return the categories of each feature that is categorical, or set to "categorical".
+        """Return the categories of each categorical feature.
 
-        again: whether the model has categories from an earlier batch, to which new ones of X are
-        appended. None: all features are numeric.
+        A feature is categorical by `categorical_features`, or if `densities` sets it to
+        "categorical".
+
+        X: the rows; reuse_encoding: whether to append new categories of X to those of earlier
+        batches (`categories_`) instead of learning all from X. Return None if all features are
+        numeric. Raise ValueError if `densities` sets a categorical feature to another density.
         """
         if reuse_encoding:
             return None if self.categories_ is None else self.categories_.add_categories(X)
@@ -374,15 +378,15 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         )
 
     def _orders_categories_by_rows(self) -> bool:
-        """Return False: category codes are in the order of the names, not of the target."""
+        """Return False: category codes follow the sorted names, and do not depend on the rows."""
         return False  # later rows may have more of them, and sums go by no order
 
     def _fit_first_batch(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Choose the density of each feature by the first batch, and estimate it.
 
         rows: encoded features, (n, p); y: class codes, (n,); weight: weights, (n,). Sets
-        `class_count_`, `densities_`, the moments of numeric features, and empty losses of the
-        powers.
+        `class_count_`, `densities_`, the moments of numeric features, and the losses of the powers
+        to 0.
         """
         self._power_losses = PowerLosses.empty()
         self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
@@ -475,9 +479,9 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return float(self.alpha) * float(self.class_count_.sum()) / self._n_rows
 
     def _check_finite(self) -> None:
-        """Raise ValueError if class counts or moments exceed the range of float64.
+        """Raise ValueError if row weights, means or standard deviations are too large for float64.
 
-        The message names the feature. Predictions would be NaN.
+        Predictions would then be NaN. For means and deviations the message names the feature.
         """
         if not has_finite_total(self.class_count_):
             raise ValueError(
@@ -503,9 +507,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return sqrt(self.var_smoothing) * (largest or 1.0)
 
     def _make_normal(self, j: int, floor: float) -> Normal:
-        """Return the normal densities of feature j, with variances raised by ``floor ** 2``.
+        """Return the normal densities of feature j, with ``floor ** 2`` added to their variances.
 
-        Raise ValueError if a standard deviation is 0, which needs var_smoothing=0.
+        Raise ValueError if a standard deviation is still 0. That happens with var_smoothing=0 if
+        the feature is constant in a class.
         """
         normal = self._moments[j].make_normal(floor)
         if not normal.deviation.all():
@@ -546,8 +551,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """Set `power_`: the parameter `power`, or the power of smallest leave-one-out log loss.
 
         rows: encoded features of the present batch, (n, p), which the densities already include; y:
-        class codes, (n,); weight: weights, (n,). With "auto" the losses of this batch are added to
-        earlier ones.
+        class codes, (n,); weight: weights, (n,). With "auto" the log losses of this batch for all
+        powers are first added to those of earlier batches.
         """
         if not isinstance(self.power, str):
             self.power_ = float(self.power)
@@ -559,10 +564,13 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         self.power_ = self._power_losses.best_power
 
     def _compute_left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
-        """Compute the log product of densities of each row in its own class by the other rows.
+        """Compute the log density of each row's features in its class, without the row itself.
 
-        rows: encoded training rows, (n, p); y: class codes, (n,); weight: weights, (n,). The result
-        (nats) has shape (n,), and belongs to power 1.
+        The row is removed from the counts and moments of its class first (leave-one-out), and the
+        log densities of all features are added.
+
+        rows: encoded training rows, (n, p), which the densities include; y: class codes, (n,);
+        weight: weights, (n,). Return an array (n,) in nats, before it is multiplied by `power_`.
         """
         floor, total = self._compute_floor(), np.zeros(len(rows))
         for j, density in enumerate(self.densities_):
@@ -576,7 +584,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the fitted state for a model file, by stored name, with what `partial_fit` needs."""
+        """Return what a model file stores of the fit: values by stored name.
+
+        It includes the counts and moments that `partial_fit` needs.
+        """
         n_classes = len(self.classes_)
         moments = [self._moments[j] for j in sorted(self._moments)]
         return {
@@ -601,19 +612,21 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         self.class_count_ = stored.get_numbers("class_count", (n_classes,), 0)
         if not self.class_count_.any() or not has_finite_total(self.class_count_):
             raise ValueError(
-                "the model file must have a class_count that is positive, and at most "
-                f"{MAX_TOTAL_WEIGHT:g} in total, got {self.class_count_}"
+                "the model file must have a class_count that is positive for some class, and at "
+                f"most {MAX_TOTAL_WEIGHT:g} in total, got {self.class_count_}: save the model again"
             )
         # Files of earlier versions do not hold it.
         self._n_rows = stored.get_integer("n_rows", 1) if "n_rows" in stored else None
         self.class_prior_ = stored.get_numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
         if not np.isclose(self.class_prior_.sum(), 1):
             raise ValueError(
-                f"the model file must have a class_prior of sum 1, got {self.class_prior_.sum()}"
+                f"the model file must have a class_prior of sum 1, got {self.class_prior_.sum()}: "
+                "save the model again"
             )
         if (self.class_count_[self.class_prior_ == 0] > 0).any():
             raise ValueError(
-                "the model file must have a positive class_prior for classes with rows, got 0"
+                "the model file must have a positive class_prior for classes with rows, got 0: "
+                "save the model again"
             )
         self.power_ = stored.get_number("power", 0, 1)
         section = stored.get_section("judged")
@@ -634,15 +647,16 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """
         if not isinstance(kinds, list) or len(kinds) != self.n_features_in_:
             raise ValueError(
-                f"the model file must have a list of {self.n_features_in_} densities, got {kinds!r}"
+                "the model file must have a list with the kind of density of each of "
+                f"{self.n_features_in_} features, got {kinds!r}: save the model again"
             )
         for j, kind in enumerate(kinds):
             held = self._get_category_names(j) is not None
             possible = ("categorical",) if held else ("normal", "histogram")
             if kind not in possible:
                 raise ValueError(
-                    f"the model file must have a density {' or '.join(possible)} for feature {j}, "
-                    f"got {kind!r}"
+                    f"the model file must have a density of kind {' or '.join(possible)} for "
+                    f"feature {j}, got {kind!r}: save the model again"
                 )
         return kinds
 
@@ -658,25 +672,27 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
             names = self._get_category_names(j)
             if j in self._moments and (self._moments[j].rows > limit).any():
                 raise ValueError(
-                    f"the model file must have at most class_count rows in the moments of feature {j}"
+                    "the model file must count at most class_count rows of each class in the "
+                    f"moments of feature {j}, got more: save the model again"
                 )
             if isinstance(density, Normal):
                 continue
             counts = _get_counts(density)
             if names is not None and counts.shape[1] != max(1, len(names)):
                 raise ValueError(
-                    f"the model file must have {max(1, len(names))} categories for feature {j}, got "
-                    f"{counts.shape[1]}"
+                    f"the model file must have {max(1, len(names))} categories for feature {j}, "
+                    f"got {counts.shape[1]}: save the model again"
                 )
             if (counts.sum(axis=1) > limit).any():
                 raise ValueError(
-                    f"the model file must have at most class_count rows in the table of feature {j}"
+                    "the model file must count at most class_count rows of each class in the "
+                    f"table of feature {j}, got more: save the model again"
                 )
 
     # -- prediction --------------------------------------------------------------------------------
 
     def _compute_log_product(self, rows: NDArray[Any]) -> Float64:
-        """Compute the log of the product of all densities in each class, (n, K).
+        """Compute the log of the product of all feature densities, by row and class, (n, K).
 
         rows: encoded features, (n, p).
         """
@@ -686,7 +702,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return total
 
     def _compute_log_density(self, rows: NDArray[Any]) -> Float64:
-        """Compute `power_` times the log of the product of all densities in each class, (n, K).
+        """Compute `power_` times the log of the product of the densities, by row and class, (n, K).
 
         rows: encoded features, (n, p).
         """
@@ -804,7 +820,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     @property
     @snapshot_method
     def theta_(self) -> Float64:
-        """Mean of each numeric feature in each class, (K, p), as in GaussianNB; else NaN."""
+        """Mean of each feature in each class, (K, p), as in GaussianNB.
+
+        NaN for categorical features.
+        """
         check_is_fitted(self)
         means = np.full((len(self.classes_), self.n_features_in_), np.nan)
         for j, moments in self._moments.items():

@@ -71,7 +71,7 @@ class Moments(ArrayRecord):
 
     @classmethod
     def from_rows(cls, x: Float64, y: Int32, weight: Float64, n_classes: int) -> Self:
-        """Compute the moments of rows.
+        """Compute the total weight, mean and standard deviation of rows in each class.
 
         x: value of each row, NaN where it is missing, (n,); y: class code of each row, 0 ..
         n_classes - 1, (n,); weight: positive weight of each row, (n,).
@@ -141,7 +141,9 @@ class Moments(ArrayRecord):
         )
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64, floor: float) -> Float64:
-        """Compute each row's log normal density in its own class by the other rows.
+        """Compute the log of the normal density of each row in its class, without the row itself.
+
+        The row is removed from the moments of its class first (leave-one-out).
 
         If a row is the only one of its class, its density is centred at the mean of all classes and
         has the standard deviation `floor`.
@@ -206,10 +208,10 @@ class Normal(ArrayRecord):
 
 
 def _fill_missing(is_present: NDArray[np.bool_], values: Float64) -> Float64:
-    """Return an array (n,) with `values` at the True entries of a mask, and 0 elsewhere.
+    """Return an array (n,) with the given values at the True entries of a mask, and 0 elsewhere.
 
-    is_present: mask of the rows whose value is not missing, (n,); values: log density of these
-    rows, (any,).
+    is_present: mask of the rows whose value is not missing, (n,), with k True entries; values: log
+    densities of these k rows, (k,).
     """
     result = np.zeros(len(is_present))
     result[is_present] = values
@@ -217,10 +219,10 @@ def _fill_missing(is_present: NDArray[np.bool_], values: Float64) -> Float64:
 
 
 def _compute_log_normal(residual: Float64, deviation: Float64) -> Float64:
-    """Compute the log density (nats) of a normal distribution with mean 0 at residuals.
+    """Compute the log (nats) of the density of a normal distribution with mean 0.
 
-    residual: values minus the mean; deviation: positive standard deviations. The two shapes
-    broadcast.
+    residual: where to evaluate it, values minus the mean; deviation: positive standard deviations.
+    The two shapes broadcast.
     """
     with np.errstate(over="ignore"):
         z = np.clip(residual / deviation, -_FARTHEST, _FARTHEST)
@@ -299,7 +301,9 @@ class CategoricalTable(ArrayRecord):
         return result
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
-        """Compute each row's log probability (nats) in its own class by the other rows.
+        """Compute the log probability (nats) of each row in its class, without the row itself.
+
+        The row is removed from the counts first (leave-one-out).
 
         x: category code of each row, NaN where it is missing, (n,); y: class codes, (n,); weight:
         weights, (n,). The table must include these rows. The result has shape (n,), and is 0 where
@@ -368,7 +372,9 @@ class Histogram(ArrayRecord):
         return result
 
     def compute_left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
-        """Compute each row's log density (nats) in its own class by the other rows.
+        """Compute the log density (nats) of each row in its class, without the row itself.
+
+        The row is removed from the counts first (leave-one-out).
 
         x: value of each row, NaN where it is missing, (n,); y: class codes, (n,); weight: weights,
         (n,). The histogram must include these rows. The result has shape (n,), and is 0 where x is
@@ -515,11 +521,15 @@ def _check_ascending(edges: Float64, n_bins: int) -> None:
     """
     if len(edges) != n_bins + 1:
         raise ValueError(
-            f"the model file must have {n_bins + 1} histogram.edges for {n_bins} bins, got {len(edges)}"
+            f"the model file must have {n_bins + 1} histogram.edges for {n_bins} bins, got "
+            f"{len(edges)}: save the model again"
         )
     # A single value has one bin of no width.
     if not (edges[1:] > edges[:-1]).all() and not (n_bins == 1 and edges[0] == edges[1]):
-        raise ValueError("the model file must have ascending histogram.edges for each feature")
+        raise ValueError(
+            "the model file must have ascending histogram.edges for each feature: save the model "
+            "again"
+        )
 
 
 def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
@@ -534,14 +544,15 @@ def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[Categor
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
         raise ValueError(
-            "the model file must have a positive table.size whose sum is the number of columns of "
-            f"table.counts, {counts.shape[1]}"
+            "the model file must have positive integers in table.size whose sum is the number of "
+            f"columns of table.counts, {counts.shape[1]}, got others: save the model again"
         )
     alpha = stored.get_numbers("table.alpha", (n_tables,), _NARROWEST)
     with np.errstate(over="ignore"):
         if not np.isfinite(alpha * sizes).all():
             raise ValueError(
-                "the model file must have table.alpha that is finite times the number of categories"
+                "the model file must have table.alpha whose product with the number of categories "
+                "is finite, got an overflow: save the model again"
             )
     blocks = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if n_tables else []
     return [

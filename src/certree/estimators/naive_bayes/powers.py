@@ -34,7 +34,7 @@ def subtract_marginal(log_prior: Float64, log_density: Float64) -> Float64:
 def compute_power_losses(
     log_prior: Float64, log_density: Float64, y: Int32, weight: Float64
 ) -> Float64:
-    """Compute the total log loss of rows for each power in `POWERS`.
+    """Compute the total log loss of rows for each power in `POWERS`: 50 numbers from 2**-40 to 1.
 
     Parameters
     ----------
@@ -70,9 +70,10 @@ def compute_power_losses(
 class PowerLosses(ArrayRecord):
     """The leave-one-out log loss of training rows for each power in `POWERS`, summed over batches.
 
-    A row is scored once, with its batch, by the model as it was then. A model of few rows is a bad
-    guide to the power of a model of many, so losses are dropped in time: whenever the number of
-    rows passes a power of two, the losses before the previous such moment are dropped.
+    `POWERS` holds 50 candidates for the power of the densities, from 2**-40 to 1. A row is scored
+    once, when its batch is added. The best power depends on the number of rows, so old losses are
+    dropped: whenever the number of rows passes a power of two, `recent` becomes `older`, and the
+    former `older` is dropped.
 
     Attributes
     ----------
@@ -108,7 +109,7 @@ class PowerLosses(ArrayRecord):
 
     @property
     def best_power(self) -> float:
-        """The power with the smallest loss.
+        """The power with the smallest sum of `older` and `recent` losses.
 
         Of powers whose losses are equal within rounding, the largest one.
 
