@@ -20,18 +20,18 @@ void bind_interrupts(nanobind::module_& core) {
       "Return how often this thread's last call checked for an interrupt.");
   core.def(
       "interrupt_at",
-      [](std::int64_t look, std::int64_t steps_between_looks) {
+      [](std::int64_t check, std::int64_t steps_between_checks) {
         using certree::bindings::check_schedule;
-        if (look < 0 || steps_between_looks < 1)
-          throw std::invalid_argument("look must be at least 0, and steps_between_looks 1");
+        if (check < 0 || steps_between_checks < 1)
+          throw std::invalid_argument("check must be at least 0, and steps_between_checks 1");
         const std::int64_t left = check_schedule.interrupt_at;
-        check_schedule = {steps_between_looks, look == 0 ? certree::kNeverInterrupts : look};
+        check_schedule = {steps_between_checks, check == 0 ? certree::kNeverInterrupts : check};
         return left == certree::kNeverInterrupts ? 0 : left;
       },
-      nanobind::arg("look"), nanobind::arg("steps_between_looks") = certree::kStepsBetweenChecks,
-      "For tests: raise KeyboardInterrupt at the look-th interrupt check of this thread from now "
+      nanobind::arg("check"), nanobind::arg("steps_between_checks") = certree::kStepsBetweenChecks,
+      "For tests: raise KeyboardInterrupt at the check-th interrupt check of this thread from now "
       "on, "
-      "or never if look is 0. Return how many checks were left before an earlier request took "
+      "or never if check is 0. Return how many checks were left before an earlier request took "
       "effect, "
       "or 0 if there was none.");
 }

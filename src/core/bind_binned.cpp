@@ -11,8 +11,8 @@ namespace {
 auto bins_of(BinColumns&& kept) {
   return std::tuple(owned(std::move(kept.n_bins)), owned(std::move(kept.bin_start)),
                     owned(std::move(kept.low)), owned(std::move(kept.high)),
-                    owned(std::move(kept.level_start)), owned(std::move(kept.levels)),
-                    owned(std::move(kept.level_bin)));
+                    owned(std::move(kept.category_start)), owned(std::move(kept.category_codes)),
+                    owned(std::move(kept.category_bin)));
 }
 
 // Most bins of a feature of numbers, and whether ends are fine.
@@ -61,12 +61,12 @@ auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::ui
   const BinnedTable table = binned(codes, kept);
   const std::size_t p = codes.shape(0);
   if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
-  const FeatureOrder look = order_of_features(order, p);
+  const FeatureOrder feature_order = order_of_features(order, p);
   CoarserBins bins;
   std::vector<std::int32_t> features(p);
   std::iota(features.begin(), features.end(), 0);
   const auto loop = [&](Table<std::uint8_t> coarser) {
-    certree::coarsen(table, features, n_edges, key, look, bins, coarser);
+    certree::coarsen(table, features, n_edges, key, feature_order, bins, coarser);
   };
   auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
   return std::tuple(coarser, owned(std::move(bins.n_bins)), owned(std::move(bins.low)),
@@ -76,7 +76,7 @@ auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::ui
 auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& features,
                     const Ints& growing, const Ints& others, const Doubles& gradient,
                     const Doubles& hessian, double l2, double min_hessian, const Limits& limits,
-                    const Slopes& monotonic, const Groups& groups, int n_threads) {
+                    const MonotonicSigns& monotonic, const Groups& groups, int n_threads) {
   const BinnedTable table = binned(codes, kept);
   const std::size_t p = width_of(codes), n = static_cast<std::size_t>(table.n_rows());
   const BinnedGrowth growth = growth_of(limits, monotonic, groups, p, n_threads);
@@ -175,7 +175,7 @@ Classes classes_of(const Ints& y, std::size_t n_rows, std::int32_t n_classes,
 
 auto grow_classes(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
                   const Ints& y, std::int32_t n_classes, const std::string& criterion,
-                  const Bagged& bagged, const Limits& limits, const Slopes& monotonic,
+                  const Bagged& bagged, const Limits& limits, const MonotonicSigns& monotonic,
                   const Groups& groups, int n_threads) {
   const DrawnRows rows = rows_of(codes, kept, weight);
   const auto n = static_cast<std::size_t>(rows.n_rows());
@@ -186,7 +186,7 @@ auto grow_classes(const RowCodes& codes, const Kept& kept, const std::optional<D
 
 auto grow_numbers(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
                   const Doubles& target, const std::string& criterion, const Bagged& bagged,
-                  const Limits& limits, const Slopes& monotonic, const Groups& groups,
+                  const Limits& limits, const MonotonicSigns& monotonic, const Groups& groups,
                   int n_threads) {
   const DrawnRows rows = rows_of(codes, kept, weight);
   const Numbers numbers{sized("target", target, static_cast<std::size_t>(rows.n_rows())),
@@ -198,8 +198,8 @@ auto grow_numbers(const RowCodes& codes, const Kept& kept, const std::optional<D
 auto grow_columns(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
                   const Doubles2& y, const std::optional<Ints>& n_classes, const Doubles& share,
                   const std::string& criterion, const Bagged& bagged, const Limits& limits,
-                  const Slopes& monotonic, const Groups& groups, int n_threads) {
-  if (monotonic) throw std::invalid_argument("slopes are about one target");
+                  const MonotonicSigns& monotonic, const Groups& groups, int n_threads) {
+  if (monotonic) throw std::invalid_argument("monotonic must be None with several targets");
   const DrawnRows rows = rows_of(codes, kept, weight);
   const auto table = sized("y", y, static_cast<std::size_t>(rows.n_rows()));
   const auto q = static_cast<std::size_t>(table.width);
@@ -228,7 +228,7 @@ using Sampled = std::tuple<In<std::int32_t, 2>, std::int64_t, Words, std::int64_
 
 auto grow_samples(const Doubles2& X, const Bytes& category, const std::optional<Doubles>& weight,
                   const Ints& y, std::int32_t n_classes, const std::string& criterion,
-                  const Sampled& sampled, const Limits& limits, const Slopes& monotonic,
+                  const Sampled& sampled, const Limits& limits, const MonotonicSigns& monotonic,
                   const Groups& groups, int n_threads) {
   const auto& [samples, n_deciding, seeds, max_features_of_tree, targets] = sampled;
   const auto table = rows(X);

@@ -40,7 +40,7 @@ inline std::vector<FeatureValues> values_of(const Features& features) {
 // Where the values of each feature start, their rows and codes, codes of 0, and the number of rows.
 using Stored = std::tuple<In<std::int64_t, 1>, Ints, Bytes, Bytes, std::int64_t>;
 
-// n_bins, bin_start, low, high, category, level_start, levels, level_bin.
+// n_bins, bin_start, low, high, category, category_start, category_codes, category_bin.
 using Kept = std::tuple<Ints, In<std::int64_t, 1>, Doubles, Doubles, Bytes, In<std::int64_t, 1>,
                         Ints, Bytes>;
 
@@ -56,7 +56,8 @@ inline std::span<const std::int64_t> starts_of(const char* name, const In<std::i
 }
 
 inline KeptBins kept_bins(const Kept& kept, std::size_t p) {
-  const auto& [n_bins, bin_start, low, high, category, level_start, levels, level_bin] = kept;
+  const auto& [n_bins, bin_start, low, high, category, category_start, category_codes,
+               category_bin] = kept;
   expect_codes("n_bins", sized("n_bins", n_bins, p), kMostBins + 1);
   const auto bins = starts_of("bin_start", bin_start, p, low.size());
   for (std::size_t j = 0; j < p; ++j)
@@ -67,9 +68,9 @@ inline KeptBins kept_bins(const Kept& kept, std::size_t p) {
           view(low),
           sized("high", high, low.size()),
           sized("category", category, p),
-          starts_of("level_start", level_start, p, levels.size()),
-          view(levels),
-          sized("level_bin", level_bin, levels.size())};
+          starts_of("category_start", category_start, p, category_codes.size()),
+          view(category_codes),
+          sized("category_bin", category_bin, category_codes.size())};
 }
 
 // Codes by feature, (p, n), and the same by row, (n, p), or no rows of the second.
@@ -116,17 +117,17 @@ inline BinnedTable binned(const AnyCodes& codes, const Kept& kept) {
   return table;
 }
 
-using Slopes = std::optional<In<std::int8_t, 1>>;
+using MonotonicSigns = std::optional<In<std::int8_t, 1>>;
 using Groups = std::optional<Codes>;
 // max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_cuts,
 // ties_by_root, order of features.
 using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int64_t, double,
                           std::string, std::int64_t, bool, bool, std::optional<Ints>>;
 
-inline BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, const Groups& groups,
-                              std::size_t p, int n_threads) {
+inline BinnedGrowth growth_of(const Limits& limits, const MonotonicSigns& monotonic,
+                              const Groups& groups, std::size_t p, int n_threads) {
   const auto& [max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features,
-               random_cuts, ties_by_root, order_of_look] = limits;
+               random_cuts, ties_by_root, feature_order] = limits;
   BinnedGrowth growth{max_leaves,
                       max_depth,
                       std::max<std::int64_t>(min_split, 2),
@@ -141,7 +142,7 @@ inline BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, con
                       sized("monotonic", monotonic, p),
                       {},
                       n_threads,
-                      order_of_features(order_of_look, p)};
+                      order_of_features(feature_order, p)};
   if (groups) growth.groups = sized("groups", *groups, groups->shape(0), p);
   return growth;
 }

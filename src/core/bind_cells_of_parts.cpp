@@ -156,7 +156,7 @@ auto tables_of_some(const Tables& told, const Lanes& of_told, const Tables& abov
 // Number of rows, depths, keys, bounds, totals.
 using Waiting = std::tuple<Wholes, Ints, Keys, Doubles2, Lanes>;
 
-auto cut_cells(const Kept& kept, const Limits& limits, const Slopes& monotonic,
+auto cut_cells(const Kept& kept, const Limits& limits, const MonotonicSigns& monotonic,
                const TargetOfParts& given, const Waiting& waiting, const Tables& tables,
                const Ints& features, double least) {
   const std::size_t p = std::get<0>(kept).size();

@@ -14,7 +14,7 @@ namespace {
 auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
                  const Doubles2& gradient, const Doubles2& hessian, double shrinkage,
                  const VotersGiven& given, double share, double curvature, const Doubles& stop,
-                 const Ints& feature, const Slopes& slope) {
+                 const Ints& feature, const MonotonicSigns& monotonic_signs) {
   const Shape tree = shape(left);
   const std::size_t n = leaf.size(), n_outputs = gradient.shape(0);
   const RoundRows rows{view(leaf), view(growing), view(others),
@@ -28,7 +28,7 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
   expect_codes("others", rows.others, static_cast<std::int64_t>(n));
   const std::vector<Voters> voters = voters_of(given, static_cast<std::int64_t>(n_outputs));
   const RoundVote vote =
-      vote_of(shrinkage, voters, share, curvature, stop, feature, slope, tree.size());
+      vote_of(shrinkage, voters, share, curvature, stop, feature, monotonic_signs, tree.size());
   const auto loop = [&](auto step, auto deviation, auto weight) {
     return certree::round_steps(tree, rows, vote, step, deviation, weight);
   };
@@ -36,19 +36,19 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
              Rows<double>(voters.size(), tree.size()));
 }
 
-// That of rounds, of which slopes may be given.
+// That of rounds, of which gradients may be given.
 Loss loss_of_rounds(const std::string& name, double parameter) {
   if (name == "custom") return {LossKind::custom, parameter};
   if (name == "ranking") return {LossKind::ranking, 0.0};
   return loss_of(name, parameter);
 }
 
-auto loss_slopes(const std::string& name, double parameter, const Doubles& y,
-                 const Doubles2& scores) {
+auto loss_gradients(const std::string& name, double parameter, const Doubles& y,
+                    const Doubles2& scores) {
   const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto loop = [&](auto gradient, auto hessian) {
-    slopes_of(scaled(loss, view(y), before), view(y), before, gradient, hessian);
+    compute_gradients(scaled(loss, view(y), before), view(y), before, gradient, hessian);
   };
   return run(loop, Rows<double>(before.n_rows, before.width),
              Rows<double>(before.n_rows, before.width));
@@ -70,22 +70,23 @@ Queries queries_of(const Ranked& given, const Doubles& y) {
   return certree::queries_of(goal_of(given), number, view(y));
 }
 
-auto ranking_slopes(const Ranked& given, const Doubles& y, const Doubles& score,
-                    const std::optional<Doubles>& weight, int n_threads) {
+auto compute_ranking_gradients(const Ranked& given, const Doubles& y, const Doubles& score,
+                               const std::optional<Doubles>& weight, int n_threads) {
   const auto scores = sized("score", score, y.size());
   const auto weights = sized("weight", weight, y.size());
   const auto loop = [&](auto gradient, auto hessian) {
-    certree::ranking_slopes(queries_of(given, y), scores.data(), weights, n_threads, gradient,
-                            hessian);
+    certree::compute_ranking_gradients(queries_of(given, y), scores.data(), weights, n_threads,
+                                       gradient, hessian);
   };
   return run(loop, Column<double>(y.size()), Column<double>(y.size()));
 }
 
-double dispersion_of_slopes(const Doubles& gradient, const Doubles& hessian,
-                            const std::optional<Doubles>& weight) {
+double estimate_gradient_dispersion(const Doubles& gradient, const Doubles& hessian,
+                                    const std::optional<Doubles>& weight) {
   const auto second = sized("hessian", hessian, gradient.size());
   const auto weights = sized("weight", weight, gradient.size());
-  return run([&] { return certree::dispersion_of_slopes(view(gradient), second, weights); });
+  return run(
+      [&] { return certree::estimate_gradient_dispersion(view(gradient), second, weights); });
 }
 
 double mean_ranking_loss(const Ranked& given, const Doubles& y, const Doubles& score,
@@ -124,20 +125,20 @@ double dispersion(const std::string& name, double parameter, const Doubles& y,
   const auto before = scores_of(loss, scores, y.size());
   const auto weights = sized("weight", weight, y.size());
   return run([&] {
-    const std::size_t n_slopes = before.values().size();
-    const auto room = make_buffer<double>(2 * n_slopes);
+    const std::size_t n_gradients = before.values().size();
+    const auto room = make_buffer<double>(2 * n_gradients);
     const Table<double> gradient{room.get(), before.n_rows, before.width};
-    const Table<double> hessian{room.get() + n_slopes, before.n_rows, before.width};
+    const Table<double> hessian{room.get() + n_gradients, before.n_rows, before.width};
     const ScaledLoss by_rows = scaled(loss, view(y), before);
-    slopes_of(by_rows, view(y), before, gradient, hessian);
+    compute_gradients(by_rows, view(y), before, gradient, hessian);
     if (!weights.empty())
-      for (std::size_t i = 0; i < 2 * n_slopes; ++i) room[i] *= weights[i % y.size()];
+      for (std::size_t i = 0; i < 2 * n_gradients; ++i) room[i] *= weights[i % y.size()];
     return dispersion_of(by_rows, view(y), before, weights, gradient, hessian);
   });
 }
 
 // Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores, values of
-// the last rows, slopes of a custom loss, and queries where these are ranked.
+// the last rows, gradients of a custom loss, and queries where these are ranked.
 using RunArguments =
     std::tuple<AnyCodes, Kept, Doubles2, std::optional<Doubles>, In<std::uint64_t, 1>, Ints,
                std::uint64_t, Doubles2, std::variant<Doubles2, Sparse<double>>, Doubles2,
@@ -168,8 +169,8 @@ std::vector<Goal> goals_of(const std::string& name, const Goals& given) {
 }
 
 RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) {
-  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, slopes, ranked] =
-      given;
+  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, gradients,
+               ranked] = given;
   const BinnedTable table = binned(codes, kept);
   const std::size_t p = width_of(codes);
   Table<const double> dense;
@@ -186,18 +187,18 @@ RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) 
   if (keys.size() == 0 || std::cmp_greater(keys.size(), table.n_rows()))
     throw std::invalid_argument("keys must be those of rows, at least one");
   if (n_thresholds.size() == 0) throw std::invalid_argument("no number of thresholds is given");
-  RunRows rows{
-      table,
-      dense,
-      stored,
-      sized("y", y, n_goals, n),
-      sized("weight", weight, n),
-      view(keys),
-      view(n_thresholds),
-      seed,
-      sized("slopes", slopes, is_custom ? 2 * scores.shape(0) : 0, is_custom ? keys.size() : 0),
-      {},
-      {}};
+  RunRows rows{table,
+               dense,
+               stored,
+               sized("y", y, n_goals, n),
+               sized("weight", weight, n),
+               view(keys),
+               view(n_thresholds),
+               seed,
+               sized("gradients", gradients, is_custom ? 2 * scores.shape(0) : 0,
+                     is_custom ? keys.size() : 0),
+               {},
+               {}};
   if (ranked) {
     rows.goal = goal_of(*ranked);
     rows.query = sized("query", std::get<0>(*ranked), n);
@@ -207,7 +208,7 @@ RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) 
 
 // Runs go on side by side, and share the threads.
 auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
-                 const Watched& watched, const Limits& limits, const Slopes& monotonic,
+                 const Watched& watched, const Limits& limits, const MonotonicSigns& monotonic,
                  const Groups& groups, std::int64_t first, std::int64_t last, int n_threads) {
   const auto& [name, parts, learning_rate, others, l2, curvature, subsample, stop, n_features] =
       given;
@@ -226,7 +227,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
       view(stop), view(n_features), growth_of(limits, monotonic, groups, p, threads_of_run)};
   const bool is_custom = goals[0].loss.kind == LossKind::custom;
   if (is_custom && (last - first > 1 || is_on))
-    throw std::invalid_argument("slopes are those of one round, which nobody watches");
+    throw std::invalid_argument("gradients are those of one round, which nobody watches");
   expect_probabilities(view(stop));
   if (!(subsample > 0.0)) throw std::invalid_argument("subsample must be above 0");
   if (n_features.size() == 0 ||
@@ -360,32 +361,32 @@ void bind_for(nb::module_& core) {
 }  // namespace
 
 void bind_ensembles(nb::module_& core) {
-  core.def("compute_gradients", &loss_slopes, "name"_a, "parameter"_a, "y"_array, "scores"_array,
+  core.def("compute_gradients", &loss_gradients, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "(gradient, hessian) of the loss of each row by its scores.");
   core.def("compute_losses", &losses, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "Loss of each row.");
   core.def("compute_mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "weight"_array_or_none, "Mean loss of rows by their weights.");
-  core.def("compute_ranking_gradients", &ranking_slopes, "queries"_a, "y"_array, "score"_array,
-           "weight"_array_or_none, "n_threads"_a,
+  core.def("compute_ranking_gradients", &compute_ranking_gradients, "queries"_a, "y"_array,
+           "score"_array, "weight"_array_or_none, "n_threads"_a,
            "(gradient, hessian) of documents by the pairs that they are in.");
-  core.def("estimate_gradient_dispersion", &dispersion_of_slopes, "gradient"_array, "hessian"_array,
-           "weight"_array_or_none,
-           "What slopes alone are divided by to be those of a likelihood's negative log.");
+  core.def("estimate_gradient_dispersion", &estimate_gradient_dispersion, "gradient"_array,
+           "hessian"_array, "weight"_array_or_none,
+           "What gradients alone are divided by to be those of a likelihood's negative log.");
   core.def("compute_mean_ranking_loss", &mean_ranking_loss, "queries"_a, "y"_array, "score"_array,
            "weight"_array_or_none, "Mean of 1 - NDCG over queries by their weights.");
   core.def("count_rounds_without_gain", &rounds_without_gain, "scores"_array, "tol"_a,
            "How many scores at the end have not beaten the best one before by more than tol.");
   core.def("estimate_dispersion", &dispersion, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "weight"_array_or_none,
-           "What slopes are divided by to be those of a likelihood's negative log.");
+           "What gradients are divided by to be those of a likelihood's negative log.");
   core.def("run_rounds", &make_rounds, "runs"_a, "settings"_a, "watch"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "first"_a, "last"_a, "n_threads"_a,
            "Of each run: scores, columns of the trees, steps, their deviations, growing rows of "
            "nodes, losses, and scores of rounds that are watched.");
   core.def("compute_round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array,
            "others"_array, "gradient"_array, "hessian"_array, "shrinkage"_a, "voters"_a, "share"_a,
-           "curvature"_a, "stop"_array, "feature"_array, "slope"_array_or_none,
+           "curvature"_a, "stop"_array, "feature"_array, "monotonic_signs"_array_or_none,
            "(steps, deviations, weight, log evidence) of a tree whose prunings have been weighed.");
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array,

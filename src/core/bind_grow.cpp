@@ -10,7 +10,7 @@ using Numbers = std::optional<Doubles>;
 using CodeRows = std::optional<In<std::int32_t, 2>>;
 using NumberRows = std::optional<Doubles2>;
 using Flags = std::optional<In<std::uint8_t, 1>>;
-using Slopes = std::optional<In<std::int8_t, 1>>;
+using MonotonicSigns = std::optional<In<std::int8_t, 1>>;
 using Orders = In<std::uint32_t, 2>;  // ranks and rows take turns
 
 // feature, threshold, left, chain, missing_left, category_start (may be empty), categories, and
@@ -116,12 +116,12 @@ auto grow_cart(const In<Real, 2>& X, const CodeRows& y, const NumberRows& target
                std::int32_t n_classes, const std::string& criterion, const Numbers& weight,
                double min_samples_split, int max_depth, double min_gain, double min_leaf_rows,
                double min_leaf_weight, std::int64_t max_leaves, std::int64_t max_features,
-               bool random_cuts, std::uint64_t key, const Flags& category, const Slopes& monotonic,
-               const Codes& look, const std::optional<Orders>& order, const Codes& place,
-               int n_threads) {
+               bool random_cuts, std::uint64_t key, const Flags& category,
+               const MonotonicSigns& monotonic, const Codes& feature_order,
+               const std::optional<Orders>& order, const Codes& place, int n_threads) {
   const auto rule = stopping(X, {}, weight, min_samples_split, max_depth);
   const auto answer = response(X.shape(0), y, target, n_classes, criterion);
-  const auto slopes = sized("monotonic", monotonic, X.shape(1));
+  const auto signs = sized("monotonic", monotonic, X.shape(1));
   if (monotonic && answer.n_responses() > 1)
     throw std::invalid_argument("monotonic takes one response");
   if (monotonic && y && n_classes != 2)
@@ -130,9 +130,9 @@ auto grow_cart(const In<Real, 2>& X, const CodeRows& y, const NumberRows& target
   const auto categorical = sized("category", category, X.shape(1));
   const auto given = ranked(order, place, X.shape(0), n_numbers(categorical, X.shape(1)));
   if (max_features < 1) throw std::invalid_argument("max_features must be at least 1");
-  const FeatureOrder order_of_look = order_of_features(look, X.shape(1));
+  const FeatureOrder features_in_order = order_of_features(feature_order, X.shape(1));
   const Greedy greedy{min_gain,    min_leaf_rows, min_leaf_weight, max_leaves, max_features,
-                      random_cuts, key,           categorical,     slopes,     order_of_look};
+                      random_cuts, key,           categorical,     signs,      features_in_order};
   const auto x = rows(X);
   auto tree = run([&] { return certree::grow_cart(x, given, answer, rule, greedy, n_threads); });
   const bool optimal = !tree.heuristic;
@@ -151,7 +151,7 @@ void bind_grow_of(nb::module_& core) {
            "n_classes"_a, "criterion"_a, "weight"_array_or_none, "min_samples_split"_a,
            "max_depth"_a, "min_gain"_a, "min_leaf_rows"_a, "min_leaf_weight"_a, "max_leaves"_a,
            "max_features"_a, "random_cuts"_a, "key"_a, "category"_array_or_none,
-           "monotonic"_array_or_none, "look"_array_or_none, "order"_array_or_none,
+           "monotonic"_array_or_none, "feature_order"_array_or_none, "order"_array_or_none,
            "place"_array_or_none, "n_threads"_a,
            "Columns of the greedy tree over the rows of X, which may be some of those ranked.");
   core.def("rank_rows", &rank_rows<Real>, "X"_array, "category"_array_or_none, "n_threads"_a,

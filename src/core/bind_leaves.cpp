@@ -93,20 +93,22 @@ auto average_leaves(const Ints& left, const Doubles& rows, const Doubles2& value
   return run(loop, Rows<double>(nodes.size(), said.width));
 }
 
-auto judge_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const Doubles2& y,
-                  const std::optional<Doubles>& weight, const Roots& n_lanes, const Doubles2& sums,
-                  bool knows, double rows, std::int64_t n_judged, int n_threads) {
+auto sum_out_of_bag_predictions(const Ints& left, const Roots& root, const Ints2& leaf,
+                                const Doubles2& y, const std::optional<Doubles>& weight,
+                                const Roots& n_lanes, const Doubles2& sums, bool knows, double rows,
+                                std::int64_t n_scored, int n_threads) {
   const Arrivals arrivals = arrivals_of(left, root, leaf);
   const auto table = sums_of(sums, left.size());
   const LeafTargets targets = targets_of(leaf, y, weight, n_lanes);
   if (width_of(targets) != table.width - 1)
     throw std::invalid_argument("sums must have a column for each lane");
-  if (n_judged < 0 || std::cmp_greater(n_judged, y.shape(0)))
-    throw std::invalid_argument("n_judged must be a number of rows");
+  if (n_scored < 0 || std::cmp_greater(n_scored, y.shape(0)))
+    throw std::invalid_argument("n_scored must be a number of rows");
   const auto loop = [&](auto total, auto n_trees) {
-    certree::judge_leaves(arrivals, targets, table, knows, rows, n_threads, total, n_trees);
+    certree::sum_out_of_bag_predictions(arrivals, targets, table, knows, rows, n_threads, total,
+                                        n_trees);
   };
-  return run(loop, Rows<double>(n_judged, table.width - 1), Column<std::int32_t>(n_judged));
+  return run(loop, Rows<double>(n_scored, table.width - 1), Column<std::int32_t>(n_scored));
 }
 
 template <class Real>
@@ -128,9 +130,9 @@ void bind_leaves(nb::module_& core) {
            "n_threads"_a, "Means of nodes, drawn to those of their parents by so many rows.");
   core.def("average_leaves", &average_leaves, "left"_array, "rows"_array, "value"_array,
            "Values of leaves, and at other nodes the means of those below by their rows.");
-  core.def("sum_out_of_bag_predictions", &judge_leaves, "left"_array, "root"_array, "leaf"_array,
-           "y"_array, "weight"_array_or_none, "n_lanes"_array, "sums"_array, "knows"_a, "rows"_a,
-           "n_judged"_a, "n_threads"_a,
+  core.def("sum_out_of_bag_predictions", &sum_out_of_bag_predictions, "left"_array, "root"_array,
+           "leaf"_array, "y"_array, "weight"_array_or_none, "n_lanes"_array, "sums"_array,
+           "knows"_a, "rows"_a, "n_scored"_a, "n_threads"_a,
            "What trees say of rows out of their bags, added up, and how many do.");
 }
 

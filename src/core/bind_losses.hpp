@@ -68,13 +68,13 @@ inline void expect_probabilities(std::span<const double> stop) {
 // How the prunings of a tree of so many nodes are weighed.
 inline RoundVote vote_of(double shrinkage, std::span<const Voters> voters, double others,
                          double curvature, const Doubles& stop, const Ints& feature,
-                         const Slopes& slope, std::size_t n_nodes) {
+                         const MonotonicSigns& monotonic_signs, std::size_t n_nodes) {
   expect_probabilities(view(stop));
   RoundVote vote{shrinkage, voters, others, curvature, view(stop), {}, {}};
-  if (slope) {
+  if (monotonic_signs) {
     vote.feature = sized("feature", feature, n_nodes);
-    vote.slope = view(*slope);
-    expect_codes("feature", vote.feature, std::ssize(vote.slope));
+    vote.monotonic_signs = view(*monotonic_signs);
+    expect_codes("feature", vote.feature, std::ssize(vote.monotonic_signs));
   }
   return vote;
 }

@@ -109,10 +109,10 @@ auto encode_numbers(const Doubles& column, const Doubles& edges) {
              Column<double>(edges.size() + 1));
 }
 
-auto bin_levels(const Ints& levels, const Wholes& n_rows) {
-  const auto counts = sized("n_rows", n_rows, levels.size());
+auto bin_levels(const Ints& category_codes, const Wholes& n_rows) {
+  const auto counts = sized("n_rows", n_rows, category_codes.size());
   std::vector<std::uint8_t> bins;
-  const std::size_t n = run([&] { return bins_of_levels(view(levels), counts, bins); });
+  const std::size_t n = run([&] { return bin_categories(view(category_codes), counts, bins); });
   return std::tuple(owned(std::move(bins)), n);
 }
 
@@ -122,10 +122,11 @@ auto join_bins(const Kept& kept, const Ints& features, std::int64_t n_edges, std
   const KeptBins bins = kept_bins(kept, p);
   expect_codes("features", view(features), static_cast<std::int64_t>(p));
   if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
-  const FeatureOrder look = order_of_features(order, p);
+  const FeatureOrder feature_order = order_of_features(order, p);
   CoarserBins coarser;
   const auto loop = [&](Table<std::uint8_t> joined) {
-    const auto made = certree::join_bins(bins, view(features), n_edges, key, look, coarser);
+    const auto made =
+        certree::join_bins(bins, view(features), n_edges, key, feature_order, coarser);
     for (std::size_t i = 0; i < made.size(); ++i)
       std::copy_n(made[i].begin(), made[i].size(), joined.row(i));
   };
@@ -141,10 +142,10 @@ auto draw_round(std::uint64_t seed, std::int64_t number, std::int64_t n_outputs,
                 const std::optional<Ints>& order) {
   if (number < 0 || n_outputs < 1 || n_features.size() == 0 || n_thresholds.size() == 0 || p < 1)
     throw std::invalid_argument("rounds are numbered from 0, and draw of some features");
-  const FeatureOrder look = order_of_features(order, static_cast<std::size_t>(p));
+  const FeatureOrder feature_order = order_of_features(order, static_cast<std::size_t>(p));
   RoundDraws draws(
-      {view(n_features), view(n_thresholds), static_cast<std::size_t>(n_outputs), look}, seed,
-      number);
+      {view(n_features), view(n_thresholds), static_cast<std::size_t>(n_outputs), feature_order},
+      seed, number);
   return std::tuple(draws.odd, draws.other_odd, owned(std::move(draws.factors)),
                     owned(std::move(draws.features)), draws.n_edges, draws.key_of_edges);
 }
@@ -253,7 +254,7 @@ void part_add_steps(const Doubles2& before, const Ints& leaf, const Doubles2& st
 
 auto scale_terms(const LossOfParts& given, const Doubles& y, const Doubles2& scores) {
   const ScaledLoss loss = scaled_loss(given);
-  if (!has_scale(loss)) throw std::invalid_argument("slopes of the loss take no scale");
+  if (!has_scale(loss)) throw std::invalid_argument("gradients of the loss take no scale");
   const auto before = scores_of(loss, scores, y.size());
   return run([&](auto terms) { certree::scale_terms(loss, view(y), before, terms); },
              Column<double>(y.size()));
@@ -344,7 +345,8 @@ auto part_divide(const Codes& codes, const InOut<std::int32_t, 1>& order, const 
   return run(loop, Rows<std::int64_t>(checked_size(n_cuts, 2u), 2));
 }
 
-// Numbers of rows of both sides, growing ones first, and their largest slopes (2 * n_outputs, 2).
+// Numbers of rows of both sides, growing ones first, and their largest gradients (2 * n_outputs,
+// 2).
 using SidesOfAll = std::tuple<std::int64_t, std::int64_t, Doubles2>;
 
 RoundSums sums_of(const SidesOfAll& sides, std::int64_t n_outputs, Table<std::int64_t> whole) {
@@ -417,7 +419,7 @@ using GivenSumsOfAll = std::tuple<double, double, double, double, std::int64_t, 
 using Known = std::tuple<Keys, Codes, Keys, Wholes2, Wholes>;
 
 auto grow_gradients_by_sums(const Kept& kept, const Ints& features, const Limits& limits,
-                            const Slopes& monotonic, const Groups& groups,
+                            const MonotonicSigns& monotonic, const Groups& groups,
                             const GivenSumsOfAll& given, const Known& known) {
   const std::size_t p = std::get<0>(kept).size();
   const KeptBins bins = kept_bins(kept, p);
@@ -445,7 +447,7 @@ auto grow_gradients_by_sums(const Kept& kept, const Ints& features, const Limits
 auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes2& whole,
                          double shrinkage, const VotersGiven& of_goals, double others,
                          double curvature, const Doubles& stop, const Ints& feature,
-                         const Slopes& slope) {
+                         const MonotonicSigns& slope) {
   const Shape tree = shape(left);
   const std::size_t n_outputs = whole.shape(0) / 2;
   if (n_outputs == 0) throw std::invalid_argument("whole must hold sums of some outputs");
@@ -472,8 +474,9 @@ void bind_parts(nb::module_& core) {
            "Edges of so many bins at most by values of sampled rows.");
   core.def("encode_numbers", &encode_numbers, "column"_array, "edges"_array,
            "Codes of a part, and the smallest and largest value in each bin.");
-  core.def("bin_categories", &bin_levels, "levels"_array, "n_rows"_array,
-           "The bin of each of ascending levels by how many rows have it, and the number of bins.");
+  core.def("bin_categories", &bin_levels, "category_codes"_array, "n_rows"_array,
+           "The bin of each of ascending category_codes by how many rows have it, and the number "
+           "of bins.");
   core.def("join_bins", &join_bins, "kept"_a, "features"_array, "n_edges"_a, "key"_a,
            "order"_array_or_none,
            "What codes of features become in coarser bins, and the numbers and ends of these.");
@@ -487,7 +490,7 @@ void bind_parts(nb::module_& core) {
   core.def("scaled_losses", &scaled_losses, "loss"_a, "y"_array, "scores"_array,
            "Loss of each row, in the scale of all of them.");
   core.def("dispersion_of_sums", &dispersion_of_sums, "loss"_a, "sums"_array, "weight"_a,
-           "What slopes are divided by, by the sums of its terms and of weights.");
+           "What gradients are divided by, by the sums of its terms and of weights.");
   core.def("part_largest", &part_largest, "rows"_a, "draws"_a,
            "(largest numbers, number of growing rows, least key) of a part.");
   core.def("part_items", &part_items, "rows"_a, "draws"_a, "largest"_a, "order"_array,
@@ -504,7 +507,7 @@ void bind_parts(nb::module_& core) {
            "Moves rows in their order as cells are cut one after the other; the cells below.");
   core.def("part_leaves", &part_leaves, "rows"_a, "order"_array, "n_growing"_a, "cells"_array,
            "node"_array, "n_nodes"_a, "sides"_a, "leaf"_array,
-           "Writes the leaf of each row; sums of slopes by leaf of both sides of a part.");
+           "Writes the leaf of each row; sums of gradients by leaf of both sides of a part.");
   core.def("add_sums", &add_sums, "one"_array, "other"_array,
            "Sums of cells of two parts together.");
   core.def("sums_by_bin", &sums_by_bin, "told"_array, "columns"_array_or_none, "above"_array,

@@ -21,11 +21,11 @@ auto hash_sparse(const Sparse<Real>& given, bool rounded, int n_threads) {
 
 using Words = In<std::uint64_t, 1>;
 
-auto column_sums(const Features& columns, const Ints& n_levels, const Words& targets,
+auto column_sums(const Features& columns, const Ints& n_categories, const Words& targets,
                  int n_threads) {
-  const auto sizes = sized("n_levels", n_levels, columns.size());
+  const auto sizes = sized("n_categories", n_categories, columns.size());
   if (std::ranges::any_of(sizes, [](std::int32_t n) { return n < 0; }))
-    throw std::invalid_argument("n_levels must not be negative");
+    throw std::invalid_argument("n_categories must not be negative");
   const auto words = sized("targets", targets, length_of(columns));
   const std::vector<FeatureValues> values = values_of(columns);
   ColumnSums sums = run([&] { return certree::column_sums(values, sizes, words, n_threads); });
@@ -33,7 +33,7 @@ auto column_sums(const Features& columns, const Ints& n_levels, const Words& tar
                     owned(std::move(sums.words)));
 }
 
-auto order_of_columns(const Words& numbers, const Ints& n_levels, const Words& n_rows,
+auto order_of_columns(const Words& numbers, const Ints& n_categories, const Words& n_rows,
                       const Words& words) {
   ColumnSums sums;
   const auto copied = [](std::span<const std::uint64_t> values) {
@@ -42,15 +42,16 @@ auto order_of_columns(const Words& numbers, const Ints& n_levels, const Words& n
   sums.numbers = copied(view(numbers));
   sums.n_rows = copied(view(n_rows));
   sums.words = copied(sized("words", words, n_rows.size()));
-  sums.level_start = {0};
-  for (const std::int32_t n : sized("n_levels", n_levels, numbers.size()))
-    sums.level_start.push_back(sums.level_start.back() + std::max(n, 0));
-  expect_length("n_rows", n_rows.size(), static_cast<std::size_t>(sums.level_start.back()));
+  sums.category_start = {0};
+  for (const std::int32_t n : sized("n_categories", n_categories, numbers.size()))
+    sums.category_start.push_back(sums.category_start.back() + std::max(n, 0));
+  expect_length("n_rows", n_rows.size(), static_cast<std::size_t>(sums.category_start.back()));
   return owned(certree::order_of_columns(sums));
 }
 
-auto numbers_of_levels(const Words& n_rows, const Words& words) {
-  return owned(certree::numbers_of_levels(view(n_rows), sized("words", words, n_rows.size())));
+auto number_categories_by_rows(const Words& n_rows, const Words& words) {
+  return owned(
+      certree::number_categories_by_rows(view(n_rows), sized("words", words, n_rows.size())));
 }
 
 }  // namespace
@@ -60,12 +61,13 @@ void bind_rows(nb::module_& core) {
   core.def("hash_rows", &hash_rows, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<float>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<double>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
-  core.def("sum_columns", &column_sums, "columns"_array, "n_levels"_array, "targets"_array,
-           "n_threads"_a,
-           "Sum up row hashes: numbers (p,), n_rows and words (sum of n_levels,); see ColumnSums.");
-  core.def("order_columns", &order_of_columns, "numbers"_array, "n_levels"_array, "n_rows"_array,
-           "words"_array, "Return the columns, (p,), sorted by their sums.");
-  core.def("number_categories", &numbers_of_levels, "n_rows"_array, "words"_array,
+  core.def(
+      "sum_columns", &column_sums, "columns"_array, "n_categories"_array, "targets"_array,
+      "n_threads"_a,
+      "Sum up row hashes: numbers (p,), n_rows and words (sum of n_categories,); see ColumnSums.");
+  core.def("order_columns", &order_of_columns, "numbers"_array, "n_categories"_array,
+           "n_rows"_array, "words"_array, "Return the columns, (p,), sorted by their sums.");
+  core.def("number_categories", &number_categories_by_rows, "n_rows"_array, "words"_array,
            "Return the new code of each category, those with most rows first; ties by words.");
 }
 

@@ -29,14 +29,14 @@ auto push_down_to(const Ints& left, const Doubles& weight, const std::optional<D
   return run(loop, Rows<double>(nodes.size(), n_classes));
 }
 
-auto make_monotone(const Ints& left, const Ints& feature, const In<std::int8_t, 1>& slope,
+auto make_monotone(const Ints& left, const Ints& feature, const In<std::int8_t, 1>& monotonic_signs,
                    const Doubles& value) {
   const Shape tree = shape(left);
   const auto features = sized("feature", feature, tree.size());
   const auto values = sized("value", value, tree.size());
-  expect_codes("feature", features, static_cast<std::int64_t>(slope.size()));
+  expect_codes("feature", features, static_cast<std::int64_t>(monotonic_signs.size()));
   const auto loop = [&](auto result) {
-    certree::make_monotone(tree, features, view(slope), values, result);
+    certree::make_monotone(tree, features, view(monotonic_signs), values, result);
   };
   return run(loop, Column<double>(tree.size()));
 }
@@ -54,10 +54,11 @@ void bind_votes(nb::module_& core) {
       "label"_array_or_none, "frequency"_array_or_none, "n_classes"_a, "nodes"_array,
       "Return the scores of the given nodes, ascending, as push_down() does. rest: further weight "
       "of a node in its own score alone.");
-  core.def(
-      "make_monotone", &make_monotone, "left"_array, "feature"_array, "slope"_array, "value"_array,
-      "Enforce monotonic constraints (slope, 1: rising, -1: falling, 0: none) on the values of "
-      "nodes, for the leaves of every pruning.");
+  core.def("make_monotone", &make_monotone, "left"_array, "feature"_array, "monotonic_signs"_array,
+           "value"_array,
+           "Enforce monotonic constraints (monotonic_signs, 1: rising, -1: falling, 0: none) on "
+           "the values of "
+           "nodes, for the leaves of every pruning.");
 }
 
 }  // namespace certree::bindings

@@ -173,14 +173,14 @@ def test_the_door_of_leaves_checks():
         ({"sums": np.ones((3, 4))}, "a column for each lane"),
         ({"sums": np.ones((3, 4)), "n_lanes": 3 * one_lane, "y": 3 * y}, "y must hold classes"),
         ({"n_lanes": np.ones(2, dtype=np.int64)}, "length 2, expected 1"),
-        ({"n_judged": 3}, "n_judged"),
+        ({"n_scored": 3}, "n_scored"),
     ):
         one = {"left": left, "root": root, "leaf": leaf, "y": y, "weight": None, "sums": sums}
         one |= {
             "n_lanes": one_lane,
             "knows": True,
             "rows": 0.0,
-            "n_judged": 2,
+            "n_scored": 2,
             "n_threads": 1,
             **changed,
         }

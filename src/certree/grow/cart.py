@@ -213,7 +213,7 @@ class Cart(BaseEstimator):
             key=_draw_key(rows.random_state) if draws else 0,
             category=rows.is_categorical,
             monotonic=rows.monotonic_signs,
-            look=rows.feature_order,
+            feature_order=rows.feature_order,
             order=order,
             place=place,
             n_threads=get_n_threads(rows.n_jobs),

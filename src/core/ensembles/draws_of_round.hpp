@@ -1,4 +1,4 @@
-// What a round draws, and the slopes that its tree grows on: the same wherever the rows lie.
+// What a round draws, and the gradients that its tree grows on: the same wherever the rows lie.
 #pragma once
 
 #include <array>
@@ -32,12 +32,12 @@ struct RoundChoices {
   std::span<const std::int32_t> n_features;    // that a tree may compare, one after the other
   std::span<const std::int32_t> n_thresholds;  // of a feature, one after the other; 0: all
   std::size_t n_outputs;
-  const FeatureOrder& look;  // what features are drawn of
+  const FeatureOrder& feature_order;  // what features are drawn of
 };
 
 struct RoundDraws {
-  std::uint64_t odd, other_odd;        // deal keys anew: which rows grow, and what they count as
-  std::vector<double> factors;         // (n_outputs,) of the slopes that one tree serves; or empty
+  std::uint64_t odd, other_odd;  // deal keys anew: which rows grow, and what they count as
+  std::vector<double> factors;   // (n_outputs,) of the gradients that one tree serves; or empty
   std::vector<std::int32_t> features;  // ascending
   std::int64_t n_edges = 0;            // of bins that stay; 0: all
   std::uint64_t key_of_edges = 0;
@@ -50,7 +50,8 @@ struct RoundDraws {
       for (std::size_t k = 0; k < among.n_outputs; ++k) factors.push_back(normal(random));
     const auto turn = static_cast<std::size_t>(number);
     const std::size_t n_kinds = among.n_features.size();
-    features = features_of_tree(among.look, among.n_features[turn % n_kinds], random.bits());
+    features =
+        features_of_tree(among.feature_order, among.n_features[turn % n_kinds], random.bits());
     std::ranges::sort(features);
     // The next ones once all numbers of features have had their turn.
     n_edges = among.n_thresholds[turn / n_kinds % among.n_thresholds.size()];
@@ -88,18 +89,18 @@ std::size_t part_rows(std::size_t n, const Grows& grows, std::int32_t* growing,
   return n_growing;
 }
 
-// Slopes (2 * n_outputs, n) times the weights of their rows, if there are some.
-inline void weigh_slopes(std::span<const double> weight, Table<double> slopes) {
+// MonotonicSigns (2 * n_outputs, n) times the weights of their rows, if there are some.
+inline void scale_gradients(std::span<const double> weight, Table<double> gradients) {
   if (weight.empty()) return;
-  for (std::int64_t k = 0; k < slopes.n_rows; ++k) {
-    double* const one = slopes.row(k);
+  for (std::int64_t k = 0; k < gradients.n_rows; ++k) {
+    double* const one = gradients.row(k);
     for (const std::size_t i : indices(weight.size())) one[i] *= weight[i];
   }
 }
 
-// Slopes of a random direction among the outputs, which one tree serves: a random projection of the
-// gradients is enough to find cuts that serve all of them (Iosipoi and Vakhrushev, "SketchBoost",
-// NeurIPS 2022). Adds what some outputs have in it. mixed: (2, n).
+// MonotonicSigns of a random direction among the outputs, which one tree serves: a random
+// projection of the gradients is enough to find cuts that serve all of them (Iosipoi and
+// Vakhrushev, "SketchBoost", NeurIPS 2022). Adds what some outputs have in it. mixed: (2, n).
 inline void add_mixed(Table<const double> g, Table<const double> h, std::span<const double> factors,
                       Table<double> mixed) {
   double *const to_g = mixed.row(0), *const to_h = mixed.row(1);

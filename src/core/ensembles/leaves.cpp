@@ -1,4 +1,4 @@
-// Trees are independent while their leaves are summed, rows while they are judged; of each
+// Trees are independent while their leaves are summed, rows while they are scored; of each
 // row the trees are added up in their order, so that no bit depends on the threads.
 #include "ensembles/leaves.hpp"
 
@@ -8,7 +8,7 @@
 namespace certree {
 namespace {
 
-// Rows that are judged by a task: what is added up for them stays in the cache.
+// Rows that a task scores: their sums stay in the cache.
 constexpr std::int64_t kJudged = 256;
 
 std::int32_t first_of(std::span<const std::int64_t> root, std::int64_t t) {
@@ -129,8 +129,8 @@ class AsTheyAre {
 };
 
 template <class Made>
-void judge(const Arrivals& arrivals, int n_threads, Table<double> total,
-           std::span<std::int32_t> n_trees, const Made& made) {
+void score_rows(const Arrivals& arrivals, int n_threads, Table<double> total,
+                std::span<std::int32_t> n_trees, const Made& made) {
   fill(total.values(), 0.0);
   fill(n_trees, 0);
   parallel_for((total.n_rows + kJudged - 1) / kJudged, n_threads, [&](std::int64_t block) {
@@ -228,19 +228,19 @@ void average_leaves(std::span<const std::int32_t> left, std::span<const double> 
   }
 }
 
-void judge_leaves(const Arrivals& arrivals, const LeafTargets& targets, Table<const double> sums,
-                  bool knows, double rows, int n_threads, Table<double> total,
-                  std::span<std::int32_t> n_trees) {
+void sum_out_of_bag_predictions(const Arrivals& arrivals, const LeafTargets& targets,
+                                Table<const double> sums, bool knows, double rows, int n_threads,
+                                Table<double> total, std::span<std::int32_t> n_trees) {
   if (knows) {
     const std::vector<std::int32_t> parent = parents(arrivals.left);
-    judge(arrivals, n_threads, total, n_trees,
-          [&] { return WithoutItself(targets, sums, rows, parent); });
+    score_rows(arrivals, n_threads, total, n_trees,
+               [&] { return WithoutItself(targets, sums, rows, parent); });
     return;
   }
   const auto value = make_buffer<double>(sums.n_rows, total.width);
   const Table<double> said{value.get(), sums.n_rows, total.width};
   shrink_leaves(arrivals.left, arrivals.root, sums, rows, n_threads, said);
-  judge(arrivals, n_threads, total, n_trees, [&] { return AsTheyAre(said); });
+  score_rows(arrivals, n_threads, total, n_trees, [&] { return AsTheyAre(said); });
 }
 
 template void find_out_of_bag(const TreesView&, const Drawing&, Table<const float>, int,

@@ -46,10 +46,10 @@ void shrink_leaves(std::span<const std::int32_t> left, std::span<const std::int6
 void average_leaves(std::span<const std::int32_t> left, std::span<const double> rows,
                     Table<const double> value, Table<double> mean);
 
-// total: (judged, lanes) what the trees whose bags they are out of say of the first rows, added
-// up; n_trees: (judged,) how many do. Where the sums know these rows, each is taken out before.
-void judge_leaves(const Arrivals& arrivals, const LeafTargets& targets, Table<const double> sums,
-                  bool knows, double rows, int n_threads, Table<double> total,
-                  std::span<std::int32_t> n_trees);
+// total: (n_scored, lanes) predictions of trees that did not grow on the row, summed
+// up; n_trees: (n_scored,) number of these trees. If sums include the rows, each is left out.
+void sum_out_of_bag_predictions(const Arrivals& arrivals, const LeafTargets& targets,
+                                Table<const double> sums, bool knows, double rows, int n_threads,
+                                Table<double> total, std::span<std::int32_t> n_trees);
 
 }  // namespace certree

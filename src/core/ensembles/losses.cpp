@@ -38,8 +38,9 @@ void by_rows(std::size_t n, std::int64_t steps, const F& f) {
 
 // -- classes
 
-CERTREE_SIMD_CLONES void slopes_of_two(const double* y, const double* score, std::size_t n,
-                                       double* gradient, double* hessian) noexcept {
+CERTREE_SIMD_CLONES void compute_gradients_of_two(const double* y, const double* score,
+                                                  std::size_t n, double* gradient,
+                                                  double* hessian) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     const double e = exp_minus(std::abs(score[i]));
     const double share = (score[i] < 0.0 ? e : 1.0) / (1.0 + e), variance = share * (1.0 - share);
@@ -64,9 +65,10 @@ CERTREE_INLINE void take_powers(const Table<const double>& scores, const Block& 
   }
 }
 
-CERTREE_SIMD_CLONES void slopes_of_more(const double* y, const Table<const double>& scores,
-                                        const Block& rows, const Table<double>& gradient,
-                                        const Table<double>& hessian) noexcept {
+CERTREE_SIMD_CLONES void compute_gradients_of_more(const double* y,
+                                                   const Table<const double>& scores,
+                                                   const Block& rows, const Table<double>& gradient,
+                                                   const Table<double>& hessian) noexcept {
   const auto n_classes = static_cast<double>(scores.n_rows);
   const double factor = n_classes / (n_classes - 1.0);
   std::array<double, kBlock> most, sum;
@@ -128,18 +130,18 @@ double bend_of(double quantile, std::span<double> distance) {
   return below + (above - below) * (place - std::floor(place));
 }
 
-// Whether its dispersion is told by slopes, and not by losses.
-bool is_told_by_slopes(const Loss& loss) {
+// Whether its dispersion is told by gradients, and not by losses.
+bool has_gradient_dispersion(const Loss& loss) {
   return loss.kind == LossKind::tweedie || loss.kind == LossKind::custom ||
          loss.kind == LossKind::ranking;
 }
 
-struct Slopes {
+struct MonotonicSigns {
   double first, second;
 };
 
-void slopes_of_numbers(const ScaledLoss& loss, std::span<const double> y, const double* score,
-                       double* gradient, double* hessian) {
+void compute_gradients_of_numbers(const ScaledLoss& loss, std::span<const double> y,
+                                  const double* score, double* gradient, double* hessian) {
   const auto write = [&](const auto& of) {
     by_rows(y.size(), 4, [&](std::size_t i) {
       const auto [first, second] = of(y[i], score[i]);
@@ -151,39 +153,40 @@ void slopes_of_numbers(const ScaledLoss& loss, std::span<const double> y, const 
     case LossKind::quantile: {
       // In units of the mean distance, so that Hessians are about 1.
       const double unit = loss.scale;
-      if (unit == 0.0) return write([](double, double) { return Slopes{0.0, 1.0}; });
+      if (unit == 0.0) return write([](double, double) { return MonotonicSigns{0.0, 1.0}; });
       return write([unit, q = loss.parameter](double target, double s) {
         const double way = target > s ? -q : target < s ? 1.0 - q : 0.0;
         const double distance = std::abs(target - s), least = kKink * unit;
-        return Slopes{2.0 * unit * way, unit / (distance > least ? distance : least)};
+        return MonotonicSigns{2.0 * unit * way, unit / (distance > least ? distance : least)};
       });
     }
     case LossKind::huber:
       return write([bend = loss.scale](double target, double s) {
         const double above = target - s, distance = std::abs(above);
-        if (!(distance > bend)) return Slopes{-above, 1.0};
-        return Slopes{above > 0.0 ? -bend : bend, std::max(bend / distance, kLeastHessian)};
+        if (!(distance > bend)) return MonotonicSigns{-above, 1.0};
+        return MonotonicSigns{above > 0.0 ? -bend : bend, std::max(bend / distance, kLeastHessian)};
       });
     case LossKind::poisson:
       return write([](double target, double s) {
         const double mean = std::exp(s);
-        return Slopes{mean - target, std::max(mean, kLeastHessian)};
+        return MonotonicSigns{mean - target, std::max(mean, kLeastHessian)};
       });
     case LossKind::gamma:
       return write([](double target, double s) {
         const double ratio = target * std::exp(-s);
-        return Slopes{1.0 - ratio, std::max(ratio, kLeastHessian)};
+        return MonotonicSigns{1.0 - ratio, std::max(ratio, kLeastHessian)};
       });
     case LossKind::tweedie: {
       const double unit = std::max(loss.scale, std::numeric_limits<double>::min());
       return write([unit, p = loss.parameter](double target, double s) {
         const double ahead = std::exp((2.0 - p) * s) / unit;
         const double back = target * std::exp((1.0 - p) * s) / unit;
-        return Slopes{ahead - back, std::max((2.0 - p) * ahead + (p - 1.0) * back, kLeastHessian)};
+        return MonotonicSigns{ahead - back,
+                              std::max((2.0 - p) * ahead + (p - 1.0) * back, kLeastHessian)};
       });
     }
     default:
-      return write([](double target, double s) { return Slopes{s - target, 1.0}; });
+      return write([](double target, double s) { return MonotonicSigns{s - target, 1.0}; });
   }
 }
 
@@ -229,8 +232,8 @@ void scale_terms(const Loss& loss, std::span<const double> y, Table<const double
                  std::span<double> terms) {
   const double* const score = scores.data;
   if (loss.kind == LossKind::tweedie)
-    // A row's information in units of the dispersion: slopes in units of its mean do not depend on
-    // the unit of the targets.
+    // A row's information in units of the dispersion: gradients in units of its mean do not depend
+    // on the unit of the targets.
     by_rows(y.size(), 4,
             [&](std::size_t i) { terms[i] = std::exp((2.0 - loss.parameter) * score[i]); });
   else
@@ -246,17 +249,17 @@ ScaledLoss scaled(const Loss& loss, std::span<const double> y, Table<const doubl
   return {loss, sum_of(terms, {}) / static_cast<double>(y.size())};
 }
 
-void slopes_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
-               Table<double> gradient, Table<double> hessian) {
+void compute_gradients(const ScaledLoss& loss, std::span<const double> y,
+                       Table<const double> scores, Table<double> gradient, Table<double> hessian) {
   if (loss.kind != LossKind::classes)
-    return slopes_of_numbers(loss, y, scores.data, gradient.data, hessian.data);
+    return compute_gradients_of_numbers(loss, y, scores.data, gradient.data, hessian.data);
   by_blocks(y.size(), 4 * scores.n_rows, [&](const Block& rows) {
     const double* const classes = y.data() + rows.first;
     if (scores.n_rows == 1)
-      slopes_of_two(classes, scores.data + rows.first, rows.n, gradient.data + rows.first,
-                    hessian.data + rows.first);
+      compute_gradients_of_two(classes, scores.data + rows.first, rows.n,
+                               gradient.data + rows.first, hessian.data + rows.first);
     else
-      slopes_of_more(classes, scores, rows, gradient, hessian);
+      compute_gradients_of_more(classes, scores, rows, gradient, hessian);
   });
 }
 
@@ -294,8 +297,9 @@ double ratio_or_one(double above, double below) {
   return ratio > 0.0 && ratio < kInfinity ? ratio : 1.0;
 }
 
-double dispersion_of_slopes(std::span<const double> gradient, std::span<const double> hessian,
-                            std::span<const double> weight) {
+double estimate_gradient_dispersion(std::span<const double> gradient,
+                                    std::span<const double> hessian,
+                                    std::span<const double> weight) {
   const auto squares = make_buffer<double>(gradient.size());
   square(gradient, weight, squares.get());
   return ratio_or_one(sum_of({squares.get(), gradient.size()}, {}), sum_of(hessian, {}));
@@ -321,7 +325,7 @@ std::vector<std::span<const double>> dispersion_terms(
   const std::size_t n = y.size();
   room = make_buffer<double>(n);
   const std::span<double> terms(room.get(), n);
-  if (is_told_by_slopes(loss)) {
+  if (has_gradient_dispersion(loss)) {
     square(gradient.values(), weight, room.get());
     return {terms, hessian.values()};
   }
@@ -332,11 +336,11 @@ std::vector<std::span<const double>> dispersion_terms(
 
 double dispersion_of_sums(const ScaledLoss& loss, std::span<const double> sums, double weight) {
   if (has_known_scale(loss)) return 1.0;
-  if (is_told_by_slopes(loss)) return ratio_or_one(sums[0], sums[1]);
+  if (has_gradient_dispersion(loss)) return ratio_or_one(sums[0], sums[1]);
   // The mean loss is that of the most likely scale, of squares half of it.
   const double mean = sums[0] / weight, scale = mean > 0.0 ? mean : 1.0;
   if (loss.kind != LossKind::quantile) return 2.0 * scale;
-  // What the slopes are multiplied by.
+  // What the gradients are multiplied by.
   return loss.scale > 0.0 ? scale * 2.0 * loss.scale : 1.0;
 }
 

@@ -9,7 +9,7 @@
 
 namespace certree {
 
-// Only runs know slopes that are given, and which rows are ranked together (ranking.hpp).
+// Only runs know gradients that are given, and which rows are ranked together (ranking.hpp).
 enum class LossKind { classes, squared, quantile, huber, poisson, gamma, tweedie, custom, ranking };
 
 struct Loss {
@@ -19,15 +19,15 @@ struct Loss {
   double parameter;
 };
 
-// Whether it is a likelihood's negative log (nats) as it stands, so that slopes are in no unit that
-// rows decide together.
+// Whether it is a likelihood's negative log (nats) as it stands, so that gradients are in no unit
+// that rows decide together.
 constexpr bool has_known_scale(const Loss& loss) {
   return loss.kind == LossKind::classes || loss.kind == LossKind::poisson ||
          loss.kind == LossKind::gamma;
 }
 
 // A loss with the one number that all rows decide together: of a quantile the mean distance of
-// scores from targets, of Tweedie's loss the mean information, which slopes are in units of; of
+// scores from targets, of Tweedie's loss the mean information, which gradients are in units of; of
 // Huber's loss the quantile of the distances at which it bends; 1 of others.
 struct ScaledLoss : Loss {
   double scale = 1.0;
@@ -48,9 +48,9 @@ void scale_terms(const Loss& loss, std::span<const double> y, Table<const double
 // Gradients and Hessians (n_outputs, n). Hessians are kept from 0, where a step would have no end.
 // Those of more than two classes are multiplied by K / (K - 1). Of losses with a kink, or with a
 // straight part, they are those of parabolas that touch the loss at the score and lie above it.
-// What is custom is known by its slopes alone, which who asks for rounds has taken.
-void slopes_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
-               Table<double> gradient, Table<double> hessian);
+// What is custom is known by its gradients alone, which who asks for rounds has taken.
+void compute_gradients(const ScaledLoss& loss, std::span<const double> y,
+                       Table<const double> scores, Table<double> gradient, Table<double> hessian);
 
 // Loss of each row, (n,).
 void losses_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
@@ -60,8 +60,8 @@ void losses_of(const ScaledLoss& loss, std::span<const double> y, Table<const do
 void losses_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
                std::span<double> losses);
 
-// What slopes are divided by to be those of a likelihood's negative log (nats). gradient, hessian:
-// the slopes of rows, times their weights.
+// What gradients are divided by to be those of a likelihood's negative log (nats). gradient,
+// hessian: the gradients of rows, times their weights.
 double dispersion_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
                      std::span<const double> weight, Table<const double> gradient,
                      Table<const double> hessian);
@@ -76,11 +76,12 @@ std::vector<std::span<const double>> dispersion_terms(
 // The same by these sums, and that of the weights.
 double dispersion_of_sums(const ScaledLoss& loss, std::span<const double> sums, double weight);
 
-// The same of slopes of one output alone, (n,), times the weights of their rows: of a likelihood's
-// negative log squared gradients are on average as large as Hessians (Wedderburn, "Quasi-likelihood
-// functions", 1974).
-double dispersion_of_slopes(std::span<const double> gradient, std::span<const double> hessian,
-                            std::span<const double> weight);
+// The same of gradients of one output alone, (n,), times the weights of their rows: of a
+// likelihood's negative log squared gradients are on average as large as Hessians (Wedderburn,
+// "Quasi-likelihood functions", 1974).
+double estimate_gradient_dispersion(std::span<const double> gradient,
+                                    std::span<const double> hessian,
+                                    std::span<const double> weight);
 
 // Mean loss of rows by their weights, if there are some; in whatever order they come. losses: room
 // for that of each row.

@@ -1,4 +1,5 @@
-// Slopes are made anew whenever they are asked for: they would be more to keep than all else.
+// MonotonicSigns are made anew whenever they are asked for: they would be more to keep than all
+// else.
 #include "ensembles/parts.hpp"
 
 #include "ensembles/draws_of_round.hpp"
@@ -73,7 +74,7 @@ CERTREE_SIMD_CLONES void take_largest(const double* column, const Growing& growi
   most[1] = std::max(most[1], static_cast<std::uint64_t>(of_others));
 }
 
-// What the slopes of rows are times for the tree that they grow.
+// What the gradients of rows are times for the tree that they grow.
 CERTREE_SIMD_CLONES void take_factors(const std::uint64_t* key, std::size_t n, std::uint64_t odd,
                                       const double* among, double* factor) noexcept {
   for (std::size_t i = 0; i < n; ++i) factor[i] = among[key[i] * odd >> 56];
@@ -111,7 +112,7 @@ CERTREE_SIMD_CLONES void itemise(const Gradients& target, const double* gradient
   total[1] += h;
 }
 
-// Slopes as whole numbers in the unit of a row's side of the tree. is_other: 0 or 1.
+// MonotonicSigns as whole numbers in the unit of a row's side of the tree. is_other: 0 or 1.
 CERTREE_SIMD_CLONES void take_whole(const double* slope, const std::int64_t* is_other,
                                     std::size_t n, const FixedPoint& of_growing,
                                     const FixedPoint& of_others, std::int64_t* whole) noexcept {
@@ -137,9 +138,9 @@ class BlockSlopes {
     weight_ = all_.weight.empty() ? all_.weight : all_.weight.subspan(first, n);
     keys_ = all_.keys.subspan(first, n);
     for (const PartGoal& goal : all_.goals)
-      slopes_of(goal.loss, targets(goal), scores_of(goal), part(gradient(), goal),
-                part(hessian(), goal));
-    weigh_slopes(weight_, {slopes_.get(), 2 * n_outputs_, width()});
+      compute_gradients(goal.loss, targets(goal), scores_of(goal), part(gradient(), goal),
+                        part(hessian(), goal));
+    scale_gradients(weight_, {slopes_.get(), 2 * n_outputs_, width()});
   }
 
   // Those that are made next forget these.
@@ -193,9 +194,9 @@ class BlockSlopes {
 
 // Calls f(place, term) with each row of two terms of the dispersion of each goal.
 template <class F>
-void each_term(const PartRows& rows, BlockSlopes& slopes, const F& f) {
+void each_term(const PartRows& rows, BlockSlopes& gradients, const F& f) {
   for (std::size_t g = 0; g < rows.goals.size(); ++g)
-    for (std::size_t i = 2 * g; const auto& term : slopes.dispersion_terms(rows.goals[g]))
+    for (std::size_t i = 2 * g; const auto& term : gradients.dispersion_terms(rows.goals[g]))
       f(i++, term);
 }
 
@@ -229,7 +230,7 @@ std::size_t deal(const Growing& growing, std::size_t first, std::size_t n, std::
   return n_growing;
 }
 
-// Throws as growth in memory does where a growing row has slopes that are no numbers.
+// Throws as growth in memory does where a growing row has gradients that are no numbers.
 void expect_numbers(const Derivatives& response, const Growing& growing, std::size_t n,
                     const std::uint64_t* most) {
   if (std::max(most[0], most[1]) < std::bit_cast<std::uint64_t>(kInfinity)) return;
@@ -248,24 +249,24 @@ PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
   // Of the tree; then of gradients and Hessians in turn, those of growing rows and of others.
   std::array<std::uint64_t, 2> of_tree{};
   std::vector<std::uint64_t> most(4 * n_outputs);
-  BlockSlopes slopes(rows);
+  BlockSlopes gradients(rows);
   Growing growing;
   std::array<double, kBlock> factor;
   by_blocks(rows.keys.size(), 2 + 4 * rows.scores.n_rows, [&](std::size_t first, std::size_t n) {
     made.least = std::min(made.least, mark_growing(rows.keys.data() + first, n, draws, growing));
     made.n_growing += static_cast<std::int64_t>(count(growing, n));
-    slopes.make(first, n);
-    const Derivatives response = slopes.response(draws);
+    gradients.make(first, n);
+    const Derivatives response = gradients.response(draws);
     take_factors(response, n, factor.data());
     take_largest_of_tree(response.gradient.data(), response.hessian.data(), factor.data(), growing,
                          n, of_tree.data());
     expect_numbers(response, growing, n, of_tree.data());
-    each_term(rows, slopes, [&](std::size_t i, std::span<const double> term) {
+    each_term(rows, gradients, [&](std::size_t i, std::span<const double> term) {
       made.largest[2 + i] = std::max(made.largest[2 + i], largest_number(term));
     });
     for (std::size_t k = 0; k < n_outputs; ++k) {
-      take_largest(slopes.gradient().row(k), growing, n, most.data() + 4 * k);
-      take_largest(slopes.hessian().row(k), growing, n, most.data() + 4 * k + 2);
+      take_largest(gradients.gradient().row(k), growing, n, most.data() + 4 * k);
+      take_largest(gradients.hessian().row(k), growing, n, most.data() + 4 * k + 2);
     }
   });
   for (std::size_t i = 0; i < 2; ++i) made.largest[i] = std::bit_cast<double>(of_tree[i]);
@@ -288,7 +289,7 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
   thread_local std::vector<std::int32_t> memory;
   const Kept<std::int32_t> all_others(memory, rows.keys.size());
   std::size_t n_growing = 0, n_others = 0;
-  BlockSlopes slopes(rows);
+  BlockSlopes gradients(rows);
   Growing growing;
   std::array<double, kBlock> factor;
   std::array<std::int32_t, kBlock + 1> ones, others;
@@ -299,12 +300,12 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
     std::copy_n(others.data(), n - own, all_others.data() + n_others);
     n_growing += own;
     n_others += n - own;
-    slopes.make(first, n);
-    const Derivatives response = slopes.response(draws);
+    gradients.make(first, n);
+    const Derivatives response = gradients.response(draws);
     take_factors(response, n, factor.data());
     itemise(target, response.gradient.data(), response.hessian.data(), factor.data(), growing, n,
             as_items + first, made.total.data());
-    each_term(rows, slopes, [&](std::size_t i, std::span<const double> term) {
+    each_term(rows, gradients, [&](std::size_t i, std::span<const double> term) {
       for (const double one : term) made.of_dispersion[i] += of_terms[i].whole(one);
     });
   });
@@ -416,10 +417,10 @@ void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::
   // Of each output by leaf, those of growing rows before those of others.
   const std::int64_t n_outputs = rows.scores.n_rows;
   std::vector<std::int64_t> whole(checked_size(n_outputs, 2 * width + 2));
-  BlockSlopes slopes(rows);
+  BlockSlopes gradients(rows);
   std::array<std::int64_t, kBlock> is_other, at, of_gradient, of_hessian;
   by_blocks(rows.keys.size(), 2 + 4 * n_outputs, [&](std::size_t first, std::size_t n) {
-    slopes.make(first, n);
+    gradients.make(first, n);
     std::int32_t* const own = leaf.data() + first;
     for (std::size_t i = 0; i < n; ++i) {
       is_other[i] = own[i] >= m;
@@ -429,10 +430,10 @@ void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::
     for (std::int64_t k = 0; k < n_outputs; ++k) {
       const double *const one = sums.growing.largest.row(k), *const two =
                                                                  sums.others.largest.row(k);
-      take_whole(slopes.gradient().row(k), is_other.data(), n,
+      take_whole(gradients.gradient().row(k), is_other.data(), n,
                  FixedPoint(one[0], sums.growing.n_rows), FixedPoint(two[0], sums.others.n_rows),
                  of_gradient.data());
-      take_whole(slopes.hessian().row(k), is_other.data(), n,
+      take_whole(gradients.hessian().row(k), is_other.data(), n,
                  FixedPoint(one[1], sums.growing.n_rows), FixedPoint(two[1], sums.others.n_rows),
                  of_hessian.data());
       std::int64_t* const to = whole.data() + k * (2 * width + 2);

@@ -2,7 +2,7 @@
 //
 // What a round has to know of all rows are the largest numbers of parts and whole sums over their
 // rows, which add up to the same bits however rows are divided. Rows are taken block by block, so
-// that their slopes are made anew in the cache and never kept.
+// that their gradients are made anew in the cache and never kept.
 #pragma once
 
 #include "ensembles/losses.hpp"
@@ -39,8 +39,8 @@ struct PartDraws {
 // The largest numbers of a part.
 struct PartLargest {
   std::vector<double> largest;  // of the tree: gradient, Hessian; of each goal two terms of the
-                                // dispersion; then slopes of growing rows, (n_outputs, 2), and of
-                                // others
+                                // dispersion; then gradients of growing rows, (n_outputs, 2), and
+                                // of others
   std::int64_t n_growing;
   std::uint64_t least;  // mixed key
 };

@@ -31,7 +31,7 @@ std::size_t limit(std::int64_t at) {
 struct Ranked {
   std::vector<std::size_t> row;
   std::vector<double> score, gain;
-  // Slopes so far, and what the pairs of one document add.
+  // MonotonicSigns so far, and what the pairs of one document add.
   std::vector<double> gradient, hessian, first, second;
 
   void rank(const Queries& queries, std::size_t query, const double* scores) {
@@ -57,11 +57,11 @@ struct Ranked {
   }
 };
 
-// Slopes of the pairs of a document with the n below it; first: by which each is to fall.
-CERTREE_SIMD_CLONES void pair_slopes(double score, double gain, double discount,
-                                     const double* scores, const double* gains,
-                                     const double* discounts, std::size_t n, double* first,
-                                     double* second) noexcept {
+// MonotonicSigns of the pairs of a document with the n below it; first: by which each is to fall.
+CERTREE_SIMD_CLONES void add_pair_gradients(double score, double gain, double discount,
+                                            const double* scores, const double* gains,
+                                            const double* discounts, std::size_t n, double* first,
+                                            double* second) noexcept {
   for (std::size_t j = 0; j < n; ++j) {
     const double apart = score - scores[j], more = gain - gains[j];
     const double e = exp_minus(apart > 0.0 ? apart : 0.0);
@@ -83,8 +83,9 @@ void add_pairs(const Queries& queries, Ranked& ranked) {
   const std::size_t n_first = std::min(n, limit(queries.goal.truncation));
   for (const std::size_t i : indices(n_first, 4 * n)) {
     const std::size_t below = i + 1;
-    pair_slopes(score[i], gain[i], discount[i], score + below, gain + below, discount + below,
-                n - below, ranked.first.data() + below, ranked.second.data() + below);
+    add_pair_gradients(score[i], gain[i], discount[i], score + below, gain + below,
+                       discount + below, n - below, ranked.first.data() + below,
+                       ranked.second.data() + below);
     for (std::size_t j = below; j < n; ++j) {
       ranked.gradient[i] -= ranked.first[j];
       ranked.gradient[j] += ranked.first[j];
@@ -150,8 +151,9 @@ Queries queries_of(const RankingGoal& goal, std::span<const std::int32_t> number
   return made;
 }
 
-void ranking_slopes(const Queries& queries, const double* score, std::span<const double> weight,
-                    int n_threads, std::span<double> gradient, std::span<double> hessian) {
+void compute_ranking_gradients(const Queries& queries, const double* score,
+                               std::span<const double> weight, int n_threads,
+                               std::span<double> gradient, std::span<double> hessian) {
   const std::vector<std::size_t> begins = parts_of(queries, n_threads);
   parallel_for(std::ssize(begins) - 1, n_threads, [&](std::int64_t part) {
     Ranked ranked;

@@ -1,4 +1,4 @@
-// Ranking the documents of queries: slopes of LambdaMART (Burges, "From RankNet to LambdaRank to
+// Ranking the documents of queries: gradients of LambdaMART (Burges, "From RankNet to LambdaRank to
 // LambdaMART: an overview", 2010) and NDCG (Järvelin and Kekäläinen, 2002).
 //
 // A document of relevance y gains 2^y - 1, which is divided by log2(1 + rank) and added up over a
@@ -28,10 +28,11 @@ Queries queries_of(const RankingGoal& goal, std::span<const std::int32_t> number
                    std::span<const double> y);
 
 // gradient, hessian: (n,) sums over the pairs of a row of what a pair's order is worth in DCG times
-// the slopes of its logistic loss, by the weights of rows. Documents of equal score are taken in
+// the gradients of its logistic loss, by the weights of rows. Documents of equal score are taken in
 // the order of the rows. The unit is one in which the mean Hessian by weight is 1.
-void ranking_slopes(const Queries& queries, const double* score, std::span<const double> weight,
-                    int n_threads, std::span<double> gradient, std::span<double> hessian);
+void compute_ranking_gradients(const Queries& queries, const double* score,
+                               std::span<const double> weight, int n_threads,
+                               std::span<double> gradient, std::span<double> hessian);
 
 // 1 - NDCG of each query, times its weight, summed up; documents of equal score share their places.
 // A query without gains has NDCG 1. Queries weigh as their first rows.

@@ -86,7 +86,8 @@ struct Sides {
   }
 };
 
-// value: (m,) Newton steps by sums_of(v), drawn to those of the parents, that keep to the slopes.
+// value: (m,) Newton steps by sums_of(v), drawn to those of the parents, that keep to the monotonic
+// constraints.
 template <class SumsOf>
 void shrunk(Shape tree, const RoundVote& vote, const SumsOf& sums_of, std::span<double> value) {
   value[0] = 0.0;
@@ -98,9 +99,9 @@ void shrunk(Shape tree, const RoundVote& vote, const SumsOf& sums_of, std::span<
     if (hessian > 0.0) value[v] = (drawn * above - own.gradient) / hessian;
     if (!tree.is_leaf(v)) value[tree.left(v)] = value[tree.left(v) + 1] = value[v];
   }
-  if (vote.slope.empty()) return;
+  if (vote.monotonic_signs.empty()) return;
   const std::vector<double> free(value.begin(), value.end());
-  make_monotone(tree, vote.feature, vote.slope, free, value);
+  make_monotone(tree, vote.feature, vote.monotonic_signs, free, value);
 }
 
 // weight: (m,) mixture of posteriors of the branching prior, by their evidence. own: (m,) log

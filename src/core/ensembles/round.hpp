@@ -40,8 +40,8 @@ struct RoundVote {
   double others;     // share of the losses of all others that counts in a vote
   double curvature;  // share of their Hessians that counts
   std::span<const double> stop;  // probabilities of a cell to be a leaf, equally likely; or empty
-  std::span<const std::int32_t> feature;  // (m,) that nodes compare
-  std::span<const std::int8_t> slope;     // (p,) sign along each feature, 0: any; or empty
+  std::span<const std::int32_t> feature;         // (m,) that nodes compare
+  std::span<const std::int8_t> monotonic_signs;  // (p,) 1: rising, -1: falling, 0: free; or empty
 };
 
 // step: (m, n_outputs) at leaves the average over the prunings of what each predicts: a leaf the

@@ -27,9 +27,9 @@ class Run {
 
   void make(std::int64_t number, RunTrees& trees) {
     const std::span<const Goal> goals = grown_for(number);
-    const RoundDraws draws(
-        {settings_.n_features, rows_.n_thresholds, n_outputs_of(goals), settings_.growth.look},
-        rows_.seed, number);
+    const RoundDraws draws({settings_.n_features, rows_.n_thresholds, n_outputs_of(goals),
+                            settings_.growth.feature_order},
+                           rows_.seed, number);
     deal_rows(draws.odd);
     take_slopes();
     if (!draws.factors.empty()) mix_slopes(goals, draws.factors);
@@ -142,16 +142,16 @@ class Run {
       scaled_.push_back(scaled(goal.loss, y.first(n_), scores_of(goal)));
     });
     if (kind() == LossKind::custom)
-      std::ranges::copy(rows_.slopes.values(), slopes_.get());
+      std::ranges::copy(rows_.gradients.values(), slopes_.get());
     else if (ranks())
-      return ranking_slopes(training_, scores_.data, weight_, settings_.growth.n_threads,
-                            {slopes_.get(), n_}, {slopes_.get() + n_, n_});
+      return compute_ranking_gradients(training_, scores_.data, weight_, settings_.growth.n_threads,
+                                       {slopes_.get(), n_}, {slopes_.get() + n_, n_});
     else
       each_goal([&](const Goal& goal, std::span<const double> y) {
-        slopes_of(scaled_of(goal), y.first(n_), scores_of(goal), part(gradient(), goal),
-                  part(hessian(), goal));
+        compute_gradients(scaled_of(goal), y.first(n_), scores_of(goal), part(gradient(), goal),
+                          part(hessian(), goal));
       });
-    weigh_slopes(weight_, {slopes_.get(), 2 * scores_.n_rows, width()});
+    scale_gradients(weight_, {slopes_.get(), 2 * scores_.n_rows, width()});
   }
 
   // Losses count in units of their dispersion, so that no unit of a number matters.
@@ -176,7 +176,7 @@ class Run {
     }
   }
 
-  // The goal is the only one that the tree grows for, unless slopes are mixed.
+  // The goal is the only one that the tree grows for, unless gradients are mixed.
   BinnedTree grow(const RoundDraws& draws, const Goal& goal) {
     BinnedTable table = rows_.table;
     if (draws.n_edges > 0) {
@@ -184,8 +184,8 @@ class Run {
       const auto p = static_cast<std::int64_t>(n_features);
       if (!table.is_sparse()) coarse_.resize(n_features * n_binned_);
       const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.of_features.width};
-      coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges, settings_.growth.look,
-              coarser_, coarse);
+      coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges,
+              settings_.growth.feature_order, coarser_, coarse);
       table.n_bins = coarser_.n_bins;
       table.low = coarser_.low;
       table.high = coarser_.high;

@@ -53,7 +53,7 @@ struct RunRows {
   std::span<const std::int32_t> n_thresholds;  // of a feature, one after the other; 0: all
   std::uint64_t seed;                          // tells with its number what a round draws
   // (2 * n_outputs, n_training) gradients, then Hessians, of a custom loss; or empty
-  Table<const double> slopes{};
+  Table<const double> gradients{};
   RankingGoal goal;                     // where queries are ranked
   std::span<const std::int32_t> query;  // (n,) of each row there; or empty
 };

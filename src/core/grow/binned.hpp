@@ -7,15 +7,15 @@
 
 namespace certree {
 
-// The bins of p features. A level is the number of a category of a categorical feature.
+// The bins of p features. Category codes number the categories of a categorical feature.
 struct KeptBins {
   std::span<const std::int32_t> n_bins;     // (p,)
   std::span<const std::int64_t> bin_start;  // (p + 1,) a feature may have unused entries at the end
   std::span<const double> low, high;        // (bin_start[p],) smallest and largest value
   std::span<const std::uint8_t> category;   // (p,) whether a feature is categorical
-  std::span<const std::int64_t> level_start;  // (p + 1,)
-  std::span<const std::int32_t> levels;       // (level_start[p],) ascending within a feature
-  std::span<const std::uint8_t> level_bin;    // bin of each level
+  std::span<const std::int64_t> category_start;  // (p + 1,)
+  std::span<const std::int32_t> category_codes;  // (category_start[p],) ascending within a feature
+  std::span<const std::uint8_t> category_bin;    // bin of each category
 
   std::size_t start(std::integral auto j) const {
     return static_cast<std::size_t>(bin_start[static_cast<std::size_t>(j)]);
@@ -76,12 +76,13 @@ inline BinThreshold threshold_behind(const KeptBins& bins, std::int32_t feature,
 inline std::vector<std::int32_t> levels_against_missing(
     const KeptBins& bins, std::int32_t feature, std::span<const std::uint8_t, 256> goes_left) {
   const auto start = [&](std::int64_t j) {
-    return static_cast<std::size_t>(bins.level_start[static_cast<std::size_t>(j)]);
+    return static_cast<std::size_t>(bins.category_start[static_cast<std::size_t>(j)]);
   };
-  std::vector<std::int32_t> levels;
+  std::vector<std::int32_t> category_codes;
   for (std::size_t i = start(feature); i < start(std::int64_t{feature} + 1); ++i)
-    if (goes_left[bins.level_bin[i]] != goes_left[kMissingBin]) levels.push_back(bins.levels[i]);
-  return levels;
+    if (goes_left[bins.category_bin[i]] != goes_left[kMissingBin])
+      category_codes.push_back(bins.category_codes[i]);
+  return category_codes;
 }
 
 }  // namespace certree

@@ -189,8 +189,8 @@ BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weig
   totals.end_cell();
   DrawnSums<Target, Cells> sums(
       rows, growing, totals,
-      features_of_tree(growth.look, bags.max_features_of_tree, key(Draw::features)), growth,
-      target);
+      features_of_tree(growth.feature_order, bags.max_features_of_tree, key(Draw::features)),
+      growth, target);
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};

@@ -23,10 +23,10 @@ struct BinnedGrowth {
   std::int64_t max_features;  // that vary are drawn in a cell; 0: all, in the order below
   bool random_cuts;           // one random cut of each feature instead of all
   bool ties_by_root;  // equal cuts: that by the feature whose best cut of the root is better
-  std::span<const std::int8_t> monotonic;  // (p,) sign of the slope, 0: any; or empty
+  std::span<const std::int8_t> monotonic;  // (p,) 1: rising, -1: falling, 0: free; or empty
   Table<const std::uint8_t> groups;        // (k, p) features that may act together; or no rows
   int n_threads;
-  FeatureOrder look{};  // in which order features are looked at, and drawn of
+  FeatureOrder feature_order{};  // in which order features are looked at, and drawn of
 };
 
 // -- one tree on gradients and Hessians

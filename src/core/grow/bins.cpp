@@ -14,8 +14,8 @@ namespace {
 // The bins of one feature.
 struct FeatureBins {
   std::vector<double> low, high;
-  std::vector<std::int32_t> levels;
-  std::vector<std::uint8_t> level_bin;
+  std::vector<std::int32_t> category_codes;
+  std::vector<std::uint8_t> category_bin;
   std::size_t n_bins = 0;
 };
 
@@ -204,7 +204,7 @@ FeatureBins bin_numbers(std::span<const double> column, std::span<const std::int
 }
 
 // Returns a value of a categorical feature as a number of a category.
-std::int32_t level_of(double x) {
+std::int32_t category_code(double x) {
   if (!(x >= 0.0 && x < 0x1p31 && x == std::floor(x)))
     throw std::invalid_argument("categories must be whole numbers 0, 1, ..., got " +
                                 std::to_string(x));
@@ -212,26 +212,26 @@ std::int32_t level_of(double x) {
 }
 
 // A category and its number of rows.
-using LevelCount = std::pair<std::int32_t, std::int64_t>;
+using CategoryCount = std::pair<std::int32_t, std::int64_t>;
 // Returns the categories of a column with their numbers of rows, ascending.
-std::vector<LevelCount> count_levels(std::span<const double> column) {
-  std::vector<std::int32_t> levels;
+std::vector<CategoryCount> count_levels(std::span<const double> column) {
+  std::vector<std::int32_t> category_codes;
   for (const auto chunk : chunks(column))
     for (const double x : chunk)
-      if (!std::isnan(x)) levels.push_back(level_of(x));
-  with_interrupt_checks(levels.size(), std::less<>(),
-                        [&](const auto& f) { std::ranges::sort(levels, f); });
-  std::vector<LevelCount> counts;
-  for (const auto chunk : chunks(std::span(std::as_const(levels))))
-    for (const std::int32_t level : chunk) {
-      if (counts.empty() || counts.back().first != level) counts.emplace_back(level, 0);
+      if (!std::isnan(x)) category_codes.push_back(category_code(x));
+  with_interrupt_checks(category_codes.size(), std::less<>(),
+                        [&](const auto& f) { std::ranges::sort(category_codes, f); });
+  std::vector<CategoryCount> counts;
+  for (const auto chunk : chunks(std::span(std::as_const(category_codes))))
+    for (const std::int32_t category : chunk) {
+      if (counts.empty() || counts.back().first != category) counts.emplace_back(category, 0);
       ++counts.back().second;
     }
   return counts;
 }
 
 // Returns, for each category, whether it has a bin of its own.
-std::vector<std::uint8_t> find_frequent(const std::vector<LevelCount>& counts) {
+std::vector<std::uint8_t> find_frequent(const std::vector<CategoryCount>& counts) {
   std::vector<std::uint8_t> is_frequent(counts.size(), 1);
   if (counts.size() < kMost) return is_frequent;
   std::vector<std::size_t> order(counts.size());
@@ -246,27 +246,27 @@ std::vector<std::uint8_t> find_frequent(const std::vector<LevelCount>& counts) {
 }
 
 // Appends the bin of each category, and returns the number of bins.
-std::size_t assign_level_bins(const std::vector<LevelCount>& counts,
-                              std::vector<std::uint8_t>& level_bin) {
+std::size_t assign_category_bins(const std::vector<CategoryCount>& counts,
+                                 std::vector<std::uint8_t>& category_bin) {
   const std::vector<std::uint8_t> is_frequent = find_frequent(counts);
   std::size_t n_bins = 0;
   for (std::size_t i = 0; i < counts.size(); ++i)
-    level_bin.push_back(static_cast<std::uint8_t>(is_frequent[i] ? n_bins++ : kMost - 1));
+    category_bin.push_back(static_cast<std::uint8_t>(is_frequent[i] ? n_bins++ : kMost - 1));
   return counts.size() >= kMost ? kMost : n_bins;
 }
 
 FeatureBins bin_categories(std::span<const double> column, std::uint8_t* code) {
   FeatureBins bins;
-  const std::vector<LevelCount> counts = count_levels(column);
-  for (const LevelCount& count : counts) bins.levels.push_back(count.first);
-  bins.n_bins = assign_level_bins(counts, bins.level_bin);
+  const std::vector<CategoryCount> counts = count_levels(column);
+  for (const CategoryCount& count : counts) bins.category_codes.push_back(count.first);
+  bins.n_bins = assign_category_bins(counts, bins.category_bin);
   for (const auto chunk : chunks(column))
     for (const double x : chunk) {
-      *code++ =
-          std::isnan(x)
-              ? kMissingBin
-              : bins.level_bin[static_cast<std::size_t>(
-                    std::ranges::lower_bound(bins.levels, level_of(x)) - bins.levels.begin())];
+      *code++ = std::isnan(x)
+                    ? kMissingBin
+                    : bins.category_bin[static_cast<std::size_t>(
+                          std::ranges::lower_bound(bins.category_codes, category_code(x)) -
+                          bins.category_codes.begin())];
     }
   return bins;
 }
@@ -279,9 +279,11 @@ void append(const FeatureBins& bins, BinColumns& columns) {
   columns.low.resize(static_cast<std::size_t>(end));  // unused for categories
   columns.high.resize(static_cast<std::size_t>(end));
   columns.bin_start.push_back(end);
-  columns.levels.insert(columns.levels.end(), bins.levels.begin(), bins.levels.end());
-  columns.level_bin.insert(columns.level_bin.end(), bins.level_bin.begin(), bins.level_bin.end());
-  columns.level_start.push_back(static_cast<std::int64_t>(columns.levels.size()));
+  columns.category_codes.insert(columns.category_codes.end(), bins.category_codes.begin(),
+                                bins.category_codes.end());
+  columns.category_bin.insert(columns.category_bin.end(), bins.category_bin.begin(),
+                              bins.category_bin.end());
+  columns.category_start.push_back(static_cast<std::int64_t>(columns.category_codes.size()));
 }
 
 // -- sparse columns
@@ -349,7 +351,7 @@ std::uint8_t bin_stored_numbers(std::span<const double> column, std::span<const 
 BinColumns columns_of(const std::vector<FeatureBins>& bins) {
   BinColumns columns;
   columns.bin_start.push_back(0);
-  columns.level_start.push_back(0);
+  columns.category_start.push_back(0);
   for (const FeatureBins& feature_bins : bins) append(feature_bins, columns);
   return columns;
 }
@@ -426,11 +428,12 @@ void encode_numbers(std::span<const double> column, std::span<const double> edge
   std::ranges::copy(bins.high, high.begin());
 }
 
-std::size_t bins_of_levels(std::span<const std::int32_t> levels,
+std::size_t bin_categories(std::span<const std::int32_t> category_codes,
                            std::span<const std::int64_t> n_rows, std::vector<std::uint8_t>& bins) {
-  std::vector<LevelCount> counts;
-  for (const std::size_t i : indices(levels.size())) counts.emplace_back(levels[i], n_rows[i]);
-  return assign_level_bins(counts, bins);
+  std::vector<CategoryCount> counts;
+  for (const std::size_t i : indices(category_codes.size()))
+    counts.emplace_back(category_codes[i], n_rows[i]);
+  return assign_category_bins(counts, bins);
 }
 
 }  // namespace certree

@@ -20,15 +20,17 @@ struct Strided {
 // The values of a feature as float64 or float32. Bins do not depend on which of the two it is.
 using FeatureValues = std::variant<Strided<double>, Strided<float>>;
 
-// The bins of p features. A level is the number of a category of a categorical feature.
+// The bins of p features. Category codes number the categories of a categorical feature.
 struct BinColumns {
-  std::vector<std::int32_t> n_bins;       // (p,)
-  std::vector<std::int64_t> bin_start;    // (p + 1,) where the bins of each feature start
-  std::vector<double> low;                // smallest value in each bin of a numeric feature
-  std::vector<double> high;               // largest value in each bin of a numeric feature
-  std::vector<std::int64_t> level_start;  // (p + 1,) where the levels of each feature start
-  std::vector<std::int32_t> levels;       // levels that occur, ascending within a feature
-  std::vector<std::uint8_t> level_bin;    // bin of each level
+  std::vector<std::int32_t> n_bins;     // (p,)
+  std::vector<std::int64_t> bin_start;  // (p + 1,) where the bins of each feature start
+  std::vector<double> low;              // smallest value in each bin of a numeric feature
+  std::vector<double> high;             // largest value in each bin of a numeric feature
+  std::vector<std::int64_t>
+      category_start;  // (p + 1,) where the category_codes of each feature start
+  std::vector<std::int32_t>
+      category_codes;                      // category_codes that occur, ascending within a feature
+  std::vector<std::uint8_t> category_bin;  // bin of each category
 };
 
 // How numeric features are binned.
@@ -85,9 +87,9 @@ std::vector<double> edges_of(std::vector<double> values, const NumberBins& wante
 void encode_numbers(std::span<const double> column, std::span<const double> edges,
                     std::span<std::uint8_t> codes, std::span<double> low, std::span<double> high);
 
-// Assigns bins to categories by their numbers of rows. levels: ascending. Returns the number of
-// bins.
-std::size_t bins_of_levels(std::span<const std::int32_t> levels,
+// Assigns bins to categories by their numbers of rows. category_codes: ascending. Returns the
+// number of bins.
+std::size_t bin_categories(std::span<const std::int32_t> category_codes,
                            std::span<const std::int64_t> n_rows, std::vector<std::uint8_t>& bins);
 
 }  // namespace certree

@@ -123,7 +123,8 @@ template <class Rows>
 TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
                            int n_threads, MakeSearch<Rows> search, MakeSearch<Rows> search_part) {
   using Rule = CartRule<Rows>;
-  std::vector<std::int64_t> precedence(greedy.look.features.begin(), greedy.look.features.end());
+  std::vector<std::int64_t> precedence(greedy.feature_order.features.begin(),
+                                       greedy.feature_order.features.end());
   const Rule rule(rows, stopping, greedy, precedence, n_threads, search);
   if (greedy.max_leaves > 0) return grow_best_first(rule, rule.root(), greedy.max_leaves);
   const auto number = make_buffer<std::uint32_t>(rows.size());
@@ -195,7 +196,7 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, Table<co
   greedy.min_gain = std::ldexp(greedy.min_gain, -unit.exponent());
   const bool are_counted = counts_rows(stopping.weight, unit.exponent(), greedy);
   const FewValues few = counted_features<Sweep>(X, y, n_classes, unit.weight(), greedy, n_threads);
-  Features features(greedy.look, greedy.category, few);
+  Features features(greedy.feature_order, greedy.category, few);
   const auto code_buffer = make_buffer<std::uint32_t>(n, features.n_sets());
   const auto list_buffer = make_buffer<RankedRow>(n, features.n_lists());
   const Table<std::uint32_t> codes{code_buffer.get(), features.n_sets(), n};

@@ -31,18 +31,18 @@ class Decisions {
     part.end = end;
     part.depth = cell.depth + 1;
     part.key = key_of(cell.key, side);
-    const int slope = slope_of(cut.feature);
+    const int sign = monotonic_sign(cut.feature);
     // All means below the left child stay on one side of the middle, those below the right child on
     // the other.
-    if (slope != 0) ((slope > 0) == (side == 0) ? part.upper : part.lower) = cut.middle;
+    if (sign != 0) ((sign > 0) == (side == 0) ? part.upper : part.lower) = cut.middle;
     part.is_leaf = is_leaf(part);
     return part;
   }
 
   // Whether there are cuts that are not allowed.
   bool forbids() const { return forbids_; }
-  // Whether the cut that the sweep stands at leaves enough on both sides, and keeps to the slopes
-  // and to the bounds of the cell.
+  // Whether the cut that the sweep stands at leaves enough on both sides, and keeps to the
+  // monotonic constraints and to the bounds of the cell.
   template <class Sweep>
   bool is_allowed(const Sweep& sweep, const CartCell& cell, std::int64_t j) const {
     if (!forbids_) return true;
@@ -51,13 +51,14 @@ class Decisions {
     if (greedy_.monotonic.empty()) return true;
     const double left = sweep.mean_left(), right = sweep.mean_right();
     return std::min(left, right) >= cell.lower && std::max(left, right) <= cell.upper &&
-           slope_of(j) * (right - left) >= 0.0;
+           monotonic_sign(j) * (right - left) >= 0.0;
   }
 
   // Features in a random order, constant ones left out, until there are max_features: these as they
   // are looked at.
   std::vector<std::int64_t> drawn_features(const CartCell& cell) const {
-    std::vector<std::int64_t> features(greedy_.look.features.begin(), greedy_.look.features.end());
+    std::vector<std::int64_t> features(greedy_.feature_order.features.begin(),
+                                       greedy_.feature_order.features.end());
     std::vector<std::int64_t> drawn;
     Random random(cell.key);
     for (auto n = static_cast<std::int64_t>(features.size());
@@ -67,7 +68,8 @@ class Decisions {
       const std::int64_t j = features[static_cast<std::size_t>(n - 1)];
       if (rows_.varies(cell, j)) drawn.push_back(j);
     }
-    std::ranges::sort(drawn, std::less(), [&](std::int64_t j) { return greedy_.look.of(j); });
+    std::ranges::sort(drawn, std::less(),
+                      [&](std::int64_t j) { return greedy_.feature_order.of(j); });
     return drawn;
   }
 
@@ -84,7 +86,7 @@ class Decisions {
     return true;
   }
 
-  int slope_of(std::int64_t j) const {
+  int monotonic_sign(std::int64_t j) const {
     return greedy_.monotonic.empty() ? 0 : greedy_.monotonic[static_cast<std::size_t>(j)];
   }
 

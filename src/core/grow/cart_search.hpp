@@ -46,7 +46,7 @@ class AnySearch {
 template <class Rows, class Sweep>
 class Search : public AnySearch {
  public:
-  // precedence: (p,) the order in which cells look at all features, so that of equal cuts the first
+  // precedence: (p,) the order in which nodes compare all features, so that of equal cuts the first
   // wins: features whose best cut of the root is better come first, as they are more likely to mean
   // something in small cells, where many cuts are equal. Written while the root is searched, before
   // there are other cells.
@@ -173,7 +173,7 @@ class Search : public AnySearch {
                    Cut& cut) const {
     const auto [first, last, end] = line;
     const RankedRow* edge = nullptr;  // the first row right of the cut
-    const auto look = [&](const RankedRow* e, bool missing_left) {
+    const auto compare = [&](const RankedRow* e, bool missing_left) {
       if (!consider(sweep, cell, j, cut)) return;
       edge = e;
       cut.missing_left = missing_left;
@@ -182,17 +182,17 @@ class Search : public AnySearch {
     for (const auto part : chunks(first, last - 1))
       for (const RankedRow *e = part.data(), *next = e + part.size(); e < next; ++e) {
         sweep.take(e->row);
-        if (e->rank != e[1].rank) look(e + 1, false);
+        if (e->rank != e[1].rank) compare(e + 1, false);
       }
     if (last != end) {
       sweep.take(last[-1].row);
-      look(last, false);
+      compare(last, false);
       sweep.restart();
       take(sweep, last, end);
       for (const auto part : chunks(first, last - 1))
         for (const RankedRow *e = part.data(), *next = e + part.size(); e < next; ++e) {
           sweep.take(e->row);
-          if (e->rank != e[1].rank) look(e + 1, true);
+          if (e->rank != e[1].rank) compare(e + 1, true);
         }
     }
     if (!edge) return;
@@ -221,7 +221,7 @@ class Search : public AnySearch {
                       Cut& cut) const {
     const auto [first, last, end] = line;
     const double low = rows_.x(*first, j), high = rows_.x(last[-1], j);
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(greedy_.look.of(j))));
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(greedy_.feature_order.of(j))));
     const double share = random.uniform();
     const double drawn = low * (1.0 - share) + high * share;
     const double threshold = drawn >= low && drawn < high ? drawn : low;
@@ -229,16 +229,16 @@ class Search : public AnySearch {
         first, last, [&](const RankedRow& e) { return rows_.x(e, j) <= threshold; });
     sweep.restart();
     take(sweep, first, edge);
-    const auto look = [&](bool missing_left) {
+    const auto compare = [&](bool missing_left) {
       if (!consider(sweep, cell, j, cut)) return;
       cut.n_left = edge - first;
       cut.threshold = threshold;
       cut.missing_left = missing_left;
     };
-    look(false);
+    compare(false);
     if (last == end || edge == last) return;
     take(sweep, last, end);
-    look(true);
+    compare(true);
   }
 
   // -- categories
@@ -396,7 +396,7 @@ class Search : public AnySearch {
     const bool missing = groups.code(groups.size() - 1) == rows_.features->missing_code(j);
     const std::size_t n_seen = groups.size() - (missing ? 1 : 0);
     std::vector<std::uint8_t> left(groups.size(), 0);
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(greedy_.look.of(j))));
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(greedy_.feature_order.of(j))));
     std::size_t n_left;
     do {
       n_left = 0;

@@ -154,7 +154,7 @@ class CellPair {
     for (const std::size_t which : {0, 1}) {
       Cut& cut = cuts_[which];
       cut.squares = squares_[which];
-      for (auto& one : found) cut.challenge(std::move(one[which]), growth_.look);
+      for (auto& one : found) cut.challenge(std::move(one[which]), growth_.feature_order);
       const bool keeps =
           tasks_[which].search && decider_.settle(of_cell(which), 0.0, cut) && own().keeps(which);
       if (!keeps) own().drop(cut);

@@ -81,7 +81,7 @@ struct WaitingCells {
   std::span<const std::int64_t> n_rows;  // (c,)
   std::span<const std::int32_t> depth;   // (c,)
   std::span<const std::uint64_t> key;    // (c,) of what is drawn
-  Table<const double> bounds;            // (c, 2) of what is said below; or no rows, without slopes
+  Table<const double> bounds;  // (c, 2) of what is said below; or no rows, without gradients
   LanesOfCells totals;
 };
 

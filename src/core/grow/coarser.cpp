@@ -35,8 +35,8 @@ BinsNow joined_bins(std::int64_t n_bins, std::int64_t n_edges, Random random) {
 }  // namespace
 
 std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32_t> features,
-                               std::int64_t n_edges, std::uint64_t key, const FeatureOrder& look,
-                               CoarserBins& bins) {
+                               std::int64_t n_edges, std::uint64_t key,
+                               const FeatureOrder& feature_order, CoarserBins& bins) {
   std::vector<BinsNow> joined;
   joined.reserve(features.size());
   bins.n_bins.assign(table.n_bins.begin(), table.n_bins.end());
@@ -48,7 +48,7 @@ std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32
     double *const low = bins.low.data() + table.start(j), *const high =
                                                               bins.high.data() + table.start(j);
     const bool stays = table.category[j] != 0 || table.n_bins[j] <= std::max(kFewBins, n_edges + 1);
-    const auto place = static_cast<std::uint64_t>(look.of(feature));
+    const auto place = static_cast<std::uint64_t>(feature_order.of(feature));
     const BinsNow& into = joined.emplace_back(
         stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, place))));
     if (!stays) bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
@@ -60,9 +60,9 @@ std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32
 }
 
 void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
-             std::uint64_t key, const FeatureOrder& look, CoarserBins& bins,
+             std::uint64_t key, const FeatureOrder& feature_order, CoarserBins& bins,
              Table<std::uint8_t> coarser) {
-  const std::vector<BinsNow> joined = join_bins(table, features, n_edges, key, look, bins);
+  const std::vector<BinsNow> joined = join_bins(table, features, n_edges, key, feature_order, bins);
   if (table.is_sparse()) {
     bins.into.resize(table.low.size());
     bins.zero.assign(table.stored.zero.begin(), table.stored.zero.end());

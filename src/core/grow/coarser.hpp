@@ -17,16 +17,17 @@ struct CoarserBins {
 
 // Neighbouring bins of numbers are one but at so many edges, drawn by a key. Features of categories
 // and those with few bins stay as they are. Of features that are not asked for nothing is written.
-// coarser: (p, n) codes; none where they are stored. look: what is drawn for a feature is told by
-// its place there.
+// coarser: (p, n) codes; none where they are stored. feature_order: what is drawn for a feature is
+// told by its place there.
 void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
-             std::uint64_t key, const FeatureOrder& look, CoarserBins& bins,
+             std::uint64_t key, const FeatureOrder& feature_order, CoarserBins& bins,
              Table<std::uint8_t> coarser);
 
 // The same without rows: of each of the features, the code that each code becomes.
 std::vector<std::array<std::uint8_t, 256>> join_bins(const KeptBins& table,
                                                      std::span<const std::int32_t> features,
                                                      std::int64_t n_edges, std::uint64_t key,
-                                                     const FeatureOrder& look, CoarserBins& bins);
+                                                     const FeatureOrder& feature_order,
+                                                     CoarserBins& bins);
 
 }  // namespace certree

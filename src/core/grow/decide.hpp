@@ -97,11 +97,12 @@ struct Cut {
     feature = -1;
   }
   // The better one of two searches of a cell; what both found to vary and what is known of the cell
-  // stay. look: of equal ones, that by the feature which is looked at first.
-  void challenge(Cut&& other, const FeatureOrder& look) {
+  // stay. feature_order: of equal ones, that of the feature which comes first in it.
+  void challenge(Cut&& other, const FeatureOrder& feature_order) {
     varying.insert(varying.end(), other.varying.begin(), other.varying.end());
     const bool is_equal = is_made() && other.is_made() && other.value == value;
-    if (!(other.value > value || (is_equal && look.is_before(other.feature, feature)))) return;
+    if (!(other.value > value || (is_equal && feature_order.is_before(other.feature, feature))))
+      return;
     std::swap(other.place, place);
     std::swap(other.varying, varying);
     other.squares = squares;
@@ -185,8 +186,8 @@ class Decider {
 
   // Challenges the best cut so far by those of a feature; false if it is constant in the cell.
   template <class Bins>
-  bool look(const Cell& cell, std::int32_t feature, const Bins& bins, Memory& own,
-            Cut& best) const {
+  bool search_splits(const Cell& cell, std::int32_t feature, const Bins& bins, Memory& own,
+                     Cut& best) const {
     if (bins.is_constant(cell.n_rows)) return false;
     const bool is_set = bins_.category[static_cast<std::size_t>(feature)] != 0;
     if constexpr (!Target::kKeeps) {
@@ -208,7 +209,7 @@ class Decider {
   // stand: of equal cuts, that by the feature which is to be looked at first is made.
   double to_beat(std::int32_t feature, const Cut& best) const {
     const bool is_first =
-        Target::kKeeps && best.is_made() && growth_.look.is_before(feature, best.feature);
+        Target::kKeeps && best.is_made() && growth_.feature_order.is_before(feature, best.feature);
     return is_first ? std::nextafter(best.value, -kInfinity) : best.value;
   }
 
@@ -250,7 +251,7 @@ class Decider {
     best.is_drawn = false;
     return true;
   }
-  // Whether a cut keeps to the slopes and to the bounds of the cell.
+  // Whether a cut keeps to the monotonic constraints and to the bounds of the cell.
   bool is_allowed(const Cell& cell, std::int32_t feature, const std::int64_t* sums) const {
     const auto [left, right] = responses(cell.total, sums);
     return std::min(left, right) >= cell.bounds.lower &&
@@ -348,7 +349,7 @@ class Decider {
   // it would cut a bin it is moved to one side of it.
   void draw_threshold(const Cell& cell, std::int32_t feature, const FewBins<Target>& bins,
                       Memory& own, Cut& best) const {
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(growth_.look.of(feature))));
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(growth_.feature_order.of(feature))));
     const BinThreshold threshold = bins.n_bins == 1
                                        ? threshold_behind(bins_, feature, bins.bin(0), 0)
                                        : between_values(feature, bins, random.uniform());
@@ -381,7 +382,7 @@ class Decider {
   // Every level to either side, until both have some.
   void draw_set(const Cell& cell, std::int32_t feature, const FewBins<Target>& bins, Memory& own,
                 Cut& best) const {
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(growth_.look.of(feature))));
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(growth_.feature_order.of(feature))));
     const std::size_t n = bins.n_bins;
     std::size_t n_left = 0;
     own.sides.assign(256, Side::unseen);

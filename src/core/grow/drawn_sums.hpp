@@ -61,7 +61,7 @@ class DrawnSums {
             static_cast<std::size_t>(bins_.n_bins[static_cast<std::size_t>(drawn_[f])]);
         const FewBins<Target> bins = few_.take(of_, f, n_bins);
         if (ranks) rank(known, drawn_[f], bins);
-        left -= decider_.look(known, drawn_[f], bins, memory_, cut) ? 1 : 0;
+        left -= decider_.search_splits(known, drawn_[f], bins, memory_, cut) ? 1 : 0;
       }
     }
     if (ranks) draws_.reorder(of_root_);
@@ -86,7 +86,7 @@ class DrawnSums {
   // Stores the value of the best split of the root by a feature.
   void rank(const Undecided<Target>& root, std::int32_t feature, const FewBins<Target>& bins) {
     Cut best;
-    decider_.look(root, feature, bins, memory_, best);
+    decider_.search_splits(root, feature, bins, memory_, best);
     of_root_[static_cast<std::size_t>(feature)] = best.value;
   }
 

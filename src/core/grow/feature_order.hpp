@@ -1,4 +1,4 @@
-// In which order growers look at features and draw of them, wherever they stand in a table.
+// The order in which growers compare and draw features, whatever their places in a table.
 #pragma once
 
 #include <cstdint>

@@ -87,15 +87,15 @@ struct Features {
   // its category in them; a missing one has the code behind the last.
   std::vector<std::vector<std::int32_t>> categories;
 
-  // look: sums over the rows of a cell are rounded in the order of one of the lists.
-  Features(const FeatureOrder& look, std::span<const std::uint8_t> is_categorical,
+  // feature_order: sums over the rows of a cell are rounded in the order of one of the lists.
+  Features(const FeatureOrder& feature_order, std::span<const std::uint8_t> is_categorical,
            const FewValues& few = FewValues())
-      : place(look.features.size()) {
+      : place(feature_order.features.size()) {
     const auto is_set = [&](std::size_t j) { return !is_categorical.empty() && is_categorical[j]; };
     std::vector<std::int64_t> n_ranked{0};  // of the features before each
     for (std::size_t j = 0; j < place.size(); ++j)
       n_ranked.push_back(n_ranked.back() + (is_set(j) ? 0 : 1));
-    for (const std::int32_t feature : look.features) {
+    for (const std::int32_t feature : feature_order.features) {
       const auto j = static_cast<std::size_t>(feature);
       if (few.holds(feature)) continue;
       if (!is_set(j)) ranked_at.push_back(n_ranked[j]);

@@ -161,7 +161,7 @@ class GivenSums {
       AllBins bins{sums + layout_.start(j), Target::kLanes, layout_.width(j), layout_.n_bins(j),
                    false};
       bins.has_missing = !bins.is_empty(bins.n_bins);
-      decider_.look(known, j, bins, memory_, cut);
+      decider_.search_splits(known, j, bins, memory_, cut);
     }
     decider_.settle(of, 0.0, cut);
     return with_features(std::move(cut));

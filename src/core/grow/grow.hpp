@@ -92,8 +92,8 @@ struct Greedy {
   bool random_cuts;                        // one random cut of each feature instead of all
   std::uint64_t key;                       // decides what is drawn
   std::span<const std::uint8_t> category;  // (p,) whether a feature holds categories; or empty
-  std::span<const std::int8_t> monotonic;  // (p,) sign of the response's slope, 0: any; or empty
-  const FeatureOrder& look;                // in which features are looked at, and drawn of
+  std::span<const std::int8_t> monotonic;  // (p,) 1: rising, -1: falling, 0: free; or empty
+  const FeatureOrder& feature_order;       // in which features are looked at, and drawn of
 };
 
 template <class Real>

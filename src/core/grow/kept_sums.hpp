@@ -95,18 +95,18 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
     }
     for (const std::size_t which : {0, 1})
       if (tasks_[which].search && !(tasks_[which].add_up && is_small(which)))
-        look(which, features, work, found[which]);
+        search_features(which, features, work, found[which]);
   }
 
-  void look(std::size_t which, std::span<const std::int32_t> features, Work& work,
-            Cut& found) const {
+  void search_features(std::size_t which, std::span<const std::int32_t> features, Work& work,
+                       Cut& found) const {
     OfCell of = this->of_cell(which);
     const Undecided<Target> cell = this->undecided(which, of);
     for (const std::int32_t j : features) {
       const std::int64_t* const lanes = sums_at(which) + layout_.start(j);
       AllBins bins{lanes, Target::kLanes, layout_.width(j), layout_.n_bins(j), false};
       bins.has_missing = !bins.is_empty(bins.n_bins);
-      if (decider_.look(cell, j, bins, work.decider, found)) found.varying.push_back(j);
+      if (decider_.search_splits(cell, j, bins, work.decider, found)) found.varying.push_back(j);
     }
   }
 
@@ -130,7 +130,7 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
         const FewBins<Target> bins = work.few.take(of, i, layout_.n_bins(j));
         if (tasks_[1 - which].subtract)
           take_away(bins, layout_.n_bins(j), sums_at(1 - which) + layout_.start(j));
-        if (tasks_[which].search && decider_.look(cell, j, bins, work.decider, found))
+        if (tasks_[which].search && decider_.search_splits(cell, j, bins, work.decider, found))
           found.varying.push_back(j);
       }
     }

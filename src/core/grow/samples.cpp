@@ -18,12 +18,12 @@ std::vector<T> values_of(std::span<const T> column, Rows rows) {
 }
 
 // The categories of each feature by the numbers that they have in a sample.
-using Levels = std::vector<std::vector<std::int32_t>>;
+using CategoryCodes = std::vector<std::vector<std::int32_t>>;
 
 // A sample in its bins.
 struct BinnedSample {
-  FeatureOrder look;
-  Levels levels;
+  FeatureOrder feature_order;
+  CategoryCodes category_codes;
   BinColumns kept;
   Buffer<std::uint8_t> codes;  // (n, p)
 };
@@ -37,49 +37,50 @@ std::int32_t code_of(double value) {
 }
 
 // How many categories the features of rows may have, and one more; 0 of numbers.
-std::vector<std::int32_t> numbers_of_levels(Table<const double> X,
-                                            std::span<const std::uint8_t> category) {
-  std::vector<std::int32_t> n_levels(category.size(), 0);
-  for (std::size_t j = 0; j < n_levels.size(); ++j) {
+std::vector<std::int32_t> number_categories_by_rows(Table<const double> X,
+                                                    std::span<const std::uint8_t> category) {
+  std::vector<std::int32_t> n_categories(category.size(), 0);
+  for (std::size_t j = 0; j < n_categories.size(); ++j) {
     if (!category[j]) continue;
     std::int32_t most = -1;
     for (const std::size_t i : indices(X.n_rows)) most = std::max(most, code_of(X.row(i)[j]));
-    n_levels[j] = most + 2;
+    n_categories[j] = most + 2;
   }
-  return n_levels;
+  return n_categories;
 }
 
 // Gives the categories of rows other numbers, as sums tell, and says which these stand for.
-Levels number_categories(const ColumnSums& sums, const Table<double>& X) {
-  Levels levels(static_cast<std::size_t>(X.width));
-  for (std::size_t j = 0; j < levels.size(); ++j) {
-    const auto begin = static_cast<std::size_t>(sums.level_start[j]);
-    const auto end = static_cast<std::size_t>(sums.level_start[j + 1]);
+CategoryCodes number_categories(const ColumnSums& sums, const Table<double>& X) {
+  CategoryCodes category_codes(static_cast<std::size_t>(X.width));
+  for (std::size_t j = 0; j < category_codes.size(); ++j) {
+    const auto begin = static_cast<std::size_t>(sums.category_start[j]);
+    const auto end = static_cast<std::size_t>(sums.category_start[j + 1]);
     if (begin == end) continue;
     const auto of_column = [&](const std::vector<std::uint64_t>& all) {
       return std::span(all).subspan(begin, end - begin - 1);
     };
-    const auto number = certree::numbers_of_levels(of_column(sums.n_rows), of_column(sums.words));
-    levels[j].resize(number.size());
+    const auto number =
+        certree::number_categories_by_rows(of_column(sums.n_rows), of_column(sums.words));
+    category_codes[j].resize(number.size());
     for (std::size_t code = 0; code < number.size(); ++code)
-      levels[j][static_cast<std::size_t>(number[code])] = static_cast<std::int32_t>(code);
+      category_codes[j][static_cast<std::size_t>(number[code])] = static_cast<std::int32_t>(code);
     for (const std::size_t i : indices(X.n_rows)) {
       double& value = X.row(i)[j];
       const std::int32_t code = code_of(value);
       if (code >= 0) value = number[static_cast<std::size_t>(code)];
     }
   }
-  return levels;
+  return category_codes;
 }
 
 // Names categories in trees as they were called.
-void name_categories(const Levels& levels, TreeColumns& nodes) {
+void name_categories(const CategoryCodes& category_codes, TreeColumns& nodes) {
   if (nodes.category_start.empty()) return;
   for (const std::size_t v : indices(nodes.left.size())) {
     const auto begin = nodes.categories.begin() + nodes.category_start[v];
     const auto end = nodes.categories.begin() + nodes.category_start[v + 1];
     if (begin == end) continue;
-    const auto& own = levels[static_cast<std::size_t>(nodes.feature[v])];
+    const auto& own = category_codes[static_cast<std::size_t>(nodes.feature[v])];
     std::transform(begin, end, begin,
                    [&](std::int32_t number) { return own[static_cast<std::size_t>(number)]; });
     std::sort(begin, end);
@@ -95,13 +96,13 @@ BinnedSample binned(const SampledRows& all, Rows rows) {
   for (std::int64_t j = 0; j < p; ++j) features.push_back(Strided<double>{values.get() + j, p});
   for (const std::size_t i : indices(n, p)) std::copy_n(all.X.row(rows[i]), p, X.row(i));
   const ColumnSums sums =
-      column_sums(features, numbers_of_levels({values.get(), n, p}, all.category),
+      column_sums(features, number_categories_by_rows({values.get(), n, p}, all.category),
                   values_of(all.targets, rows), 1);
-  Levels levels = number_categories(sums, X);
+  CategoryCodes category_codes = number_categories(sums, X);
   std::vector<std::int32_t> deciding(static_cast<std::size_t>(std::min(all.n_deciding, n)));
   std::iota(deciding.begin(), deciding.end(), 0);
   BinnedSample sample{FeatureOrder(order_of_columns(sums), static_cast<std::size_t>(p)),
-                      std::move(levels),
+                      std::move(category_codes),
                       bin_features(features, deciding, all.category, {.fine_ends = true}, 1,
                                    {by_feature.get(), p, n}),
                       make_buffer<std::uint8_t>(n, p)};
@@ -123,14 +124,15 @@ BinnedTrees grow_sample(const SampledRows& all, Rows rows, std::uint64_t seed,
     weight = values_of(all.weight, rows);
     whole_weights(weight, unit_of_weights(weight), weight);
   }
-  const KeptBins bins{kept.n_bins,  kept.bin_start,   kept.low,    kept.high,
-                      all.category, kept.level_start, kept.levels, kept.level_bin};
+  const KeptBins bins{kept.n_bins,         kept.bin_start,   kept.low,
+                      kept.high,           all.category,     kept.category_start,
+                      kept.category_codes, kept.category_bin};
   const Bags alone{{Sampling::all, n, seed}, 0, 1, max_features_of_tree};
   BinnedGrowth own = growth;
-  own.look = sample.look;
+  own.feature_order = sample.feature_order;
   BinnedTrees grown = grow_bags({bins, {sample.codes.get(), n, p}, {}, weight}, alone, own,
                                 {y, response.n_classes, response.criterion});
-  name_categories(sample.levels, grown.nodes);
+  name_categories(sample.category_codes, grown.nodes);
   return grown;
 }
 

@@ -303,7 +303,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     for (const std::size_t which : {0, 1})
       if (tasks_[which].subtract) take_away(features, slots(1 - which), slots(which));
     for (const std::size_t which : {0, 1})
-      if (tasks_[which].search) look(which, features, work, found[which]);
+      if (tasks_[which].search) search_features(which, features, work, found[which]);
   }
 
   void add_up(std::size_t which, const SlotsOfRows& part) const {
@@ -358,8 +358,8 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     });
   }
 
-  void look(std::size_t which, std::span<const std::int32_t> features, Work& work,
-            Cut& found) const {
+  void search_features(std::size_t which, std::span<const std::int32_t> features, Work& work,
+                       Cut& found) const {
     OfCell of = this->of_cell(which);
     const Undecided<Target> cell = this->undecided(which, of);
     const Slots& from = slots(which);
@@ -371,7 +371,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
         continue;
       }
       const OccupiedBins bins = bins_of(j, from, cell, work);
-      if (decider_.look(cell, j, bins, work.decider, found)) found.varying.push_back(j);
+      if (decider_.search_splits(cell, j, bins, work.decider, found)) found.varying.push_back(j);
     }
     counter.flush();
   }

@@ -39,10 +39,11 @@ CERTREE_SIMD_CLONES std::uint64_t dot_product(const std::uint64_t* left, const s
   return sum;
 }
 
-ColumnSums make_zero_sums(std::span<const std::int32_t> n_levels) {
-  ColumnSums sums{std::vector<std::uint64_t>(n_levels.size()), {0}, {}, {}};
-  for (const std::int32_t n : n_levels) sums.level_start.push_back(sums.level_start.back() + n);
-  sums.n_rows.resize(static_cast<std::size_t>(sums.level_start.back()));
+ColumnSums make_zero_sums(std::span<const std::int32_t> n_categories) {
+  ColumnSums sums{std::vector<std::uint64_t>(n_categories.size()), {0}, {}, {}};
+  for (const std::int32_t n : n_categories)
+    sums.category_start.push_back(sums.category_start.back() + n);
+  sums.n_rows.resize(static_cast<std::size_t>(sums.category_start.back()));
   sums.words.resize(sums.n_rows.size());
   return sums;
 }
@@ -53,9 +54,9 @@ class BlockSummer {
   // Numbers in a block, so that it stays in the processor's cache, and rows in it.
   static constexpr std::size_t kCached = std::size_t{1} << 13, kLeast = 16, kMost = 1024;
 
-  BlockSummer(std::span<const FeatureValues> columns, std::span<const std::int32_t> n_levels)
+  BlockSummer(std::span<const FeatureValues> columns, std::span<const std::int32_t> n_categories)
       : columns_(columns),
-        n_levels_(n_levels),
+        n_categories_(n_categories),
         block_size_(std::clamp(kCached / columns.size(), kLeast, kMost)),
         words_(make_buffer<std::uint64_t>(static_cast<std::int64_t>(columns.size() * block_size_))),
         row_hash_(block_size_) {}
@@ -67,12 +68,12 @@ class BlockSummer {
       count_steps(n * columns_.size());
       std::ranges::fill(row_hash_, 0);
       for (std::size_t j = 0; j < columns_.size(); ++j)
-        if (n_levels_[j] == 0)
+        if (n_categories_[j] == 0)
           std::visit([&](const auto& column) { hash_column(column, first, n, column_hashes(j)); },
                      columns_[j]);
       mix_rows(targets.data() + first, n, row_hash_.data());
       for (std::size_t j = 0; j < columns_.size(); ++j) {
-        if (n_levels_[j] == 0)
+        if (n_categories_[j] == 0)
           sums.numbers[j] += dot_product(column_hashes(j), row_hash_.data(), n);
         else
           std::visit([&](const auto& column) { count(column, j, first, n, sums); }, columns_[j]);
@@ -95,8 +96,8 @@ class BlockSummer {
   template <class Real>
   void count(const Strided<Real>& column, std::size_t j, std::size_t first, std::size_t n,
              ColumnSums& sums) const {
-    const auto start = static_cast<std::size_t>(sums.level_start[j]);
-    const std::int32_t missing = n_levels_[j] - 1;
+    const auto start = static_cast<std::size_t>(sums.category_start[j]);
+    const std::int32_t missing = n_categories_[j] - 1;
     for (std::size_t i = 0; i < n; ++i) {
       const auto code = static_cast<double>(*value_at(column, first + i));
       const bool is_category = code >= 0.0 && code < missing && code == std::floor(code);
@@ -108,7 +109,7 @@ class BlockSummer {
   }
 
   std::span<const FeatureValues> columns_;
-  std::span<const std::int32_t> n_levels_;
+  std::span<const std::int32_t> n_categories_;
   std::size_t block_size_;
   Buffer<std::uint64_t> words_;  // (p, block_size)
   std::vector<std::uint64_t> row_hash_;
@@ -121,17 +122,17 @@ void add(const std::vector<std::uint64_t>& from, std::vector<std::uint64_t>& to)
 }  // namespace
 
 ColumnSums column_sums(std::span<const FeatureValues> columns,
-                       std::span<const std::int32_t> n_levels,
+                       std::span<const std::int32_t> n_categories,
                        std::span<const std::uint64_t> targets, int n_threads) {
   // A thread for fewer values would cost more than it saves.
   constexpr std::size_t kWorthThreads = std::size_t{1} << 18;
   const std::size_t n = targets.size(),
                     most = std::max<std::size_t>(1, n * columns.size() / kWorthThreads);
   const std::size_t n_blocks = std::min(most, static_cast<std::size_t>(std::max(n_threads, 1)));
-  std::vector<ColumnSums> block_sums(n_blocks, make_zero_sums(n_levels));
+  std::vector<ColumnSums> block_sums(n_blocks, make_zero_sums(n_categories));
   parallel_for(std::ssize(block_sums), n_threads, [&](std::int64_t i) {
     const auto block = static_cast<std::size_t>(i);
-    BlockSummer(columns, n_levels)
+    BlockSummer(columns, n_categories)
         .add(targets, n * block / n_blocks, n * (block + 1) / n_blocks, block_sums[block]);
   });
   ColumnSums& total = block_sums[0];
@@ -146,8 +147,8 @@ ColumnSums column_sums(std::span<const FeatureValues> columns,
 std::vector<std::int32_t> order_of_columns(const ColumnSums& sums) {
   std::vector<std::uint64_t> key = sums.numbers;
   for (std::size_t j = 0; j < key.size(); ++j) {
-    const auto begin = static_cast<std::size_t>(sums.level_start[j]);
-    const auto end = static_cast<std::size_t>(sums.level_start[j + 1]);
+    const auto begin = static_cast<std::size_t>(sums.category_start[j]);
+    const auto end = static_cast<std::size_t>(sums.category_start[j + 1]);
     for (std::size_t code = begin; code < end; ++code) {
       const bool is_missing = code + 1 == end;
       if (sums.n_rows[code] > 0)
@@ -161,8 +162,8 @@ std::vector<std::int32_t> order_of_columns(const ColumnSums& sums) {
   return order;
 }
 
-std::vector<std::int32_t> numbers_of_levels(std::span<const std::uint64_t> n_rows,
-                                            std::span<const std::uint64_t> words) {
+std::vector<std::int32_t> number_categories_by_rows(std::span<const std::uint64_t> n_rows,
+                                                    std::span<const std::uint64_t> words) {
   std::vector<std::size_t> order(n_rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
