@@ -225,7 +225,10 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return regressor
 
     def _predict_quantiles(self, X: Any) -> tuple[Float64, Float64]:
-        """Return the lower and the upper quantile of each row of X, (n,) each, without margin."""
+        """Return the fitted lower and upper quantile of each row of X, (n,) each.
+
+        `margin_` is not added. The two quantiles of a row may cross.
+        """
         low, _, high = self.estimators_
         return low.predict(X), high.predict(X)
 

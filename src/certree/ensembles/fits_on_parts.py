@@ -22,7 +22,7 @@ from certree.ensembles.evaluation import Callback, Evaluation, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
 from certree.ensembles.multi_output_loss import MultiOutputLoss
-from certree.ensembles.rounds import importances
+from certree.ensembles.rounds import add_gain_importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.grow.binned_grower import BinnedGrower
@@ -332,7 +332,7 @@ def _boost(
     for one, trees in zip(runs, grown, strict=True):
         rows = np.concatenate([np.zeros(0), *one.rows])[: trees.n_nodes]
         outputs = one.settings.loss.output_order
-        model._importances = importances(trees, rows, model._importances, outputs)
+        model._importances = add_gain_importances(trees, rows, model._importances, outputs)
     model._set_trees(grown)
     model._record(evaluation.recorded())
 

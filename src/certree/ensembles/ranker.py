@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
 )
 
 from certree.ensembles.boosting import BoostedTrees, Quality
-from certree.ensembles.evaluation import Callback, checked_callbacks
+from certree.ensembles.evaluation import Callback, check_callbacks
 from certree.ensembles.losses import RankingLoss
 from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
 from certree.ensembles.rounds import Rounds
@@ -234,7 +234,7 @@ class BoostedTreesRanker(BoostedTrees):
             ``warm_start=True``, if a parameter of the previous rounds has changed; if there are too
             few queries for a validation set.
         """
-        callbacks = checked_callbacks(callbacks)
+        callbacks = check_callbacks(callbacks)
         expect_in_memory(self, X)
         before = self._get_previous_trees()
         query = number_queries(_num_samples(X), group, qid)
@@ -254,7 +254,7 @@ class BoostedTreesRanker(BoostedTrees):
     def _start_run(self, training: Training, loss: Any) -> tuple[Rounds, Float64]:
         run, start = super()._start_run(training, loss)
         query: Any = training.split.groups
-        return run.anew(query=query), start
+        return run.copy_without_trees(query=query), start
 
     def _make_loss(self) -> RankingLoss:
         cutoffs = self.truncation_level, self.ndcg_at or 0
