@@ -673,7 +673,7 @@ def a_run(
     elif isinstance(loss, MultiOutputLoss) and loss.core_name != "quantile":
         y = np.column_stack([y**k + k for k in range(1, loss.n_outputs + 1)])
     weight = random.integers(1, 4, n).astype(float) if weighted else None
-    given = {"feature_shares": (0.5, 1.0), "subsample": 0.7, "votes": True, **options}
+    given = {"feature_fractions": (0.5, 1.0), "subsample": 0.7, "votes": True, **options}
     settings = Settings(loss, learning_rate=0.3, l2_regularization=1.0, **given)
     category = np.arange(p) == p - 1
     slopes = np.append(1, np.zeros(p - 1)).astype(np.int8) if loss.n_outputs == 1 else None
@@ -698,7 +698,7 @@ RUNS = [
     (QuantileLoss(quantile=0.3), {"n_judging": 10, "weighted": True}),
     (HuberLoss(), {"n_judging": 10, "weighted": True}),
     (PoissonLoss(), {"n_judging": 10}),
-    (GammaLoss(), {"feature_shares": (1.0,), "n_judging": 1}),
+    (GammaLoss(), {"feature_fractions": (1.0,), "n_judging": 1}),
     (TweedieLoss(), {"n_judging": 10, "weighted": True}),
     (TweedieLoss(power=1.2), {"n_judging": 10, "beside": True}),
     (LogLoss(), {"n_judging": 15, "weighted": True, "beside": True}),

@@ -221,7 +221,7 @@ def test_sets_send_rows_where_statistics_do(target, missing):
     run = a_run(X, y, target).with_statistics()
     advance([run], 0, 12)
     grown, p = run.trees(), X.shape[1]
-    trees = Trees.joined(run.parts, run.bins.n_features, len(run.scores))
+    trees = Trees.joined(run.tree_batches, run.bins.n_features, len(run.scores))
     assert (trees.feature >= p).sum() > 10
     assert grown.n_features == p
     assert grown.feature.max() < p

@@ -156,7 +156,8 @@ class BoostedTrees(StagedTrees):
         Number of rounds.
     thresholds_ : tuple of (int or None)
         Number of random thresholds per feature that the tree of a round may split at; None: all
-        thresholds. Round i uses the entry at i modulo the length.
+        thresholds. Entries are used in turn, each for one round, or for
+        two if rounds alternate between 30 % and all features.
     max_leaf_nodes_ : int or None
         Largest number of leaves of a tree; None: no limit.
     """
@@ -276,8 +277,8 @@ class BoostedTrees(StagedTrees):
             the name of the target column, or a list of names.
         sample_weight : array-like of shape (n,), str, Dask collection, or None
             Weight of each row in the loss, relative to the mean weight. For rows in files, the name
-            of the column. Whatever its weight, a row is one draw: it is in-bag or out-of-bag as a
-            whole, and counts once in `min_samples_leaf`. A row of weight zero is ignored.
+            of the column. Whatever its weight, a row is in-bag or out-of-bag as a whole,
+            and counts once in `min_samples_leaf`. A row of weight zero is ignored.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, if rows of one group depend on each other. All
             rows of a group are in-bag or out-of-bag together, and belong to the same fold or
@@ -289,11 +290,11 @@ class BoostedTrees(StagedTrees):
         sample_weight_val : array-like of shape (n_val,), str, Dask collection, or None
             Weight of each validation row in the scores.
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
-            Known score of each row, to which the trees add, in units of the scores: of the target;
-            of its logarithm for "poisson", "gamma" and "tweedie"; of log odds for two classes.
-            Shape (n, K) for K > 2 classes, (n, n_outputs) for several numbers; not supported for
-            several columns of classes. For counts this is the logarithm of the exposure. Give both
-            for training and validation rows, or neither. `predict` takes the offsets of new rows.
+            Known score of each row, to which the trees add: in units of the target; a logarithm for
+            "poisson", "gamma" and "tweedie", such as that of the exposure of counts; the log odds
+            of the second of two classes. Shape (n, K) for K > 2 classes, (n, n_outputs) for several
+            numbers; not supported for several columns of classes. Give both for training and
+            validation rows, or neither. `predict` takes the offsets of new rows.
         callbacks : list of callables, or None
             Functions that are called after each round with an `Iteration`: `n_iter`, the number of
             rounds so far, and `train_score` and `validation_score`, the scores so far. The fit
@@ -518,7 +519,7 @@ class BoostedTrees(StagedTrees):
             missing = "y_val" if is_given[0] else "X_val"
             raise ValueError(f"X_val and y_val must be given together, but {missing} is None")
         if sample_weight_val is not None and X_val is None:
-            raise ValueError("sample_weight_val requires X_val and y_val, got None")
+            raise ValueError("sample_weight_val requires X_val and y_val, but X_val is None")
         if X_val is None:
             return None, {}
         self._encode_targets(y_val)
@@ -684,7 +685,7 @@ class BoostedTrees(StagedTrees):
         ----------
         run : Rounds
             A run on all training rows before its first round.
-        features : FeatureColumns or SparseColumns
+        features : DenseFeatures or SparseFeatures
             Features of all training rows.
         fold : Fold
             Indices of the rows that train, and of the other rows, which get scores only.
@@ -780,7 +781,7 @@ class BoostedTrees(StagedTrees):
         ----------
         run : Rounds
             Run on the training rows, followed by the validation set if there is one.
-        tables : sequence of FeatureColumns or SparseColumns
+        tables : sequence of DenseFeatures or SparseFeatures
             Features of the training rows and, if there is one, of the validation set.
         start : ndarray of shape (n_outputs,)
             Constant start score.
@@ -858,7 +859,7 @@ class BoostedTrees(StagedTrees):
             Trees whose leaf values are added.
         start : ndarray of shape (n_outputs,)
             Constant that is added.
-        tables : sequence of FeatureColumns or SparseColumns
+        tables : sequence of DenseFeatures or SparseFeatures
             Features of the rows.
         offset : ndarray of shape (n_outputs, n), or None
             Offsets that are added.
@@ -887,7 +888,7 @@ class BoostedTrees(StagedTrees):
         ----------
         members : list of Rounds
             Runs that are averaged, before their next round.
-        tables : sequence of FeatureColumns or SparseColumns
+        tables : sequence of DenseFeatures or SparseFeatures
             Features of the training rows and, if there is one, of the validation set.
         offset : ndarray of shape (n_outputs, n), or None
             Offsets of the rows of all tables; None: no offsets.
@@ -972,7 +973,7 @@ class BoostedTrees(StagedTrees):
             loss=loss,
             learning_rate=float(self.learning_rate),
             l2_regularization=float(self.l2_regularization),
-            feature_shares=self._get_feature_fractions(),
+            feature_fractions=self._get_feature_fractions(),
             subsample=float(self.subsample),
             votes=self.prunings == "vote",
         )
@@ -1262,7 +1263,7 @@ class BoostedTrees(StagedTrees):
         X : array-like of shape (n, p)
             Rows.
         n_iter : int or None
-            Number of rounds that are used, the first ones, 0 .. `n_iter_`; None: all.
+            Use only the first `n_iter` rounds, 0 .. `n_iter_`; None: all.
         offset : array-like of shape (n,) or (n, K), or None
             Offsets of the rows, as in `fit`; None: 0.
 
@@ -1279,44 +1280,25 @@ class BoostedTrees(StagedTrees):
     def staged_predict(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[NDArray[Any]]:
-        """Predict the class of each row, or its number, after each round.
+        """Yield what `predict` returns after 1, 2, ..., `n_iter_` rounds.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Yields
-        ------
-        ndarray of shape (n,), or (n, n_outputs)
-            What `predict` returns for the rounds so far.
+        X, offset: as in `predict`.
         """
         return map(self._predict_from_scores, self._iterate_new_scores(X, offset))
 
     @available_if(has_standard_errors)
     @snapshot_method
     def predict_std(self, X: ArrayLike, *, offset: ArrayLike | None = None) -> Float64:
-        """Estimate the standard errors of predictions: distances to the true means or probabilities.
+        """Estimate standard errors: distances of predictions to the true means or probabilities.
 
-        Available after a fit with ``standard_errors=True``. In simulations about nine tenths of the
-        true means are within 1.645 standard errors of the prediction; this is not a guarantee. The
-        noise of the targets around their means is not included; `ConformalBandRegressor` covers it.
+        Available after a fit with ``standard_errors=True``. X, offset: as in `predict`. Return
+        errors in units of the target, (n,), or of the probabilities in the order of `classes_`, (n,
+        K). For several numbers (n, n_outputs); for several columns of classes a list of arrays (n,
+        K).
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Returns
-        -------
-        ndarray of shape (n,), or (n, K) for classes
-            Standard errors, in units of the target, or of the probabilities in the order of
-            `classes_`. For several numbers (n, n_outputs); for several columns of classes a list of
-            arrays (n, K).
+        In simulations about nine tenths of the true means are within 1.645 standard errors of the
+        prediction; this is not a guarantee. The noise of the targets around their means is not
+        included; `ConformalBandRegressor` covers it.
         """
         check_is_fitted(self)
         by_blocks = partial(self._score_in_blocks, X)
@@ -1329,17 +1311,10 @@ class BoostedTrees(StagedTrees):
     def apply(self, X: ArrayLike) -> Int64:
         """Find the leaf of each row in each tree.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of int64, shape (n, T)
-            Index of the leaf among the nodes of its tree, for each of the T trees of `trees_`. A
-            round has one tree for all classes or targets, or one for each averaged fit. Columns of
-            the linear start of small regressions, if there is one, come first.
+        X: rows, (n, p). Return the index of the leaf among the nodes of its tree, for each of the T
+        trees of `trees_`, as int64 (n, T). A round has one tree for all classes or targets, or one
+        for each averaged fit. Columns of the linear start of small regressions, if there is one,
+        come first.
         """
         rows = self._encode_new_rows_or_csr(X)
         leaf = self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
@@ -1375,8 +1350,7 @@ class BoostedTrees(StagedTrees):
             values of the feature are shuffled (Breiman 2001); 0 or less if the model does not need
             the feature. Both may be low for two features with the same information.
         X, y : array-like of shape (n, p) and (n,), or None
-            Rows and their targets, for "permutation" only; preferably rows that are not in the
-            training set.
+            For "permutation" only: rows and their targets, preferably not training rows.
         offset : array-like of shape (n,) or (n, K), or None
             Offsets of these rows; None: 0.
         n_repeats : int
@@ -1388,17 +1362,14 @@ class BoostedTrees(StagedTrees):
         -------
         ndarray of shape (p,)
             Squared scores, numbers of splits, or increases of the loss (in nats for classes).
-
-        Raises
-        ------
-        ValueError
-            If `kind` has another value, rows are missing for "permutation", or rows are given for
-            another kind.
         """
         check_is_fitted(self)
         if kind == "permutation":
             if X is None or y is None:
-                raise ValueError('X and y must be given with kind="permutation", got None')
+                missing = "X" if X is None else "y"
+                raise ValueError(
+                    f'X and y must be given with kind="permutation", but {missing} is None'
+                )
             if n_repeats < 1:
                 raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
             random = check_random_state(self._seed if random_state is None else random_state)
@@ -1454,23 +1425,12 @@ class BoostedTrees(StagedTrees):
     def staged_loss(
         self, X: ArrayLike, y: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Float64:
-        """Compute the mean loss of rows after each round.
+        """Compute the mean loss of rows after each round, (n_iter_,).
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        y : array-like of shape (n,), or (n, n_outputs)
-            Their targets: classes, which must be in `classes_`, or numbers.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Returns
-        -------
-        ndarray of shape (n_iter_,)
-            For numbers the parameter `loss`. For classes the log loss in nats, summed over columns
-            of classes. For several numbers or quantiles the mean of their losses, each divided by
-            the loss of the training rows before the first round.
+        X, offset: as in `predict`; y: their targets, classes in `classes_` or numbers, (n,) or (n,
+        n_outputs). For numbers the loss is the parameter `loss`; for classes it is the log loss in
+        nats, summed over columns of classes. For several numbers or quantiles it is the mean of
+        their losses, each divided by the loss of the training rows before the first round.
         """
         loss, rows, targets = (
             self._make_loss(),
@@ -1565,7 +1525,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         "fast": 200 rounds without cross-validation; 67 for each class if there are more than three,
         and at most 800. "best": up to three times as many rounds as "default", and the mean of two
         fits with different seeds, stored as one model; not with `warm_start`. Early stopping scores
-        their mean. Parameters that are given have priority.
+        their mean. Explicit values of other parameters have priority.
     learning_rate : float, default=0.1
         Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
@@ -1684,6 +1644,11 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
     Examples
     --------
+    >>> from certree.ensembles import BoostedTreesClassifier
+    >>> model = BoostedTreesClassifier().fit([[k] for k in range(40)], [0] * 20 + [1] * 20)
+    >>> model.predict([[0], [39]])
+    array([0, 1])
+
     >>> from sklearn.datasets import load_breast_cancer
     >>> from certree.ensembles import BoostedTreesClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -1770,23 +1735,11 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def decision_function(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Float64:
-        """Compute the scores of rows.
+        """Compute the scores of rows, from which `predict` and `predict_proba` follow.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        n_iter : int or None
-            Number of rounds that are used, the first ones; None: all.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, K)
-            The log odds of the second of two classes, or K scores whose softmax are the
-            probabilities of more classes. Scores of several columns of classes follow each other: q
-            columns of two classes give (n, q).
+        X, n_iter, offset: as in `predict`. Return the log odds of the second of two classes, (n,),
+        or K scores whose softmax are the probabilities of more classes, (n, K). Scores of several
+        columns of classes follow each other: q columns of two classes give (n, q).
         """
         return to_prediction_shape(self._compute_scores_after(X, n_iter, offset))
 
@@ -1795,22 +1748,10 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def predict_proba(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Any:
-        """Predict the probabilities of the classes.
+        """Predict the probabilities of the classes, (n, K), in the order of `classes_`.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        n_iter : int or None
-            Number of rounds that are used, the first ones; None: all.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Returns
-        -------
-        ndarray of shape (n, K), or list of ndarray
-            Probabilities in the order of `classes_`; for several columns of classes a list with one
-            array each.
+        X, n_iter, offset: as in `predict`. For several columns of classes, return a list with one
+        array each.
         """
         return self._compute_probabilities(self._compute_scores_after(X, n_iter, offset))
 
@@ -1818,19 +1759,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def staged_predict_proba(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[Any]:
-        """Predict the probabilities of the classes after each round.
+        """Yield what `predict_proba` returns after 1, 2, ..., `n_iter_` rounds.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Yields
-        ------
-        ndarray of shape (n, K), or list of ndarray
-            What `predict_proba` returns for the rounds so far.
+        X, offset: as in `predict`.
         """
         return map(self._compute_probabilities, self._iterate_new_scores(X, offset))
 
@@ -1838,19 +1769,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def staged_decision_function(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[Float64]:
-        """Compute the scores of rows after each round.
+        """Yield what `decision_function` returns after 1, 2, ..., `n_iter_` rounds.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Yields
-        ------
-        ndarray of shape (n,) or (n, K)
-            What `decision_function` returns for the rounds so far.
+        X, offset: as in `predict`.
         """
         return map(to_prediction_shape, self._iterate_new_scores(X, offset))
 
@@ -1892,7 +1813,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         "fast": 300 rounds without cross-validation; 100 for each output if there are more than
         three, and at most 1200. "best": up to three times as many rounds as "default", and the mean
         of four fits with different seeds, stored as one model; not with `warm_start`. Early
-        stopping scores their mean. Parameters that are given have priority.
+        stopping scores their mean. Explicit values of other parameters have priority.
     learning_rate : float, default=0.1
         Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
@@ -1966,6 +1887,11 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     Examples
     --------
+    >>> from certree.ensembles import BoostedTreesRegressor
+    >>> model = BoostedTreesRegressor().fit([[k] for k in range(40)], [5.0] * 20 + [9.0] * 20)
+    >>> model.predict([[0], [39]]).round()
+    array([5., 9.])
+
     >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
     >>> from certree.ensembles import BoostedTreesRegressor

@@ -377,7 +377,7 @@ class HighCardinalityFeatures:
 
         Parameters
         ----------
-        columns : FeatureColumns or SparseColumns
+        columns : DenseFeatures or SparseFeatures
             Features of the rows, (n, p).
         bins : Bins
             The same rows in bins.

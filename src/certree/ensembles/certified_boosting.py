@@ -95,7 +95,7 @@ class CalibrationScores(ArrayRecord):
         Weight of each row if rows have groups: 1 / (number of calibration rows of its group); None:
         each row counts by itself.
     repeats, distinct, near_copies
-        What is assumed of equal and nearly equal rows; see `Certificate`.
+        How equal and nearly equal rows were counted: fields of these names of the `Certificate`.
     is_worst : array-like of bool, shape (n,), or None
         Which rows count as errors whatever is predicted, as they may be copies of training rows;
         None: none.
@@ -165,12 +165,13 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     Parameters
     ----------
     train_size : "auto" or float, default="auto"
-        Fraction of the rows, or groups, in the training set. "auto": the fraction with the lowest
-        expected bound by the learning curve of a pilot with 35 % of them, at most 85 %.
+        Fraction of the rows, or groups, in the training set. "auto": the fraction, at most
+        85 %, with the lowest expected bound, by errors of fits to parts of a first draw of 35 %.
     delta : float, default=0.05
         Probability with which the certificate may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are assumed to be that are equal, class included; see `CertifiedTreeClassifier`.
+        How rows count that are equal, class included: as separate draws or as copies of one draw; see
+        `CertifiedTreeClassifier`.
     quality : {"fast", "default", "best"}, default="default"
         See `BoostedTreesClassifier`, as for all parameters below.
     learning_rate : float, default=0.1
@@ -257,6 +258,11 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
 
     Examples
     --------
+    >>> from certree.ensembles import CertifiedBoostedTreesClassifier
+    >>> model = CertifiedBoostedTreesClassifier().fit([[k] for k in range(120)], 60 * [0] + 60 * [1])
+    >>> model.certificate_.bound < 0.5
+    True
+
     >>> from sklearn.datasets import load_breast_cancer
     >>> from certree import CertifiedBoostedTreesClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -531,11 +537,11 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
             n_outputs, largest = len(rows.score), int(rows.y.max(initial=0))
             if n_outputs != self._n_outputs or largest > max(2, self.n_classes_):
                 raise ValueError(
-                    "the model file is damaged: the calibration set has other classes than the trees"
+                    "the model file is damaged: its calibration set must have the classes of its trees"
                 )
             if self._make_certificate(rows) != self.certificate_:
                 raise ValueError(
-                    "the model file is damaged: the calibration set does not give the certificate"
+                    "the model file is damaged: the certificate must follow from the calibration set"
                 )
             self.calibration_ = rows
 
@@ -592,9 +598,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     for every distribution of the rows,
 
     * the interval of `predict_interval` contains the target of at least a fraction `coverage` of
-    new rows, * the mean absolute error on new rows is at most ``certificate_.bound``, in units of
-    the target, where
-      an error above ``certificate_.unit`` counts as ``certificate_.unit``.
+      new rows,
+    * the mean absolute error on new rows is at most ``certificate_.bound``, in units of the target,
+      where an error above ``certificate_.unit`` counts as ``certificate_.unit``.
 
     Each guarantee holds by itself, and is about all new rows together, not about subsets of them.
     They do not hold for the same model fitted again to all rows.
@@ -618,7 +624,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         row, which further boosted trees learn from a cross-validation of the training set. "one":
         all intervals have the same width.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are assumed to be that are equal, target included; see `CertifiedTreeClassifier`.
+        How rows count that are equal, target included: as separate draws or as copies of one draw; see
+        `CertifiedTreeClassifier`.
     quality : {"fast", "default", "best"}, default="default"
         See `BoostedTreesRegressor`, as for all parameters below.
     learning_rate : float, default=0.1
@@ -698,6 +705,11 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
 
     Examples
     --------
+    >>> from certree.ensembles import CertifiedBoostedTreesRegressor
+    >>> model = CertifiedBoostedTreesRegressor().fit([[k] for k in range(99)], range(99))
+    >>> model.predict_interval([[50]]).shape
+    (1, 2)
+
     >>> import numpy as np
     >>> from certree import CertifiedBoostedTreesRegressor
     >>> X = np.random.default_rng(0).random((1000, 2))
@@ -869,7 +881,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         """Return the center and half of the width of the interval of each new row, (n,) each.
 
-        X: rows as the user gives them; reach: half of the width in units of the scale, (1,).
+        X: rows as the user gives them; reach: half of the width divided by the
+        scale of a row, (1,), a quantile of the conformity scores.
         """
         rows = self._encode_new_rows_or_csr(X)
         with np.errstate(over="ignore"):

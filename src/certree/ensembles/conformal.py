@@ -65,8 +65,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
       calibration set and new row. For one fit the fraction of new rows inside varies, by about
       ``sqrt(coverage (1 - coverage) / n)``.
     * ``delta=0.05``: with probability at least .95 over the calibration set, at least a fraction
-    `coverage`
-      of all new rows is in its interval (independent rows only).
+      `coverage` of all new rows is in its interval (independent rows only).
 
     Neither guarantees the same coverage in each subset of rows.
 
@@ -108,6 +107,11 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     Examples
     --------
+    >>> from certree.ensembles import ConformalBandRegressor
+    >>> model = ConformalBandRegressor().fit([[k] for k in range(99)], range(99))
+    >>> model.predict_interval([[50]]).shape
+    (1, 2)
+
     >>> import numpy as np
     >>> from certree import BoostedTreesRegressor
     >>> from certree.ensembles import ConformalBandRegressor

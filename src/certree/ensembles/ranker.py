@@ -60,7 +60,7 @@ class BoostedTreesRanker(BoostedTrees):
         Number of ranks that NDCG counts; None: all ranks.
     quality : {"fast", "default", "best"}, default="default"
         "fast": 200 rounds. "best": 1200 rounds, and the mean of four fits with different seeds,
-        stored as one model; not with `warm_start`. Parameters that are given have priority.
+        stored as one model; not with `warm_start`. Explicit values of other parameters have priority.
     learning_rate : float, default=0.1
         Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
@@ -131,6 +131,11 @@ class BoostedTreesRanker(BoostedTrees):
 
     Examples
     --------
+    >>> from certree.ensembles import BoostedTreesRanker
+    >>> model = BoostedTreesRanker().fit([[k] for k in range(40)], [0, 1] * 20, group=[2] * 20)
+    >>> bool(model.predict([[0], [39]]).argmax() == 1)
+    True
+
     >>> import numpy as np
     >>> from certree.ensembles import BoostedTreesRanker
     >>> rng = np.random.default_rng(0)
@@ -208,7 +213,8 @@ class BoostedTreesRanker(BoostedTrees):
             Relevance of each row, in 0 .. 31, usually an integer.
         sample_weight : array-like of shape (n,), or None
             Weight of the query of each row, equal for all rows of a query, relative to the mean
-            weight. Whatever its weight, a query is one draw. A query of weight zero is ignored.
+            weight. Whatever its weight, a query is in-bag or
+            out-of-bag as a whole. A query of weight zero is ignored.
         group : array-like of int, shape (n_queries,), or None
             Number of rows of each query; rows of a query follow each other, as in LightGBM.
         qid : array-like of shape (n,), or None

@@ -57,7 +57,7 @@ class Settings:
         Factor of the step of each tree.
     l2_regularization : float
         Sum of Hessians with which the value of a node is shrunk towards the value of its parent.
-    feature_shares : sequence of float or int
+    feature_fractions : sequence of float or int
         Features that a round may split on: a float is a fraction of the features, an int a number.
         Round i uses the entry at i modulo the length.
     subsample : float
@@ -70,7 +70,7 @@ class Settings:
     loss: Loss
     learning_rate: float
     l2_regularization: float
-    feature_shares: Sequence[float]  # in turn; an int is a number of features
+    feature_fractions: Sequence[float]  # in turn; an int is a number of features
     subsample: float
     votes: bool
 
@@ -98,7 +98,8 @@ class Rounds:
         together.
     thresholds : sequence of (int or None)
         Number of random thresholds per feature that the tree of a round may split at; None: all
-        thresholds. Round i uses the entry at i modulo the length.
+        thresholds. Entries are used in turn, each for one round, or for
+        two if rounds alternate between 30 % and all features.
     scores : ndarray of shape (n_outputs, n)
         Scores of the rows by the trees so far.
     seed : int
@@ -115,7 +116,7 @@ class Rounds:
     statistics : CategoryStatistics or None
         Statistics of these categories, which the grower has as additional features; None: it has
         none.
-    parts : list of Trees
+    tree_batches : list of Trees
         For each call of `advance`, the trees that it has grown.
     deviations : list of ndarray of shape (n_nodes, n_outputs)
         For each call, the standard deviation of the values of the prunings at each node.
@@ -139,7 +140,7 @@ class Rounds:
     values: Any = None
     high_cardinality: HighCardinalityFeatures | None = None
     statistics: CategoryStatistics | None = None
-    parts: list[Trees] = field(default_factory=list)
+    tree_batches: list[Trees] = field(default_factory=list)
     deviations: list[Float64] = field(default_factory=list)  # of the values of the prunings
     rows: list[Float64] = field(default_factory=list)  # in-bag rows in each node
     losses: list[Float64] = field(default_factory=list)  # of the validation set
@@ -155,7 +156,7 @@ class Rounds:
         Splits on category statistics are replaced by splits on sets of categories.
         """
         statistics = self.statistics
-        trees = Trees.joined(self.parts, self.bins.n_features, len(self.scores))
+        trees = Trees.joined(self.tree_batches, self.bins.n_features, len(self.scores))
         return trees if statistics is None else statistics.replace_by_category_sets(trees)
 
     def get_node_deviations(self) -> Float64:
@@ -258,7 +259,7 @@ class Rounds:
 
         others: these values by name, such as `seed` and `scores`.
         """
-        return replace(self, **others, parts=[], deviations=[], rows=[], losses=[])
+        return replace(self, **others, tree_batches=[], deviations=[], rows=[], losses=[])
 
     def sum_validation_losses(self) -> float:
         """Return the weighted sum of the losses of the validation rows at their present scores."""
@@ -270,7 +271,7 @@ class Rounds:
 
     def _get_core_arguments(self) -> tuple[Any, ...]:
         """Return the data of the run in the form that `run_rounds` of the core takes."""
-        n_thresholds = numbers_of_thresholds(self.thresholds)
+        n_thresholds = resolve_threshold_counts(self.thresholds)
         y = np.atleast_2d(self.y)
         # Rounds that draw thresholds make their own codes, so a second layout would be a third copy.
         codes = self.bins.codes if n_thresholds.any() else self.bins.codes_by_feature_and_row
@@ -363,7 +364,7 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
             CURVATURE,
             settings.subsample,
             STOPS if settings.votes else NO_STOPS,
-            numbers_of_features(settings.feature_shares, p),
+            resolve_feature_counts(settings.feature_fractions, p),
         ),
         watch,
         limits,
@@ -375,7 +376,7 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
     )
     for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = scores
-        run.parts.append(Trees.from_ensemble_columns(columns, p, value))
+        run.tree_batches.append(Trees.from_ensemble_columns(columns, p, value))
         run.deviations.append(deviations)
         run.rows.append(rows)
         run.losses.append(losses)
@@ -383,16 +384,16 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
     return watched
 
 
-def numbers_of_features(shares: Sequence[float], p: int) -> Int32:
-    """Return how many of p features rounds may split on, (len(shares),), int32.
+def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
+    """Return how many of p features rounds may split on, (len(fractions),), int32.
 
-    shares: `Settings.feature_shares`, of which a float is a fraction of p and an int a number.
+    fractions: `Settings.feature_fractions`, of which a float is a fraction of p and an int a number.
     """
-    numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in shares]
+    numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in fractions]
     return np.array(numbers, dtype=np.int32)
 
 
-def numbers_of_thresholds(thresholds: Sequence[int | None]) -> Int32:
+def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
     """Convert `Rounds.thresholds` to int32 for the core, (len(thresholds),).
 
     None, which stands for all thresholds, becomes 0.
@@ -425,7 +426,7 @@ def start_run(
         Parameters of the rounds.
     grower : BinnedGrower
         Grows trees on the binned training rows.
-    features : FeatureColumns or SparseColumns
+    features : DenseFeatures or SparseFeatures
         The features of the training rows, from which the random keys of rows are computed.
     y : ndarray of shape (n,), or (n, n_targets)
         Targets: numbers or class codes.
