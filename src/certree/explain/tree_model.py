@@ -152,7 +152,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         classes (for forests before their power) or to the predicted number; for boosted trees and
         AdaBoost, to the score: the log odds of the second of two classes (half of them for
         AdaBoost), a score for each of more classes, or the number, of which "poisson", "gamma" and
-        "tweedie" have the logarithm. Several numbers are outputs "y[0]", "y[1]", ...; several quantiles are not sorted.
+        "tweedie" have the logarithm. Several numbers are outputs "y[0]", "y[1]", ...; several
+        quantiles are not sorted.
         """
         rows, values = self._encode_with_raw_values(X)
         fields = self._build_explanation_fields(*self._compute_contributions(rows))
