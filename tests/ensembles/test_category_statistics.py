@@ -114,7 +114,7 @@ def test_validation_rows_have_no_part_in_statistics():
     fold = Fold(np.arange(200), np.arange(200, 300))
     run = a_run(X, y)
     turned = run.copy_without_trees(y=np.where(np.arange(300) < 200, run.y, 1 - run.y))
-    one, other = (each.fold(fold).with_statistics() for each in (run, turned))
+    one, other = (each.make_fold_run(fold).with_statistics() for each in (run, turned))
     np.testing.assert_array_equal(one.bins.codes, other.bins.codes)
     np.testing.assert_array_equal(seen_in(one), seen_in(other))
     np.testing.assert_array_equal(one.statistics.category_values, other.statistics.category_values)
@@ -184,13 +184,13 @@ def test_categories_have_a_signal_as_in_the_reference():
 
 def test_few_categories_many_classes_and_chance_have_no_statistics():
     X, y = effects(400)
-    assert a_run(X, y).many is not None
+    assert a_run(X, y).high_cardinality is not None
     few = X.copy()
     few[:, 0] %= 30
-    assert a_run(few, y).many is None
+    assert a_run(few, y).high_cardinality is None
     noise = np.random.default_rng(0).integers(0, 2, 400)
-    assert a_run(X, noise).many is None
-    assert a_run(X, np.zeros(400)).many is None
+    assert a_run(X, noise).high_cardinality is None
+    assert a_run(X, np.zeros(400)).high_cardinality is None
     assert len(category_statistics.CategoryTarget(np.arange(6.0), 6, None).make_columns()) == 0
 
 
