@@ -357,7 +357,7 @@ class BoostedTrees(StagedTrees):
             Called after each round with an `Iteration`.
         """
         evaluation = self._fit_rounds(training, before, validation, callbacks)
-        if evaluation.decides:
+        if evaluation.may_drop_rounds:
             self.__dict__.update(attributes)
         return self
 
@@ -585,14 +585,16 @@ class BoostedTrees(StagedTrees):
             tables.append(validation.features)
         members = self._make_members(run.with_statistics(), tables, start, before)
         evaluation = self._make_evaluation(run, training, validation, stops, callbacks)
-        evaluation.begin(self._iterate_previous_scores(members, tables, run.offset, first))
+        evaluation.record_previous_scores(
+            self._iterate_previous_scores(members, tables, run.offset, first)
+        )
         del rows, training, validation, run, tables  # Free the memory of what has been binned.
         last = self._run_rounds(members, first, n_rounds, evaluation)
-        self.start_, self.n_iter_ = start, evaluation.best(first, last)
+        self.start_, self.n_iter_ = start, evaluation.count_kept_rounds(first, last)
         self._append_new_trees(before, members, self.n_iter_ - first)
         if thirds is not None:
             self._set_standard_errors(thirds, members, first)
-        self._record(evaluation.recorded())
+        self._record(evaluation.get_recorded_scores())
         return evaluation
 
     def _record(self, scores: Mapping[str, Any]) -> None:
@@ -916,7 +918,7 @@ class BoostedTrees(StagedTrees):
             while first < last and not evaluation.is_over:
                 begin, before = perf_counter(), first
                 first = evaluation.advance(members, first, min(first + at_once, last))
-                show(first - before, evaluation.note)
+                show(first - before, evaluation.progress_text)
                 if (
                     perf_counter() - begin < _SECONDS_PER_UPDATE / 4
                     and not evaluation.needs_single_rounds

@@ -119,7 +119,7 @@ class Evaluation:
     is_over: bool = False
 
     @property
-    def decides(self) -> bool:
+    def may_drop_rounds(self) -> bool:
         """Whether early stopping is on or there are callbacks, so that fewer rounds may be kept."""
         return self.n_iter_no_change > 0 or bool(self.callbacks)
 
@@ -134,14 +134,14 @@ class Evaluation:
         return self.is_loss and not self.is_custom and self.n_runs == 1
 
     @property
-    def note(self) -> str:
+    def progress_text(self) -> str:
         """Text for the progress bar: the last score by which the fit may stop, as "loss 0.12"."""
         if not self._stopping_scores:
             return ""
         score = self._stopping_scores[-1]
         return f"loss {-score:.4g}" if self.is_loss else f"score {score:.4g}"
 
-    def recorded(self) -> dict[str, Float64]:
+    def get_recorded_scores(self) -> dict[str, Float64]:
         """Return `train_score_` and `validation_score_`, each (n_rounds + 1,), in a dict by name.
 
         `validation_score_` is missing without a validation set. The dict is empty if rounds were
@@ -159,7 +159,7 @@ class Evaluation:
         """
         return self.scores[max(len(self.scored) - 1, 0)]
 
-    def begin(self, stages: Iterable[Float64]) -> None:
+    def record_previous_scores(self, stages: Iterable[Float64]) -> None:
         """Append the scores before the first new round and after each previous round; call first.
 
         stages: raw predictions of all rows, (n_outputs, n) each, in this order. They are not
@@ -186,7 +186,7 @@ class Evaluation:
         self._decide(last)
         return last
 
-    def take(self, raw: Float64, n_iter: int) -> None:
+    def record_scores(self, raw: Float64, n_iter: int) -> None:
         """Append the scores of a round that was made by other code, and decide whether to stop.
 
         raw: raw predictions of all rows, (n_outputs, n), or whatever the functions in `scored`
@@ -213,7 +213,7 @@ class Evaluation:
         if self.callbacks:
             self._call(n_iter)
 
-    def best(self, first: int, n_made: int) -> int:
+    def count_kept_rounds(self, first: int, n_made: int) -> int:
         """Return how many rounds the fitted model keeps.
 
         first: number of previous rounds, which are always kept; n_made: number of rounds that were
