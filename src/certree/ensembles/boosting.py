@@ -1976,7 +1976,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             ("quantile=[...]", len(quantiles) > 1),
         ):
             if n > 1 and is_given:
-                raise ValueError(_describe_single_output(argument, f"y of {n} columns"))
+                columns = f"y of {n} columns"
+                raise ValueError(_describe_single_output(argument, columns))
         if len(quantiles) > 1:
             losses = [QuantileLoss(quantile=quantile) for quantile in quantiles]
             return MultiOutputLoss.combine(losses, self._loss_factors)

@@ -23,7 +23,7 @@ _MANY_ROWS = 10_000
 # A scorer gets at most so many training rows, as in scikit-learn.
 _SCORED_ROWS = 10_000
 
-# Function from the scores of all rows, (n_outputs, n), to a number, the higher the better.
+# Function from the raw predictions of all rows, (n_outputs, n), to a number, the higher the better.
 Score = Callable[[Float64], float]
 
 PARAMETERS: dict[str, list[Any]] = {
@@ -83,9 +83,9 @@ class Evaluation:
     Parameters
     ----------
     scored : sequence of callables
-        Functions from the scores of all rows, (n_outputs, n), to one number, the higher the better:
-        the first for the training rows; the second, if there is a validation set, for that. Empty
-        if rounds are not scored.
+        Functions from the raw predictions of all rows, (n_outputs, n), to a score, the higher the
+        better: the first scores the training rows; the second, if there is a validation set, scores
+        that. Empty if rounds are not scored.
     is_wanted : bool
         Whether the fit sets `train_score_` and `validation_score_`.
     is_loss : bool

@@ -203,7 +203,9 @@ class Rounds:
         """
         if self.high_cardinality is None:
             return self
-        statistics = self.high_cardinality.compute_statistics(self.target(), self.keys)
+        statistics = self.high_cardinality.compute_statistics(
+            self.make_category_target(), self.keys
+        )
         values = self.values
         if values is not None:
             values = np.concatenate([values, statistics.encode_new_rows(values)], axis=1)
@@ -212,7 +214,7 @@ class Rounds:
         )
         return self.copy_without_trees(grower=grower, values=values, statistics=statistics)
 
-    def target(self) -> CategoryTarget:
+    def make_category_target(self) -> CategoryTarget:
         """Return the targets and weights of the training rows for category statistics.
 
         Call before the first round. With offsets and one output, the target of a row is its Newton
@@ -451,19 +453,21 @@ def start_run(
     if weight is not None:
         weight = _divide_by_mean(weight)
     # Compute the keys first, as this needs the most memory.
-    loss, told_apart, order = settings.loss, y, grower.checked_feature_order
+    loss, key_targets, order = settings.loss, y, grower.checked_feature_order
     if isinstance(loss, MultiOutputLoss):
         loss = loss.with_training_rows(y.T, weight, hash_samples(*features.tables, order=order))
-        settings, told_apart = replace(settings, loss=loss), loss.reorder_columns(y)
+        settings, key_targets = replace(settings, loss=loss), loss.reorder_columns(y)
     if groups is None:
-        keys = compute_content_keys(*features.tables, told_apart, weight=weight, order=order)
+        keys = compute_content_keys(*features.tables, key_targets, weight=weight, order=order)
     else:
         _, group = number_groups(groups)
-        hashes = hash_samples(*features.tables, told_apart, order=order)
+        hashes = hash_samples(*features.tables, key_targets, order=order)
         keys = compute_group_keys(hashes, group, weight)[group]
     start = loss.compute_start(y.T, weight, offset)
     scores = make_constant_scores(start, len(y), offset)
     targets = loss.encode_targets(y.T)
     run = Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed, offset)
-    run.high_cardinality = HighCardinalityFeatures.find(features, grower.bins, run.target(), keys)
+    run.high_cardinality = HighCardinalityFeatures.find(
+        features, grower.bins, run.make_category_target(), keys
+    )
     return run, start
