@@ -2572,13 +2572,13 @@ def run_boosting_rounds(run, first, last, round_steps):
         grown_for = [k for begin, n_outputs, _ in own for k in range(begin, begin + n_outputs)]
         factors = draw_mixture(bits, len(grown_for))
         turn, p = (
-            settings.feature_shares[number % len(settings.feature_shares)],
+            settings.feature_fractions[number % len(settings.feature_fractions)],
             len(run.bins.codes),
         )
         order = run.grower.checked_feature_order
         every = range(p) if order is None else order.tolist()
         features = draw_round_features(bits, every, max(1, round(turn * p)))
-        edges = run.thresholds[number // len(settings.feature_shares) % len(run.thresholds)]
+        edges = run.thresholds[number // len(settings.feature_fractions) % len(run.thresholds)]
         bins = run.bins if edges is None else run.bins.coarsen(edges, next(bits), order)
         target = [
             sum(f**power * one[k] for k, f in zip(grown_for, factors, strict=True)) * counts_as

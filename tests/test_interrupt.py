@@ -28,7 +28,7 @@ from certree import (
     grow_kd,
 )
 from certree.ensembles.losses import LogLoss
-from certree.ensembles.rounds import Settings, advance, started
+from certree.ensembles.rounds import Settings, advance, start_run
 from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
 from certree.grow.binned_grower import grow_on_samples
@@ -92,7 +92,7 @@ class Posteriors:
             self.binned.bins, order="depth", max_features=2, bootstrap=True, n_jobs=n_jobs
         )
         settings = Settings(LogLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True)
-        self.run, _ = started(
+        self.run, _ = start_run(
             settings, self.binned, DenseFeatures((self.X,)), self.y, None, (4,), 0
         )
         self.steps = np.ones(n)
@@ -218,7 +218,7 @@ LOOPS = {
         queries_of(s), s.target, s.target, None, s.n_jobs
     ),
     "NDCG": lambda s: _core.compute_mean_ranking_loss(queries_of(s), s.target, s.target, None),
-    "boosting": lambda s: advance([s.run.anew()] * 2, 0, 3),
+    "boosting": lambda s: advance([s.run.copy_without_trees()] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "many trees of sparse rows": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.sparse, s.n_jobs),
     "leaves of sparse rows": lambda s: s.trees.find_leaves(s.sparse, s.n_jobs),

@@ -35,7 +35,7 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.round_selection import choose_rounds, choose_step_factor
-from certree.ensembles.rounds import UNWATCHED, Settings, advance, started
+from certree.ensembles.rounds import UNWATCHED, Settings, advance, start_run
 from certree.grow import BinnedGrower, Bins
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Fold
@@ -673,7 +673,7 @@ def a_run(
     elif isinstance(loss, MultiOutputLoss) and loss.core_name != "quantile":
         y = np.column_stack([y**k + k for k in range(1, loss.n_outputs + 1)])
     weight = random.integers(1, 4, n).astype(float) if weighted else None
-    given = {"feature_shares": (0.5, 1.0), "subsample": 0.7, "votes": True, **options}
+    given = {"feature_fractions": (0.5, 1.0), "subsample": 0.7, "votes": True, **options}
     settings = Settings(loss, learning_rate=0.3, l2_regularization=1.0, **given)
     category = np.arange(p) == p - 1
     slopes = np.append(1, np.zeros(p - 1)).astype(np.int8) if loss.n_outputs == 1 else None
@@ -681,11 +681,11 @@ def a_run(
         Bins.from_table(X, category), max_leaves=6, min_samples_leaf=2, monotonic_cst=slopes
     )
     offset = random.normal(size=(loss.n_outputs, n)) if beside else None
-    run, _ = started(settings, grower, DenseFeatures((X,)), y, weight, thresholds, seed, offset)
+    run, _ = start_run(settings, grower, DenseFeatures((X,)), y, weight, thresholds, seed, offset)
     if n_judging == 0:
         return run
     rows = random.permutation(n)
-    return run.fold(Fold(rows[n_judging:], rows[:n_judging])).with_statistics()
+    return run.make_fold_run(Fold(rows[n_judging:], rows[:n_judging])).with_statistics()
 
 
 RUNS = [
@@ -698,7 +698,7 @@ RUNS = [
     (QuantileLoss(quantile=0.3), {"n_judging": 10, "weighted": True}),
     (HuberLoss(), {"n_judging": 10, "weighted": True}),
     (PoissonLoss(), {"n_judging": 10}),
-    (GammaLoss(), {"feature_shares": (1.0,), "n_judging": 1}),
+    (GammaLoss(), {"feature_fractions": (1.0,), "n_judging": 1}),
     (TweedieLoss(), {"n_judging": 10, "weighted": True}),
     (TweedieLoss(power=1.2), {"n_judging": 10, "beside": True}),
     (LogLoss(), {"n_judging": 15, "weighted": True, "beside": True}),
@@ -747,11 +747,13 @@ def test_rounds_are_those_of_the_reference(loss, options, seed):
 @pytest.mark.parametrize(("loss", "options"), RUNS)
 def test_many_rounds_and_many_runs_in_one_call_are_those_one_by_one(loss, options):
     kinds = [(2, None), (None,)]
-    alone = [a_run(loss, seed=4, **options).anew(thresholds=kind) for kind in kinds]
+    alone = [a_run(loss, seed=4, **options).copy_without_trees(thresholds=kind) for kind in kinds]
     for run in alone:
         for number in range(8):
             advance([run], number, number + 1)
-    together = [a_run(loss, seed=4, **options).anew(thresholds=kind) for kind in kinds]
+    together = [
+        a_run(loss, seed=4, **options).copy_without_trees(thresholds=kind) for kind in kinds
+    ]
     threads = replace(together[0].grower, n_jobs=2)
     together = [replace(run, grower=threads) for run in together]
     advance(together, 0, 5)
@@ -777,9 +779,9 @@ def test_a_fold_depends_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(
     def losses(rows, unit):
         grower = BinnedGrower(Bins.from_table(X[rows]), max_leaves=6)
         given = DenseFeatures((X[rows],)), y[rows], unit * weight[rows]
-        run, _ = started(settings, grower, *given, (2, None), 0)
+        run, _ = start_run(settings, grower, *given, (2, None), 0)
         sides = [np.flatnonzero(side) for side in (~judges[rows], judges[rows])]
-        fold = run.fold(Fold(*sides)).with_statistics()
+        fold = run.make_fold_run(Fold(*sides)).with_statistics()
         advance([fold], 0, 6)
         return fold.losses[0]
 
@@ -791,7 +793,7 @@ def test_a_fold_depends_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(
 
 def test_invalid_arguments_of_many_rounds_are_refused():
     run = a_run(LogLoss(), n_judging=5)
-    runs = [run._arguments()]
+    runs = [run._get_core_arguments()]
     goal, ends = (0.5, 1.0, 0, 1, 0), (np.array([0.5]), np.array([1], np.int32))
     settings = ["classes", [goal], 0.1, 0.1, 1.0, 0.5, 0.7, *ends]
     rest = run.grower.gradient_options

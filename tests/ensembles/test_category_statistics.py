@@ -12,7 +12,7 @@ import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
 from certree.ensembles import category_statistics
 from certree.ensembles.losses import LogLoss, SquaredLoss
-from certree.ensembles.rounds import Settings, advance, started
+from certree.ensembles.rounds import Settings, advance, start_run
 from certree.grow import BinnedGrower, Bins
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Fold
@@ -51,7 +51,7 @@ def a_run(X, y, target="two", weight=None, **options):
     category = np.arange(X.shape[1]) == 0
     grower = BinnedGrower(Bins.from_table(X, category), max_leaves=8, **options)
     settings = Settings(loss, 0.1, 1.0, (1.0,), 0.7, votes=True)
-    return started(settings, grower, DenseFeatures((X,)), y, weight, (6,), 0)[0]
+    return start_run(settings, grower, DenseFeatures((X,)), y, weight, (6,), 0)[0]
 
 
 def seen_in(run):
@@ -78,14 +78,14 @@ def test_statistics_are_those_of_the_reference(target, n, n_judging, weighted, s
     X, y = effects(n, 80, target=target, missing=0.1, seed=seed)
     weight = np.random.default_rng(seed).uniform(0.1, 3.0, n) if weighted else None
     run = a_run(X, y, target, weight)
-    if run.many is None:
+    if run.high_cardinality is None:
         return
     rows = np.arange(n)
-    of = run.fold(Fold(rows[n_judging:], rows[:n_judging])) if n_judging else run
+    of = run.make_fold_run(Fold(rows[n_judging:], rows[:n_judging])) if n_judging else run
     of, n_training = of.with_statistics(), n - n_judging
     weight = np.ones(n) if of.weight is None else of.weight
     targets = [of.y] if target != "three" else [1.0 * (of.y == k) for k in range(3)]
-    place, n_levels = of.many.indices[0], len(of.many.categories[0])
+    place, n_levels = of.high_cardinality.indices[0], len(of.high_cardinality.categories[0])
     (rows, *of_targets), (n_seen, *means_seen) = of.statistics.category_values, seen_in(of)
     known = [weight[:n_training][place[:n_training] == k].sum() for k in range(n_levels)]
     np.testing.assert_allclose(rows, known, rtol=1e-11)
@@ -113,8 +113,8 @@ def test_validation_rows_have_no_part_in_statistics():
     X, y = effects(300)
     fold = Fold(np.arange(200), np.arange(200, 300))
     run = a_run(X, y)
-    turned = run.anew(y=np.where(np.arange(300) < 200, run.y, 1 - run.y))
-    one, other = (each.fold(fold).with_statistics() for each in (run, turned))
+    turned = run.copy_without_trees(y=np.where(np.arange(300) < 200, run.y, 1 - run.y))
+    one, other = (each.make_fold_run(fold).with_statistics() for each in (run, turned))
     np.testing.assert_array_equal(one.bins.codes, other.bins.codes)
     np.testing.assert_array_equal(seen_in(one), seen_in(other))
     np.testing.assert_array_equal(one.statistics.category_values, other.statistics.category_values)
@@ -155,7 +155,7 @@ def test_a_row_does_not_see_its_own_target():
     for i in range(10):
         changed = run.y.copy()
         changed[i] = 1 - changed[i]
-        again = a_run(X, y).anew(y=changed).with_statistics()
+        again = a_run(X, y).copy_without_trees(y=changed).with_statistics()
         before, after = (seen_in(one)[1] for one in (run, again))
         # The mean of all rows moves by as much for all.
         alone = X[:, 0] == X[i, 0]
@@ -184,13 +184,13 @@ def test_categories_have_a_signal_as_in_the_reference():
 
 def test_few_categories_many_classes_and_chance_have_no_statistics():
     X, y = effects(400)
-    assert a_run(X, y).many is not None
+    assert a_run(X, y).high_cardinality is not None
     few = X.copy()
     few[:, 0] %= 30
-    assert a_run(few, y).many is None
+    assert a_run(few, y).high_cardinality is None
     noise = np.random.default_rng(0).integers(0, 2, 400)
-    assert a_run(X, noise).many is None
-    assert a_run(X, np.zeros(400)).many is None
+    assert a_run(X, noise).high_cardinality is None
+    assert a_run(X, np.zeros(400)).high_cardinality is None
     assert len(category_statistics.CategoryTarget(np.arange(6.0), 6, None).make_columns()) == 0
 
 
@@ -221,7 +221,7 @@ def test_sets_send_rows_where_statistics_do(target, missing):
     run = a_run(X, y, target).with_statistics()
     advance([run], 0, 12)
     grown, p = run.trees(), X.shape[1]
-    trees = Trees.joined(run.parts, run.bins.n_features, len(run.scores))
+    trees = Trees.joined(run.tree_batches, run.bins.n_features, len(run.scores))
     assert (trees.feature >= p).sum() > 10
     assert grown.n_features == p
     assert grown.feature.max() < p
@@ -229,7 +229,8 @@ def test_sets_send_rows_where_statistics_do(target, missing):
     leaves = grown.find_leaves(rows, 1)
     for found, tree, root in zip(leaves, trees, trees.root, strict=True):
         known = [
-            root + leaf_of(tree, row, run.many, run.statistics.category_values, p) for row in rows
+            root + leaf_of(tree, row, run.high_cardinality, run.statistics.category_values, p)
+            for row in rows
         ]
         assert found.tolist() == known
 

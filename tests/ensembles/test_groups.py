@@ -165,7 +165,7 @@ def test_rounds_of_boosting_draw_whole_groups(model, weighted, runs):
 def test_the_core_draws_the_groups_that_the_reference_draws(subsample, runs):
     X, y, _, groups = grouped(classes=False)
     BoostedTreesRegressor(subsample=subsample, **SHORT).fit(X, y, groups=groups)
-    run = runs[0].anew(grower=replace(runs[0].grower, n_jobs=1))
+    run = runs[0].copy_without_trees(grower=replace(runs[0].grower, n_jobs=1))
     run.scores = np.zeros_like(run.scores)
     scores, *_ = reference.run_boosting_rounds(run, 0, 4, _core.compute_round_steps)
     advance([run], 0, 4)

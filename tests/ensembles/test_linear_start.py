@@ -10,7 +10,7 @@ from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.linear_start import compute_ridge_terms, fit_ridge, grow_linear_start
 from certree.ensembles.losses import SquaredLoss
-from certree.ensembles.rounds import Settings, started
+from certree.ensembles.rounds import Settings, start_run
 from certree.grow import BinnedGrower, Bins
 from certree.rows.features import DenseFeatures
 from model_files import rewrite
@@ -33,7 +33,7 @@ def a_run(X, y, weight=None, **options):
     category = np.arange(X.shape[1]) == 0
     grower = BinnedGrower(Bins.from_table(X, category), max_leaves=4, **options)
     settings = Settings(SquaredLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True)
-    return started(settings, grower, DenseFeatures((X,)), y, weight, (None,), 0)[0]
+    return start_run(settings, grower, DenseFeatures((X,)), y, weight, (None,), 0)[0]
 
 
 @given(

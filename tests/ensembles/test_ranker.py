@@ -216,7 +216,7 @@ def test_rounds_are_those_of_the_literal_twin(monkeypatch):
     runs = []
     monkeypatch.setattr(
         "certree.ensembles.evaluation.advance",
-        lambda made, *how: runs.append((made[0].anew(), how)) or advance(made, *how),
+        lambda made, *how: runs.append((made[0].copy_without_trees(), how)) or advance(made, *how),
     )
     model = BoostedTreesRanker(max_iter=4, subsample=0.6, random_state=3, max_thresholds=None)
     model.fit(X, y, np.linspace(0.5, 1.5, 15)[qid], qid=qid)

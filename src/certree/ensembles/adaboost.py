@@ -150,6 +150,11 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
     Examples
     --------
+    >>> from certree.ensembles import AdaBoostTreeClassifier
+    >>> model = AdaBoostTreeClassifier().fit([[k] for k in range(40)], [0] * 20 + [1] * 20)
+    >>> model.predict([[0], [39]])
+    array([0, 1])
+
     >>> from sklearn.datasets import load_breast_cancer
     >>> from certree.ensembles import AdaBoostTreeClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)

@@ -30,11 +30,11 @@ from certree.ensembles.evaluation import (
     Callback,
     Evaluation,
     Score,
-    checked_callbacks,
-    scorer_of,
-    scores_by_loss,
-    scores_by_scorer,
-    scores_together,
+    average_scores,
+    check_callbacks,
+    get_scorer,
+    make_loss_scores,
+    make_scorer_scores,
     stops_early,
 )
 from certree.ensembles.fits_on_parts import expect_what_parts_can, fit_on_parts
@@ -54,7 +54,7 @@ from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.offsets import convert_offset
 from certree.ensembles.round_schedule import CLASS_SCHEDULE, NUMBER_SCHEDULE, RoundSchedule
 from certree.ensembles.round_selection import choose_rounds, choose_step_factor
-from certree.ensembles.rounds import Rounds, Settings, importances, started
+from certree.ensembles.rounds import Rounds, Settings, add_gain_importances, start_run
 from certree.ensembles.staged import (
     StagedClassifier,
     StagedTrees,
@@ -139,23 +139,27 @@ def _average_members(members: list[Trees]) -> Trees:
 
 
 class BoostedTrees(StagedTrees):
-    """Base class of boosted trees for classes, numbers and rankings: fit, predictions and inspection.
+    """Base class of boosted trees: fit, predictions and inspection for any kind of target.
 
     A subclass defines the loss (`_make_loss`), the conversion of targets (`_encode_targets`,
-    `_decode_targets`), of scores to predictions (`_predict_from_scores`), and `_SCHEDULE`.
+    `_decode_targets`) and of scores to predictions (`_predict_from_scores`), and sets the class
+    attribute `_SCHEDULE`, a `RoundSchedule`: the values of parameters that are "auto".
 
     Attributes
     ----------
     trees_ : Trees
-        All trees: those of the linear start, then those of the rounds.
+        All trees: first those of the linear start, if there are some (see `BoostedTreesRegressor`),
+        then those of the rounds.
     start_ : ndarray of shape (n_outputs,)
         Constant that is added to the leaf values of all trees.
     n_iter_ : int
         Number of rounds.
     thresholds_ : tuple of (int or None)
-        Numbers of thresholds per feature that rounds draw in turn; None: all thresholds.
+        Number of random thresholds per feature that the tree of a round may split at; None: all
+        thresholds. Entries are used in turn, each for one round, or for
+        two if rounds alternate between 30 % and all features.
     max_leaf_nodes_ : int or None
-        Largest number of leaves of a tree.
+        Largest number of leaves of a tree; None: no limit.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -213,10 +217,10 @@ class BoostedTrees(StagedTrees):
 
     @abstractmethod
     def _encode_targets(self, y: Any) -> NDArray[Any]:
-        """Check new targets and convert them to those of the loss.
+        """Check targets of new rows and convert them to the form that the loss reads.
 
-        y: classes or numbers of new rows as the user gives them, (n,) or (n, n_targets). Return
-        class codes or float64 numbers, (n,) or (n_targets, n).
+        y: classes or numbers as the user gives them, (n,), or (n, n_targets) for several targets.
+        Return class codes or float64 numbers, (n,), or transposed, (n_targets, n).
         """
 
     @abstractmethod
@@ -227,9 +231,9 @@ class BoostedTrees(StagedTrees):
         """
 
     def _get_automatic_feature_fractions(self) -> tuple[float, ...]:
-        """Return the fractions of the features that rounds use in turn if `max_features` is "auto".
+        """Return the fractions of features that rounds may split on if `max_features` is "auto".
 
-        Here (1.0,): every round uses all features.
+        Round i uses the entry at i modulo the length. Here (1.0,): all rounds use all features.
         """
         return (1.0,)
 
@@ -273,8 +277,8 @@ class BoostedTrees(StagedTrees):
             the name of the target column, or a list of names.
         sample_weight : array-like of shape (n,), str, Dask collection, or None
             Weight of each row in the loss, relative to the mean weight. For rows in files, the name
-            of the column. Whatever its weight, a row is one draw: it is in-bag or out-of-bag as a
-            whole, and counts once in `min_samples_leaf`. A row of weight zero is ignored.
+            of the column. Whatever its weight, a row is in-bag or out-of-bag as a whole,
+            and counts once in `min_samples_leaf`. A row of weight zero is ignored.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, if rows of one group depend on each other. All
             rows of a group are in-bag or out-of-bag together, and belong to the same fold or
@@ -286,11 +290,11 @@ class BoostedTrees(StagedTrees):
         sample_weight_val : array-like of shape (n_val,), str, Dask collection, or None
             Weight of each validation row in the scores.
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
-            Known score of each row, to which the trees add, in units of the scores: of the target;
-            of its logarithm for "poisson", "gamma" and "tweedie"; of log odds for two classes.
-            Shape (n, K) for K > 2 classes, (n, n_outputs) for several numbers; not supported for
-            several columns of classes. For counts this is the logarithm of the exposure. Give both
-            for training and validation rows, or neither. `predict` takes the offsets of new rows.
+            Known score of each row, to which the trees add: in units of the target; a logarithm for
+            "poisson", "gamma" and "tweedie", such as that of the exposure of counts; the log odds
+            of the second of two classes. Shape (n, K) for K > 2 classes, (n, n_outputs) for several
+            numbers; not supported for several columns of classes. Give both for training and
+            validation rows, or neither. `predict` takes the offsets of new rows.
         callbacks : list of callables, or None
             Functions that are called after each round with an `Iteration`: `n_iter`, the number of
             rounds so far, and `train_score` and `validation_score`, the scores so far. The fit
@@ -314,7 +318,7 @@ class BoostedTrees(StagedTrees):
         OSError
             If a file is not found, or there is no space for temporary files.
         """
-        callbacks = checked_callbacks(callbacks)
+        callbacks = check_callbacks(callbacks)
         if is_out_of_core(X):
             in_memory_only = {"groups": groups, "offset": offset, "offset_val": offset_val}
             validation = X_val, y_val, sample_weight_val
@@ -336,7 +340,7 @@ class BoostedTrees(StagedTrees):
         attributes: dict[str, Any],
         callbacks: Sequence[Callback] = (),
     ) -> Self:
-        """Fit to rows in memory, and return self.
+        """Fit to rows in memory, set the fitted attributes, and return self.
 
         Parameters
         ----------
@@ -345,15 +349,15 @@ class BoostedTrees(StagedTrees):
         before : Trees or None
             Trees of the previous fit, to which rounds are added; None for a new fit.
         validation : Training or None
-            Validation set.
+            Validation set of the user; None: there is none.
         attributes : dict
-            Fitted attributes with hashes of training and validation rows. They are set only if the
-            validation set influences the number of rounds.
+            Values of fitted attributes with the hashes of training and validation rows together.
+            They are set only if the validation set influences the number of rounds.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         """
         evaluation = self._fit_rounds(training, before, validation, callbacks)
-        if evaluation.decides:
+        if evaluation.may_drop_rounds:
             self.__dict__.update(attributes)
         return self
 
@@ -368,17 +372,18 @@ class BoostedTrees(StagedTrees):
     ) -> Self:
         """Fit to rows in files or on a cluster, and return self.
 
-        Few rows are loaded and fitted in memory if the fit needs cross-validation or a linear start.
+        Tables with so few rows that the fit needs cross-validation (below 30,000) or a linear start
+        are loaded and fitted in memory.
 
         Parameters
         ----------
         X, y, sample_weight : object
             Training rows as in `fit`.
         in_memory_only : dict
-            Arguments of `fit` by name, such as "groups", that require rows in memory; each must be
-            None.
+            Arguments of `fit` by name, such as "groups", that require rows in memory. ValueError is
+            raised unless all are None.
         validation : tuple of (X_val, y_val, sample_weight_val)
-            Validation set as in `fit`.
+            Validation set as in `fit`; each may be None.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         """
@@ -454,11 +459,11 @@ class BoostedTrees(StagedTrees):
         self._has_offset = offset is not None
 
     def _attach_offset(self, name: str, offset: Any, rows: Training) -> Training:
-        """Return rows with their offsets, sorted by offset.
+        """Return a copy of rows with their offsets, sorted by offset; `rows` if `offset` is None.
 
-        name: parameter's name for errors; offset: as the user gave it, or None; rows: rows of this
-        fit. Sorting makes the fit independent of the order of rows that are equal except for their
-        offsets.
+        name: parameter's name for errors; offset: as the user gave it, for all rows of the call of
+        `fit`, or None; rows: training or validation rows. Sorting makes the fit independent of the
+        order of rows that are equal except for their offsets.
         """
         if offset is None:
             return rows
@@ -491,7 +496,9 @@ class BoostedTrees(StagedTrees):
     def _make_validation_set(
         self, X_val: Any, y_val: Any, sample_weight_val: Any, offset_val: Any
     ) -> tuple[Training | None, dict[str, Any]]:
-        """Check the validation rows that the user gave.
+        """Check the validation rows that the user gave, and encode them as the training rows were.
+
+        Call after the training rows were encoded, as their classes and categories are needed.
 
         Parameters
         ----------
@@ -503,14 +510,16 @@ class BoostedTrees(StagedTrees):
         validation : Training or None
             The validation set; None if `X_val` is None.
         attributes : dict
-            Values of `sample_hashes_` and `_sample_counts` with training and validation rows together.
+            Attributes by name, with the hashes of training and validation rows together
+            (`sample_hashes_`), by which `certify` recognises known rows, and how often each hash
+            occurs (`_sample_counts`). Empty if `X_val` is None. They are not set here.
         """
         is_given = X_val is not None, y_val is not None
         if is_given[0] != is_given[1]:
             missing = "y_val" if is_given[0] else "X_val"
             raise ValueError(f"X_val and y_val must be given together, but {missing} is None")
         if sample_weight_val is not None and X_val is None:
-            raise ValueError("sample_weight_val requires X_val and y_val, got None")
+            raise ValueError("sample_weight_val requires X_val and y_val, but X_val is None")
         if X_val is None:
             return None, {}
         self._encode_targets(y_val)
@@ -555,35 +564,37 @@ class BoostedTrees(StagedTrees):
         run, start = self._start_run(training, loss)
         self._loss_factors = getattr(run.settings.loss, "factors", ())
         n_rounds, first = self._choose_n_rounds(training, run, not continues, stops), 0
-        run = run.anew(thresholds=self.thresholds_)
+        run = run.copy_without_trees(thresholds=self.thresholds_)
         if before is not None and n_rounds < self.n_iter_:
             raise ValueError(
                 f"max_iter must be at least n_iter_={self.n_iter_} with warm_start=True, got {n_rounds}"
             )
         # Trees do not hold the values that rows saw of category statistics, so that rounds on these
         # must be repeated.
-        if before is not None and run.many is None:
+        if before is not None and run.high_cardinality is None:
             first, start = self.n_iter_, self.start_
         else:
             before, n_in_nodes = self._make_initial_trees(run)
             self._n_first_trees = len(before)
-            gains = importances(before, n_in_nodes, np.zeros(self.n_features_in_))
+            gains = add_gain_importances(before, n_in_nodes, np.zeros(self.n_features_in_))
             self._importances = np.square(self._get_initial_factors()).sum() * gains
         thirds = self._make_third_fits(training, run)
         tables = [training.features]
         if validation is not None:
-            run = run.judged_by(validation, start)
+            run = run.add_validation_set(validation, start)
             tables.append(validation.features)
         members = self._make_members(run.with_statistics(), tables, start, before)
         evaluation = self._make_evaluation(run, training, validation, stops, callbacks)
-        evaluation.begin(self._iterate_previous_scores(members, tables, run.offset, first))
+        evaluation.record_previous_scores(
+            self._iterate_previous_scores(members, tables, run.offset, first)
+        )
         del rows, training, validation, run, tables  # Free the memory of what has been binned.
         last = self._run_rounds(members, first, n_rounds, evaluation)
-        self.start_, self.n_iter_ = start, evaluation.best(first, last)
+        self.start_, self.n_iter_ = start, evaluation.count_kept_rounds(first, last)
         self._append_new_trees(before, members, self.n_iter_ - first)
         if thirds is not None:
             self._set_standard_errors(thirds, members, first)
-        self._record(evaluation.recorded())
+        self._record(evaluation.get_recorded_scores())
         return evaluation
 
     def _record(self, scores: Mapping[str, Any]) -> None:
@@ -630,31 +641,32 @@ class BoostedTrees(StagedTrees):
         return training, validation, stops
 
     def _append_new_trees(self, before: Trees, members: list[Rounds], n_rounds: int) -> None:
-        """Set `trees_` to the trees before, followed by the new rounds, and add to `_importances`.
+        """Set `trees_` to the previous trees followed by the new ones, and update `_importances`.
 
-        before: trees that precede the new rounds; members: fits that are averaged, after their last
-        round; n_rounds: number of new rounds that are kept.
+        `_importances`, (p,), are unnormalised gain importances, to which those of the new trees are
+        added. before: trees that precede the new rounds; members: the runs that are averaged, after
+        their last round; n_rounds: number of new rounds that are kept.
         """
         grown = [run.trees().keep_first(n_rounds) for run in members]
         for run, trees in zip(members, grown, strict=True):
-            rows = run.rows_of_nodes()[: trees.n_nodes]
+            rows = run.get_node_rows()[: trees.n_nodes]
             order = run.settings.loss.output_order
-            self._importances = importances(trees, rows, self._importances, order)
+            self._importances = add_gain_importances(trees, rows, self._importances, order)
         self._set_trees(grown, before)
 
     def _set_trees(self, grown: list[Trees], *before: Trees) -> None:
-        """Set `trees_` to the trees of `before`, in order, followed by the average of `grown`.
+        """Set `trees_` to the trees of `before`, in order, followed by the averaged new trees.
 
-        grown: new trees of each of the fits that are averaged, with equally many rounds.
+        grown: new trees of each of the runs that are averaged, with equally many rounds.
         """
         ensembles = [*before, _average_members(grown)]
         self.trees_ = Trees.joined(ensembles, self.n_features_in_, len(self.start_))
 
     def _make_third_fits(self, training: Training, run: Rounds) -> ThirdFits | None:
-        """Prepare the fits to thirds of the training rows that standard errors need.
+        """Prepare the three fits to one third of the training rows each that standard errors need.
 
-        training: training rows; run: the run on them before its first round. Return None if
-        `standard_errors` is False.
+        training: training rows; run: the run on them before its first round. Return the fits before
+        their first round, or None if `standard_errors` is False.
         """
         if not self.standard_errors:
             return None
@@ -666,27 +678,36 @@ class BoostedTrees(StagedTrees):
     def _make_fold_members(
         self, run: Rounds, features: DenseOrSparseFeatures, fold: Fold
     ) -> list[Rounds]:
-        """Prepare the fits that are averaged, on one fold, before their first round.
+        """Prepare runs on the training rows of one fold, to be averaged, before their first round.
 
-        run: a run on all training rows before its first round; features: their features; fold: rows
-        that train, and rows whose scores are computed. They start as a fit to the fold's training
-        rows alone would.
+        Start scores, linear start and category statistics are computed anew from these rows; bins
+        and `thresholds_` are those of `run`.
+
+        Parameters
+        ----------
+        run : Rounds
+            A run on all training rows before its first round.
+        features : DenseFeatures or SparseFeatures
+            Features of all training rows.
+        fold : Fold
+            Indices of the rows that train, and of the other rows, which get scores only.
         """
-        fold_run = run.fold(fold).with_statistics()
+        fold_run = run.make_fold_run(fold).with_statistics()
         rows = features.take(np.concatenate([fold.train, fold.validation]))
         offset = 0.0 if fold_run.offset is None else fold_run.offset[:, 0]
         before = Trees.joined([], self.n_features_in_, len(fold_run.scores))
         if self._n_first_trees > 0:
-            before, _ = self._make_initial_trees(run.fold(fold.without_validation()))
+            before, _ = self._make_initial_trees(run.make_fold_run(fold.without_validation()))
         return self._make_members(fold_run, [rows], fold_run.scores[:, 0] - offset, before)
 
     def _set_standard_errors(self, thirds: ThirdFits, members: list[Rounds], first: int) -> None:
-        """Set `_errors`, from which `predict_std` computes standard errors.
+        """Set `_errors`, a `StandardErrors`, from which `predict_std` computes standard errors.
 
-        thirds: fits to thirds of the rows; members: fits that are averaged, after their last round;
-        first: index of the first new round (above 0 if rounds were added to a previous fit).
+        thirds: fits to thirds of the rows, of which all rounds are made here; members: the runs
+        that are averaged, after their last round; first: index of the first new round, above 0 if
+        rounds were added to a previous fit.
         """
-        grown = [run.trees().with_value(run.deviations_of_nodes()) for run in members]
+        grown = [run.trees().with_value(run.get_node_deviations()) for run in members]
         kept = [trees.keep_first(self.n_iter_ - first) for trees in grown]
         new = _average_members(kept).value
         zeros = np.zeros((self.trees_.n_nodes - len(new), len(self.start_)))
@@ -701,18 +722,20 @@ class BoostedTrees(StagedTrees):
     def _compute_scores_and_deviations(
         self, deviation: Float64, by_blocks: Callable[..., Float64]
     ) -> tuple[Float64, Float64]:
-        """Compute scores without offsets, and sums of deviations over the leaves of each row.
+        """Compute two sums over the leaves that a row reaches: of leaf values, and of deviations.
 
         Parameters
         ----------
         deviation : ndarray of shape (n_nodes, n_outputs)
-            Standard deviation of the votes of the prunings at each node of `trees_`.
+            Standard deviation of the values of the prunings at each node of `trees_`.
         by_blocks : callable
-            ``by_blocks(f)`` returns ``f(rows)`` of all rows, computed block by block.
+            ``by_blocks(f)`` returns ``f(rows)``, (2 * n_outputs, n), for all n rows to score. It
+            calls f with blocks of encoded rows and concatenates the results.
 
         Returns
         -------
         scores, deviations : ndarray of shape (n_outputs, n)
+            Scores, `start_` included and offsets not; and sums of `deviation`.
         """
         both = self.trees_.with_value(np.concatenate([self.trees_.value, deviation], axis=1))
         start = np.append(self.start_, np.zeros(len(self.start_)))
@@ -732,36 +755,41 @@ class BoostedTrees(StagedTrees):
         return self._SCHEDULE.n_members if self.quality == "best" else 1
 
     def _get_initial_factors(self) -> Float64:
-        """Return the factor of the initial trees in each of the averaged fits, (n_members,).
+        """Return the factor of the linear start's trees in each averaged run, (n_members,).
 
-        A single fit has factor 1. Several fits have factors 0 and 2 in turn, so that their mean is 1.
+        A single run uses the factor 1. Several runs use 0 and 2 in turn, whose mean is 1.
         """
         n = self._count_members()
         return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])
 
     def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        """Make the trees that precede the first round; here none, see `BoostedTreesRegressor`.
+        """Make the trees of the linear start, which precede the first round; here there are none.
 
-        run: the run before its first round. Return the trees, and the number of training rows in
-        each of their nodes, (n_nodes,).
+        `BoostedTreesRegressor` overrides this. run: the run on the training rows before its first
+        round, whose targets and features are used. Return the trees, and the number of training
+        rows in each of their nodes, (n_nodes,).
         """
         return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
 
     def _make_members(
         self, run: Rounds, tables: Sequence[DenseOrSparseFeatures], start: Float64, before: Trees
     ) -> list[Rounds]:
-        """Make the runs that are averaged, before their first round; seeds and start scores differ.
+        """Make copies of a run, with different seeds, whose scores are averaged.
+
+        There is one copy unless quality is "best". Copies start before their first new round, and
+        differ in their start scores, too, if there is a linear start (see `_get_initial_factors`).
 
         Parameters
         ----------
         run : Rounds
-            Run on the rows of all tables.
-        tables : sequence of FeatureColumns or SparseColumns
+            Run on the training rows, followed by the validation set if there is one.
+        tables : sequence of DenseFeatures or SparseFeatures
             Features of the training rows and, if there is one, of the validation set.
         start : ndarray of shape (n_outputs,)
             Constant start score.
         before : Trees
-            Trees that precede the first new round; each run starts from their scores times its factor.
+            Trees that precede the first new round. Each copy starts from `start`, the offsets, and
+            the scores by these trees times its factor.
         """
         scores = []
         for factor in self._get_initial_factors():
@@ -771,7 +799,10 @@ class BoostedTrees(StagedTrees):
                 if len(trees)
                 else run.scores
             )
-        return [run.anew(seed=self._seed + k, scores=array) for k, array in enumerate(scores)]
+        return [
+            run.copy_without_trees(seed=self._seed + k, scores=array)
+            for k, array in enumerate(scores)
+        ]
 
     def _make_evaluation(
         self,
@@ -783,20 +814,31 @@ class BoostedTrees(StagedTrees):
     ) -> Evaluation:
         """Make the object that scores rounds and decides when to stop.
 
-        run: the run on training rows and validation set; training, validation: these rows; stops:
-        whether the fit may stop early; callbacks: functions that are called after each round.
+        Parameters
+        ----------
+        run : Rounds
+            The run on the training rows, followed by the validation set if there is one.
+        training : Training
+            Training rows.
+        validation : Training or None
+            Validation set.
+        stops : bool
+            Whether early stopping is on; otherwise all rounds are made unless a callback returns
+            True.
+        callbacks : sequence of callables
+            Called after each round with an `Iteration`.
         """
-        scorer = scorer_of(self)
+        scorer = get_scorer(self)
         is_wanted = stops or validation is not None or bool(callbacks)
         scored: Sequence[Score] = ()
         if is_wanted and scorer is not None:
-            scored = scores_by_scorer(self, scorer, training, validation)
+            scored = make_scorer_scores(self, scorer, training, validation)
         elif is_wanted or self.verbose > 0:
-            scored, scorer = scores_by_loss(run), None
+            scored, scorer = make_loss_scores(run), None
         return Evaluation(
             scored,
             is_wanted=is_wanted,
-            of_loss=scorer is None,
+            is_loss=scorer is None,
             is_custom=run.settings.loss.is_custom,
             n_runs=self._count_members(),
             n_iter_no_change=self.n_iter_no_change if stops else 0,
@@ -819,7 +861,7 @@ class BoostedTrees(StagedTrees):
             Trees whose leaf values are added.
         start : ndarray of shape (n_outputs,)
             Constant that is added.
-        tables : sequence of FeatureColumns or SparseColumns
+        tables : sequence of DenseFeatures or SparseFeatures
             Features of the rows.
         offset : ndarray of shape (n_outputs, n), or None
             Offsets that are added.
@@ -841,21 +883,22 @@ class BoostedTrees(StagedTrees):
     ) -> Iterator[Float64]:
         """Yield the scores of all rows before the first round and after each previous round.
 
-        Scores have shape (n_outputs, n), training rows first.
+        Yields ``first + 1`` arrays (n_outputs, n), training rows before the validation set. If runs
+        are averaged, so are their scores.
 
         Parameters
         ----------
         members : list of Rounds
             Runs that are averaged, before their next round.
-        tables : sequence of FeatureColumns or SparseColumns
+        tables : sequence of DenseFeatures or SparseFeatures
             Features of the training rows and, if there is one, of the validation set.
         offset : ndarray of shape (n_outputs, n), or None
-            Their offsets.
+            Offsets of the rows of all tables; None: no offsets.
         first : int
             Number of previous rounds.
         """
         if first == 0:
-            yield scores_together(members)
+            yield average_scores(members)
             return
         X = stack_tables([table.matrix for table in tables])
         yield self._add_trees(self.trees_, self.start_, X, offset, self._n_first_trees)
@@ -866,25 +909,28 @@ class BoostedTrees(StagedTrees):
     ) -> int:
         """Make rounds first, ..., last - 1 of all members unless `evaluation` ends them earlier.
 
-        Shows a progress bar if `verbose` is positive. Rounds that take little time are made several
-        at once between updates of the bar. Return the number of rounds after the last one that was
-        made.
+        Shows a progress bar if `verbose` is positive; as long as rounds take less than 1/80 of a
+        second, twice as many are made before its next update. Return the number of rounds made,
+        previous ones included.
         """
-        at_once = 1 if self.verbose > 0 or evaluation.one_by_one else last - first
+        at_once = 1 if self.verbose > 0 or evaluation.needs_single_rounds else last - first
         with show_progress(self.verbose > 0, last - first, type(self).__name__) as show:
             while first < last and not evaluation.is_over:
                 begin, before = perf_counter(), first
                 first = evaluation.advance(members, first, min(first + at_once, last))
-                show(first - before, evaluation.note)
-                if perf_counter() - begin < _SECONDS_PER_UPDATE / 4 and not evaluation.one_by_one:
+                show(first - before, evaluation.progress_text)
+                if (
+                    perf_counter() - begin < _SECONDS_PER_UPDATE / 4
+                    and not evaluation.needs_single_rounds
+                ):
                     at_once *= 2
         return first
 
     def _start_run(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         """Bin the training rows, compute the start scores, and return a run before its first round.
 
-        training: training rows; loss: loss to minimize. Return the run and the constant start,
-        (n_outputs,).
+        training: training rows; loss: loss to minimize. A wrong `CustomLoss` raises ValueError.
+        Return the run, and the constant start scores without offsets, (n_outputs,).
         """
         n_threads = get_n_threads_or_all(self.n_jobs)
         order = training.draw_order
@@ -892,7 +938,7 @@ class BoostedTrees(StagedTrees):
             training.features, self._category_mask(), n_jobs=n_threads, feature_order=order
         )
         grower = self._make_grower(bins, order)
-        run, start = started(
+        run, start = start_run(
             self._make_settings(loss),
             grower,
             training.features,
@@ -929,15 +975,16 @@ class BoostedTrees(StagedTrees):
             loss=loss,
             learning_rate=float(self.learning_rate),
             l2_regularization=float(self.l2_regularization),
-            feature_shares=self._get_feature_fractions(),
+            feature_fractions=self._get_feature_fractions(),
             subsample=float(self.subsample),
             votes=self.prunings == "vote",
         )
 
     def _get_feature_fractions(self) -> tuple[float, ...]:
-        """Return how many features rounds use, one entry for each round in turn.
+        """Return how many features a round may split on, from `max_features`.
 
-        A float is a fraction of the features, an int a number of features.
+        A float is a fraction of the features, an int a number of features. Round i uses the entry
+        at i modulo the length.
         """
         max_features = self.max_features
         if isinstance(max_features, Real) and not isinstance(max_features, Integral):
@@ -964,11 +1011,12 @@ class BoostedTrees(StagedTrees):
         return resolve_interaction_groups(groups, self.__dict__.get("feature_names_in_"))
 
     def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:
-        """List the numbers of thresholds per feature that rounds may draw in turn.
+        """List the values of `thresholds_` among which cross-validation may choose.
 
-        n: number of training rows. Each entry is a tuple for `thresholds_`. With
-        max_thresholds="auto" there are three: the first is the fastest and default in
-        cross-validation, the last is used without it.
+        n: number of training rows. A single one, ``(max_thresholds,)``, unless
+        max_thresholds="auto". Then there are three: random thresholds in all rounds, all thresholds
+        in all rounds, and both in turn. Cross-validation below 3000 rows, and quality "fast", use
+        the first; fits without cross-validation use the last.
         """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
@@ -976,7 +1024,7 @@ class BoostedTrees(StagedTrees):
         return [(few,), (None,), (few, None)]
 
     def _get_rate_factor(self) -> int:
-        """Return the factor of the number of rounds that a small `learning_rate` needs, 1 or more."""
+        """Return how many times as many rounds a `learning_rate` below 0.1 needs, 1 .. 20."""
         factor = self._SCHEDULE.reference_rate / self.learning_rate
         return round(min(max(factor, 1), self._SCHEDULE.max_rate_factor))
 
@@ -992,7 +1040,7 @@ class BoostedTrees(StagedTrees):
         return self._SCHEDULE.max_rounds * self._get_quality_factor() * self._get_rate_factor()
 
     def _get_quality_factor(self) -> int:
-        """Return the factor of the number of rounds for the parameter `quality`: above 1 for "best"."""
+        """Return the factor of the number of rounds: above 1 for quality "best", otherwise 1."""
         return self._SCHEDULE.best_factor if self.quality == "best" else 1
 
     def _get_fixed_rounds(self, n: int, stops: bool) -> int | None:
@@ -1014,13 +1062,14 @@ class BoostedTrees(StagedTrees):
         return 1 if n < 2 else None
 
     def _has_linear_start(self, n: int) -> bool:  # noqa: ARG002
-        """Return whether a fit to n rows starts with trees that follow a linear model; here False."""
+        """Return whether a fit to n rows starts from a ridge regression; here False."""
         return False
 
     def _choose_n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
         """Return the number of rounds: by cross-validation, unless parameters or `stops` decide it.
 
-        Cross-validation of 3000 and more rows also sets `thresholds_` to the best of several schedules.
+        Sets `thresholds_` to the best schedule if cross-validation compares several, from 3000 rows
+        on.
 
         Parameters
         ----------
@@ -1029,9 +1078,10 @@ class BoostedTrees(StagedTrees):
         run : Rounds
             The run on them before its first round.
         choose : bool
-            Whether `thresholds_` may still be chosen; False if rounds are added to a previous fit.
+            Whether cross-validation may choose `thresholds_`; False if rounds are added to a
+            previous fit.
         stops : bool
-            Whether the fit may stop early.
+            Whether early stopping is on; then the result is the largest number of rounds.
         """
         n, schedule = len(training.y), self._SCHEDULE
         is_large = n >= schedule.few_rows
@@ -1042,11 +1092,13 @@ class BoostedTrees(StagedTrees):
         folds = folds[: 1 if is_large else schedule.n_folds]
         max_factor = schedule.max_step_factor if is_large else schedule.step_factor
         factor = choose_step_factor(self.learning_rate, max_factor)
-        runs = [run.fold(fold, factor).with_statistics() for fold in folds]
+        runs = [run.make_fold_run(fold, factor).with_statistics() for fold in folds]
         schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
         if not is_large:
             schedules = schedules[:1]
-        candidates = [[run.anew(thresholds=numbers) for run in runs] for numbers in schedules]
+        candidates = [
+            [run.copy_without_trees(thresholds=numbers) for run in runs] for numbers in schedules
+        ]
         divisor = 1
         if is_large and self.quality == "default":
             divisor = schedule.max_rounds_divisor
@@ -1213,7 +1265,7 @@ class BoostedTrees(StagedTrees):
         X : array-like of shape (n, p)
             Rows.
         n_iter : int or None
-            Number of rounds that are used, the first ones, 0 .. `n_iter_`; None: all.
+            Use only the first `n_iter` rounds, 0 .. `n_iter_`; None: all.
         offset : array-like of shape (n,) or (n, K), or None
             Offsets of the rows, as in `fit`; None: 0.
 
@@ -1230,44 +1282,25 @@ class BoostedTrees(StagedTrees):
     def staged_predict(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[NDArray[Any]]:
-        """Predict the class of each row, or its number, after each round.
+        """Yield what `predict` returns after 1, 2, ..., `n_iter_` rounds.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Yields
-        ------
-        ndarray of shape (n,), or (n, n_outputs)
-            What `predict` returns for the rounds so far.
+        X, offset: as in `predict`.
         """
         return map(self._predict_from_scores, self._iterate_new_scores(X, offset))
 
     @available_if(has_standard_errors)
     @snapshot_method
     def predict_std(self, X: ArrayLike, *, offset: ArrayLike | None = None) -> Float64:
-        """Estimate the standard errors of predictions: distances to the true means or probabilities.
+        """Estimate standard errors: distances of predictions to the true means or probabilities.
 
-        Available after a fit with ``standard_errors=True``. In simulations about nine tenths of the
-        true means are within 1.645 standard errors of the prediction; this is not a guarantee. The
-        noise of the targets around their means is not included; `ConformalBandRegressor` covers it.
+        Available after a fit with ``standard_errors=True``. X, offset: as in `predict`. Return
+        errors in units of the target, (n,), or of the probabilities in the order of `classes_`, (n,
+        K). For several numbers (n, n_outputs); for several columns of classes a list of arrays (n,
+        K).
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Returns
-        -------
-        ndarray of shape (n,), or (n, K) for classes
-            Standard errors, in units of the target, or of the probabilities in the order of
-            `classes_`. For several numbers (n, n_outputs); for several columns of classes a list of
-            arrays (n, K).
+        In simulations about nine tenths of the true means are within 1.645 standard errors of the
+        prediction; this is not a guarantee. The noise of the targets around their means is not
+        included; `ConformalBandRegressor` covers it.
         """
         check_is_fitted(self)
         by_blocks = partial(self._score_in_blocks, X)
@@ -1280,17 +1313,10 @@ class BoostedTrees(StagedTrees):
     def apply(self, X: ArrayLike) -> Int64:
         """Find the leaf of each row in each tree.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of int64, shape (n, T)
-            Index of the leaf among the nodes of its tree, for each of the T trees of `trees_`. A
-            round has one tree for all classes or targets, or one for each averaged fit. Columns of
-            the linear start of small regressions, if there is one, come first.
+        X: rows, (n, p). Return the index of the leaf among the nodes of its tree, for each of the T
+        trees of `trees_`, as int64 (n, T). A round has one tree for all classes or targets, or one
+        for each averaged fit. Columns of the linear start of small regressions, if there is one,
+        come first.
         """
         rows = self._encode_new_rows_or_csr(X)
         leaf = self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
@@ -1326,8 +1352,7 @@ class BoostedTrees(StagedTrees):
             values of the feature are shuffled (Breiman 2001); 0 or less if the model does not need
             the feature. Both may be low for two features with the same information.
         X, y : array-like of shape (n, p) and (n,), or None
-            Rows and their targets, for "permutation" only; preferably rows that are not in the
-            training set.
+            For "permutation" only: rows and their targets, preferably not training rows.
         offset : array-like of shape (n,) or (n, K), or None
             Offsets of these rows; None: 0.
         n_repeats : int
@@ -1339,17 +1364,14 @@ class BoostedTrees(StagedTrees):
         -------
         ndarray of shape (p,)
             Squared scores, numbers of splits, or increases of the loss (in nats for classes).
-
-        Raises
-        ------
-        ValueError
-            If `kind` has another value, rows are missing for "permutation", or rows are given for
-            another kind.
         """
         check_is_fitted(self)
         if kind == "permutation":
             if X is None or y is None:
-                raise ValueError('X and y must be given with kind="permutation", got None')
+                missing = "X" if X is None else "y"
+                raise ValueError(
+                    f'X and y must be given with kind="permutation", but {missing} is None'
+                )
             if n_repeats < 1:
                 raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
             random = check_random_state(self._seed if random_state is None else random_state)
@@ -1405,23 +1427,12 @@ class BoostedTrees(StagedTrees):
     def staged_loss(
         self, X: ArrayLike, y: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Float64:
-        """Compute the mean loss of rows after each round.
+        """Compute the mean loss of rows after each round, (n_iter_,).
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        y : array-like of shape (n,), or (n, n_outputs)
-            Their targets: classes, which must be in `classes_`, or numbers.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Returns
-        -------
-        ndarray of shape (n_iter_,)
-            For numbers the parameter `loss`. For classes the log loss in nats, summed over columns
-            of classes. For several numbers or quantiles the mean of their losses, each divided by
-            the loss of the training rows before the first round.
+        X, offset: as in `predict`; y: their targets, classes in `classes_` or numbers, (n,) or (n,
+        n_outputs). For numbers the loss is the parameter `loss`; for classes it is the log loss in
+        nats, summed over columns of classes. For several numbers or quantiles it is the mean of
+        their losses, each divided by the loss of the training rows before the first round.
         """
         loss, rows, targets = (
             self._make_loss(),
@@ -1437,7 +1448,7 @@ class BoostedTrees(StagedTrees):
 def _describe_single_output(what: str, given: str) -> str:
     """Return an error message for a parameter that supports one output only.
 
-    what: the parameter, such as "monotonic_cst"; given: what there is instead, such as "3 outputs".
+    what: the parameter, such as "monotonic_cst"; given: why there are several, such as "3 outputs".
     """
     return (
         f"{what} requires one output, got {given}: use sklearn.multioutput.MultiOutputRegressor, which "
@@ -1516,7 +1527,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         "fast": 200 rounds without cross-validation; 67 for each class if there are more than three,
         and at most 800. "best": up to three times as many rounds as "default", and the mean of two
         fits with different seeds, stored as one model; not with `warm_start`. Early stopping scores
-        their mean. Parameters that are given have priority.
+        their mean. Explicit values of other parameters have priority.
     learning_rate : float, default=0.1
         Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
@@ -1635,6 +1646,11 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
     Examples
     --------
+    >>> from certree.ensembles import BoostedTreesClassifier
+    >>> model = BoostedTreesClassifier().fit([[k] for k in range(40)], [0] * 20 + [1] * 20)
+    >>> model.predict([[0], [39]])
+    array([0, 1])
+
     >>> from sklearn.datasets import load_breast_cancer
     >>> from certree.ensembles import BoostedTreesClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -1721,23 +1737,11 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def decision_function(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Float64:
-        """Compute the scores of rows.
+        """Compute the scores of rows, from which `predict` and `predict_proba` follow.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        n_iter : int or None
-            Number of rounds that are used, the first ones; None: all.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, K)
-            The log odds of the second of two classes, or K scores whose softmax are the
-            probabilities of more classes. Scores of several columns of classes follow each other: q
-            columns of two classes give (n, q).
+        X, n_iter, offset: as in `predict`. Return the log odds of the second of two classes, (n,),
+        or K scores whose softmax are the probabilities of more classes, (n, K). Scores of several
+        columns of classes follow each other: q columns of two classes give (n, q).
         """
         return to_prediction_shape(self._compute_scores_after(X, n_iter, offset))
 
@@ -1746,22 +1750,10 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def predict_proba(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Any:
-        """Predict the probabilities of the classes.
+        """Predict the probabilities of the classes, (n, K), in the order of `classes_`.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        n_iter : int or None
-            Number of rounds that are used, the first ones; None: all.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Returns
-        -------
-        ndarray of shape (n, K), or list of ndarray
-            Probabilities in the order of `classes_`; for several columns of classes a list with one
-            array each.
+        X, n_iter, offset: as in `predict`. For several columns of classes, return a list with one
+        array each.
         """
         return self._compute_probabilities(self._compute_scores_after(X, n_iter, offset))
 
@@ -1769,19 +1761,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def staged_predict_proba(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[Any]:
-        """Predict the probabilities of the classes after each round.
+        """Yield what `predict_proba` returns after 1, 2, ..., `n_iter_` rounds.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Yields
-        ------
-        ndarray of shape (n, K), or list of ndarray
-            What `predict_proba` returns for the rounds so far.
+        X, offset: as in `predict`.
         """
         return map(self._compute_probabilities, self._iterate_new_scores(X, offset))
 
@@ -1789,19 +1771,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def staged_decision_function(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[Float64]:
-        """Compute the scores of rows after each round.
+        """Yield what `decision_function` returns after 1, 2, ..., `n_iter_` rounds.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        offset : array-like of shape (n,) or (n, K), or None
-            Offsets of the rows, as in `fit`; None: 0.
-
-        Yields
-        ------
-        ndarray of shape (n,) or (n, K)
-            What `decision_function` returns for the rounds so far.
+        X, offset: as in `predict`.
         """
         return map(to_prediction_shape, self._iterate_new_scores(X, offset))
 
@@ -1843,7 +1815,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         "fast": 300 rounds without cross-validation; 100 for each output if there are more than
         three, and at most 1200. "best": up to three times as many rounds as "default", and the mean
         of four fits with different seeds, stored as one model; not with `warm_start`. Early
-        stopping scores their mean. Parameters that are given have priority.
+        stopping scores their mean. Explicit values of other parameters have priority.
     learning_rate : float, default=0.1
         Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
@@ -1917,6 +1889,11 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     Examples
     --------
+    >>> from certree.ensembles import BoostedTreesRegressor
+    >>> model = BoostedTreesRegressor().fit([[k] for k in range(40)], [5.0] * 20 + [9.0] * 20)
+    >>> model.predict([[0], [39]]).round()
+    array([5., 9.])
+
     >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
     >>> from certree.ensembles import BoostedTreesRegressor
@@ -1982,7 +1959,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         if not self._has_linear_start(run.y.shape[-1]):
             return super()._make_initial_trees(run)
         if run.offset is not None:
-            run = run.anew(y=run.y - run.offset.reshape(run.y.shape))
+            run = run.copy_without_trees(y=run.y - run.offset.reshape(run.y.shape))
         n_steps = _N_LINEAR_STEPS if self.max_leaf_nodes == "auto" else self.max_leaf_nodes
         return grow_linear_start(run, n_steps)
 
@@ -1999,7 +1976,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             ("quantile=[...]", len(quantiles) > 1),
         ):
             if n > 1 and is_given:
-                raise ValueError(_describe_single_output(argument, f"y of {n} columns"))
+                columns = f"y of {n} columns"
+                raise ValueError(_describe_single_output(argument, columns))
         if len(quantiles) > 1:
             losses = [QuantileLoss(quantile=quantile) for quantile in quantiles]
             return MultiOutputLoss.combine(losses, self._loss_factors)

@@ -187,10 +187,12 @@ class CategorySums:
     n_rows : tuple of q ndarray of int64, shape (n_categories + 1, n_folds)
         Number of rows.
     sums : tuple of q ndarray of int64, shape (n_targets + 1, n_categories + 1, n_folds)
-        Sum of the weights, then sums of weight times each centered target, in units of `TargetScale`.
+        First the sum of the weights, as a multiple of ``2**TargetScale.weight_unit``; then the sum
+        of weight times centered target for each target, as a multiple of
+        ``2**TargetScale.product_unit``.
     squares : tuple of two int
-        Exact sums over all rows: of squared weights, and of weight times squared centered targets; both
-        as integers that `rounded` turns into float64.
+        Exact sums over all rows: of squared weights, and of weight times squared centered targets;
+        both as integers that `rounded` turns into float64.
     """
 
     n_rows: tuple[Int64, ...]
@@ -322,17 +324,19 @@ class CategoryTotals:
         ]
 
     def compute_means(self, q: int) -> list[tuple[Float64, Float64]]:
-        """Compute the statistics of the categories of feature q, one pair of arrays for each statistic.
+        """Compute the statistics of the categories of feature q, a pair of arrays for each.
 
-        The first statistic is the weight of the rows, the others are the shrunken means of the centered
-        targets. The last category stands for missing values.
+        The first statistic is the weight of the rows of a category; then there is one for each
+        target, the shrunken mean of the centered target. The last category stands for missing
+        values. Training rows must not use means that include their own target, so each fold has
+        means without its rows.
 
         Returns
         -------
-        list of (values, seen)
-            values: statistic over all training rows, (n_categories + 1,). seen: what a training row of
-            each fold sees, (n_categories + 1, n_folds): means over the rows of the other folds; weights
-            over all rows.
+        list of (values, fold_values)
+            values: statistic over all training rows, (n_categories + 1,). fold_values: statistic
+            for the training rows of each fold, (n_categories + 1, n_folds): means over the rows of
+            the other folds; weights over all rows.
         """
         by_fold = self.by_category.sums[q]
         rows, *targets = self._to_numbers(by_fold.sum(axis=2))
@@ -373,7 +377,7 @@ class HighCardinalityFeatures:
 
         Parameters
         ----------
-        columns : FeatureColumns or SparseColumns
+        columns : DenseFeatures or SparseFeatures
             Features of the rows, (n, p).
         bins : Bins
             The same rows in bins.
@@ -445,8 +449,8 @@ class CategoryStatistics:
 
     Each feature has n_targets + 1 columns: the weight of the rows of a category, and for each
     target the shrunken mean minus the mean of all rows. Both are 0 for categories without training
-    rows. A training row sees means over the other folds; any other row sees means over all training
-    rows.
+    rows. The value of a training row is the mean over the rows of the other folds, so that it does
+    not include the row's own target. The value of any other row is the mean over all training rows.
 
     Attributes
     ----------
@@ -457,10 +461,10 @@ class CategoryStatistics:
     category_values : tuple of ndarray of float64, shape (n_categories,)
         For each column the statistic of each category over all training rows.
     bins : Bins
-        Bins of the columns, by the values that training rows see, without codes of rows.
+        Bins of the columns, by the values of training rows, without codes of rows.
     codes : tuple of ndarray of uint8, shape (n_categories + 1, n_folds + 1)
-        For each column the bin of the value that a row of each category sees: training rows by fold,
-        then all other rows. The last category stands for missing values.
+        For each column the bin of a row's value, by category and fold; the last column is for rows
+        that are not in the training set. The last category stands for missing values.
     has_missing : tuple of bool
         For each column whether a training row lacks a value of the feature.
     """
@@ -519,7 +523,7 @@ class CategoryStatistics:
         return len(self.codes)
 
     def encode_rows(self, indices: Int32, keys: UInt64) -> UInt8:
-        """Return the bin of the value that each row sees in each column, (n_columns, n).
+        """Return the bin of the value of each row in each column, (n_columns, n).
 
         indices: index of each row's category, (q, n), as in `HighCardinalityFeatures`; keys: random
         keys of the training rows, (n_training,), which are the first of the n rows.
@@ -570,7 +574,7 @@ class CategoryStatistics:
         )
 
     def encode_new_rows(self, X: Rows) -> Float64:
-        """Return the values that rows outside of the training set see, (n, n_columns).
+        """Return the values of rows outside of the training set in each column, (n, n_columns).
 
         X: rows, (n, p), with category codes. A missing value gives NaN. So does a category without
         training rows if a training row lacks a value of the feature; otherwise it gives 0.
@@ -628,7 +632,7 @@ class CategoryStatistics:
 
     @property
     def _column_features(self) -> Indices:
-        """Position in `features` of the feature of each column, (n_columns,)."""
+        """For each column the position of its feature in `features`, (n_columns,)."""
         n_features = len(self.features)
         return np.repeat(np.arange(n_features), self.n_columns // n_features)
 
@@ -646,9 +650,9 @@ def _find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
 def _choose_edges(seen: Float64, n_rows: Int64) -> Float64:
     """Choose the edges between the bins of one column, as `Bins` does for a feature; (n_bins - 1,).
 
-    seen: value that the rows of each category and fold see, (n_categories + 1, n_folds); n_rows: number
-    of these rows, of the same shape. If there are more than 2**17 rows, edges follow from 2**17 rows at
-    even distances in the order of their values.
+    seen: value of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows:
+    number of these rows, of the same shape. If there are more than 2**17 rows, edges follow from
+    2**17 rows at even distances in the order of their values.
     """
     has_rows = (n_rows > 0) & ~np.isnan(seen)
     order = np.argsort(seen[has_rows], kind="stable")

@@ -95,7 +95,7 @@ class CalibrationScores(ArrayRecord):
         Weight of each row if rows have groups: 1 / (number of calibration rows of its group); None:
         each row counts by itself.
     repeats, distinct, near_copies
-        What is assumed of equal and nearly equal rows; see `Certificate`.
+        How equal and nearly equal rows were counted: fields of these names of the `Certificate`.
     is_worst : array-like of bool, shape (n,), or None
         Which rows count as errors whatever is predicted, as they may be copies of training rows;
         None: none.
@@ -139,7 +139,7 @@ class CalibrationScores(ArrayRecord):
 def _make_quick_copy(model: Any) -> Any:
     """Return an unfitted copy of a model with quality "fast" and without early stopping.
 
-    It is used for fits to some of the rows.
+    The copy is fitted to subsets of the training set: for learning curves and cross-validation.
     """
     quick = copy(model)
     if model.early_stopping is not False:
@@ -165,12 +165,13 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     Parameters
     ----------
     train_size : "auto" or float, default="auto"
-        Fraction of the rows, or groups, in the training set. "auto": the fraction with the lowest
-        expected bound by the learning curve of a pilot with 35 % of them, at most 85 %.
+        Fraction of the rows, or groups, in the training set. "auto": the fraction, at most
+        85 %, with the lowest expected bound, by errors of fits to parts of a first draw of 35 %.
     delta : float, default=0.05
         Probability with which the certificate may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are assumed to be that are equal, class included; see `CertifiedTreeClassifier`.
+        How rows count that are equal, class included: as separate draws or as copies of one draw; see
+        `CertifiedTreeClassifier`.
     quality : {"fast", "default", "best"}, default="default"
         See `BoostedTreesClassifier`, as for all parameters below.
     learning_rate : float, default=0.1
@@ -257,6 +258,11 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
 
     Examples
     --------
+    >>> from certree.ensembles import CertifiedBoostedTreesClassifier
+    >>> model = CertifiedBoostedTreesClassifier().fit([[k] for k in range(120)], 60 * [0] + 60 * [1])
+    >>> model.certificate_.bound < 0.5
+    True
+
     >>> from sklearn.datasets import load_breast_cancer
     >>> from certree import CertifiedBoostedTreesClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -354,11 +360,13 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
 
         def split_rows(train_size: float, is_pilot: bool = False) -> Training:
             # The order is the same for each size, so that a larger training set contains a smaller one.
-            """Split the rows of `fit` into training and calibration set, and return all of them.
+            """Encode the rows of `fit`, and draw a training and a calibration set from them.
 
-            train_size: fraction in the training set; is_pilot: whether another split may follow, so
-            that near copies are not searched yet. Sets the attributes of the enclosing `self` that
-            depend on the training set.
+            Return all rows with this split. The order of the draw is the same for each size, so
+            that larger training sets contain smaller ones. train_size: fraction in the training
+            set; is_pilot: whether another split may follow, in which case near copies are not
+            searched yet. Sets those fitted attributes of `self` that follow from the rows, such as
+            `classes_`.
             """
             return self._prepare_training(
                 X,
@@ -377,9 +385,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         return self
 
     def _add_calibration_classes(self, training: Training) -> Training:
-        """Add the classes of the calibration set alone to `classes_`, `trees_` and `start_`.
+        """Add the classes that only the calibration set has to `classes_`, `trees_` and `start_`.
 
-        training: all rows. Return them with class codes among all classes.
+        training: all rows of the fit with their split. Return them with class codes among all
+        classes.
         """
         self.classes_, self._trained = TrainedClasses.merge_classes(
             self.classes_, self._calibration_classes
@@ -393,11 +402,12 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         return replace(training, y=trained.class_positions[training.y].astype(np.int32))
 
     def _choose_training_set(self, split_rows: Callable[..., Training]) -> Training:
-        """Choose the training set, and set `train_size_`.
+        """Choose the training set, set `train_size_`, and return all rows with their split.
 
-        split_rows: ``split_rows(train_size, is_pilot)`` splits the rows of the fit. With
-        train_size="auto" a pilot is split off first, and its learning curve decides; see
-        `certificates.model_selection`. Return all rows with their split.
+        With train_size="auto" 35 % of the rows, the pilot, are split off first. The learning curve
+        within it predicts the bound for each size of the training set, and the best size is used;
+        see `certificates.model_selection`. split_rows: ``split_rows(train_size, is_pilot)`` splits
+        the rows of the fit.
         """
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
@@ -417,9 +427,11 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         return pilot.expect_few_near_copies(self.duplicates)
 
     def _compute_learning_curve(self, pilot: Training) -> list[CurvePoint]:
-        """Measure the errors of quick fits to one and to two thirds of the training set of the pilot.
+        """Measure the errors of fits to one third and to two thirds of the pilot's training set.
 
-        Return one point for each of the two sizes; none if a fold would be empty.
+        Fits have quality "fast", and are tested on the remaining rows of the pilot's training set.
+        pilot: all rows of the fit, with the split in which 35 % are for training. Return one point
+        for each of the two sizes; no point for a size at which a fold would be empty.
         """
         training = pilot.train_subset or pilot
         folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))
@@ -436,9 +448,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         return curve
 
     def _find_errors(self, training: Training, train: Indices, test: Indices) -> NDArray[np.bool_]:
-        """Return which test rows a quick fit to the train rows predicts wrongly, (n_test,) bool.
+        """Return which test rows a fit of quality "fast" predicts wrongly, (n_test,) bool.
 
-        training: training set of the pilot; train, test: indices of rows in it.
+        training: the rows; train, test: indices of those that are fitted, and of those that are
+        predicted.
         """
         quick = _make_quick_copy(self)
         quick._fit_rounds(training.take(train))
@@ -476,9 +489,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         self.certificates_ = (self.certificate_,)
 
     def _make_certificate(self, rows: CalibrationScores) -> Certificate:
-        """Return the certificate of the error of `rows`, the calibration set, at level `delta`.
+        """Return the certificate of the error rate on new rows at level `delta`.
 
-        It is the exact binomial bound of single rows, or a bound of the mean error per group.
+        rows: the calibration set. The certificate is the exact binomial bound of single rows, or a
+        bound of the mean error per group.
         """
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
@@ -523,11 +537,11 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
             n_outputs, largest = len(rows.score), int(rows.y.max(initial=0))
             if n_outputs != self._n_outputs or largest > max(2, self.n_classes_):
                 raise ValueError(
-                    "the model file is damaged: the calibration set has other classes than the trees"
+                    "the model file is damaged: its calibration set must have the classes of its trees"
                 )
             if self._make_certificate(rows) != self.certificate_:
                 raise ValueError(
-                    "the model file is damaged: the calibration set does not give the certificate"
+                    "the model file is damaged: the certificate must follow from the calibration set"
                 )
             self.calibration_ = rows
 
@@ -584,9 +598,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     for every distribution of the rows,
 
     * the interval of `predict_interval` contains the target of at least a fraction `coverage` of
-    new rows, * the mean absolute error on new rows is at most ``certificate_.bound``, in units of
-    the target, where
-      an error above ``certificate_.unit`` counts as ``certificate_.unit``.
+      new rows,
+    * the mean absolute error on new rows is at most ``certificate_.bound``, in units of the target,
+      where an error above ``certificate_.unit`` counts as ``certificate_.unit``.
 
     Each guarantee holds by itself, and is about all new rows together, not about subsets of them.
     They do not hold for the same model fitted again to all rows.
@@ -610,7 +624,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         row, which further boosted trees learn from a cross-validation of the training set. "one":
         all intervals have the same width.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        What rows are assumed to be that are equal, target included; see `CertifiedTreeClassifier`.
+        How rows count that are equal, target included: as separate draws or as copies of one draw; see
+        `CertifiedTreeClassifier`.
     quality : {"fast", "default", "best"}, default="default"
         See `BoostedTreesRegressor`, as for all parameters below.
     learning_rate : float, default=0.1
@@ -690,6 +705,11 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
 
     Examples
     --------
+    >>> from certree.ensembles import CertifiedBoostedTreesRegressor
+    >>> model = CertifiedBoostedTreesRegressor().fit([[k] for k in range(99)], range(99))
+    >>> model.predict_interval([[50]]).shape
+    (1, 2)
+
     >>> import numpy as np
     >>> from certree import CertifiedBoostedTreesRegressor
     >>> X = np.random.default_rng(0).random((1000, 2))
@@ -798,10 +818,11 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         return self
 
     def _fit_scale(self, training: Training, random_state: np.random.RandomState) -> float:
-        """Fit the scale of absolute errors, and return the largest error of a cross-validation.
+        """Fit the expected absolute error of a row, the scale, to errors of a cross-validation.
 
         Sets `scale_start_`, `scale_trees_` and `least_scale_`. training: training set;
-        random_state: source of the folds.
+        random_state: source of the folds. Return the largest absolute error of the
+        cross-validation.
         """
         n, error = len(training.y), np.zeros(len(training.y))
         for fold in training.split_folds(min(_FOLDS, n), random_state) if n > 1 else ():
@@ -860,7 +881,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         """Return the center and half of the width of the interval of each new row, (n,) each.
 
-        X: rows as the user gives them; reach: half of the width in units of the scale, (1,).
+        X: rows as the user gives them; reach: half of the width divided by the
+        scale of a row, (1,), a quantile of the conformity scores.
         """
         rows = self._encode_new_rows_or_csr(X)
         with np.errstate(over="ignore"):

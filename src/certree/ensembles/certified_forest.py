@@ -359,6 +359,11 @@ class CertifiedForestClassifier(ForestClassifier):
 
     Examples
     --------
+    >>> from certree.ensembles import CertifiedForestClassifier
+    >>> model = CertifiedForestClassifier().fit([[k] for k in range(400)], 200 * [0] + 200 * [1])
+    >>> model.certificate_.bound < 0.5
+    True
+
     >>> from sklearn.datasets import load_digits
     >>> from certree import CertifiedForestClassifier
     >>> X, y = load_digits(return_X_y=True)

@@ -65,8 +65,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
       calibration set and new row. For one fit the fraction of new rows inside varies, by about
       ``sqrt(coverage (1 - coverage) / n)``.
     * ``delta=0.05``: with probability at least .95 over the calibration set, at least a fraction
-    `coverage`
-      of all new rows is in its interval (independent rows only).
+      `coverage` of all new rows is in its interval (independent rows only).
 
     Neither guarantees the same coverage in each subset of rows.
 
@@ -108,6 +107,11 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     Examples
     --------
+    >>> from certree.ensembles import ConformalBandRegressor
+    >>> model = ConformalBandRegressor().fit([[k] for k in range(99)], range(99))
+    >>> model.predict_interval([[50]]).shape
+    (1, 2)
+
     >>> import numpy as np
     >>> from certree import BoostedTreesRegressor
     >>> from certree.ensembles import ConformalBandRegressor
@@ -225,7 +229,10 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return regressor
 
     def _predict_quantiles(self, X: Any) -> tuple[Float64, Float64]:
-        """Return the lower and the upper quantile of each row of X, (n,) each, without margin."""
+        """Return the fitted lower and upper quantile of each row of X, (n,) each.
+
+        `margin_` is not added. The two quantiles of a row may cross.
+        """
         low, _, high = self.estimators_
         return low.predict(X), high.predict(X)
 

@@ -23,7 +23,7 @@ _MANY_ROWS = 10_000
 # A scorer gets at most so many training rows, as in scikit-learn.
 _SCORED_ROWS = 10_000
 
-# Function from the scores of all rows, (n_outputs, n), to a number, the higher the better.
+# Function from the raw predictions of all rows, (n_outputs, n), to a number, the higher the better.
 Score = Callable[[Float64], float]
 
 PARAMETERS: dict[str, list[Any]] = {
@@ -56,7 +56,7 @@ class Iteration:
 Callback = Callable[[Iteration], Any]
 
 
-def checked_callbacks(callbacks: Any) -> Sequence[Callback]:
+def check_callbacks(callbacks: Any) -> Sequence[Callback]:
     """Check the parameter `callbacks` of `fit`, and return it as a sequence; None becomes ().
 
     Raise TypeError unless it is a list or tuple of callables, or None.
@@ -75,38 +75,41 @@ def stops_early(early_stopping: Any, n: int) -> bool:
 
 @dataclass(slots=True)
 class Evaluation:
-    """Scores of the rounds of a fit, the decision to stop, and calls of callbacks.
+    """Score the rounds of a fit after they are made, call callbacks, and decide when to stop.
+
+    A run is a `Rounds`, whose rows are the training rows followed by the validation set. The last
+    score function decides when to stop: that of the validation set, if there is one.
 
     Parameters
     ----------
     scored : sequence of callables
-        Functions from the scores of all rows, (n_outputs, n), to a score, the higher the better:
-        one for the training rows and, if there is one, one for the validation set. Empty if rounds
-        are not scored.
+        Functions from the raw predictions of all rows, (n_outputs, n), to a score, the higher the
+        better: the first scores the training rows; the second, if there is a validation set, scores
+        that. Empty if rounds are not scored.
     is_wanted : bool
         Whether the fit sets `train_score_` and `validation_score_`.
-    of_loss : bool
-        Whether the scores are negated losses.
+    is_loss : bool
+        Whether `scored` are negated losses; False: those of a scorer of scikit-learn.
     is_custom : bool
         Whether the loss is written in Python, so that the core cannot compute it.
     n_runs : int
         Number of runs whose scores are averaged.
     n_iter_no_change : int
         The fit stops after so many rounds without an improvement, and drops the rounds after the
-        best one. 0: the fit makes and keeps all rounds.
+        best one. 0: no early stopping; the fit keeps all rounds.
     tol : float
         Smallest improvement that counts.
     callbacks : sequence of callables
         Called with an `Iteration` after each round; the fit stops if one returns True.
     scores : tuple of two lists of float
-        Scores so far of the training rows and of the validation set.
+        Results so far of the two functions in `scored`, before the first round and after each one.
     is_over : bool
-        Whether the fit is to stop.
+        Whether the fit must stop now; set by early stopping and callbacks.
     """
 
     scored: Sequence[Score] = ()
     is_wanted: bool = False
-    of_loss: bool = True
+    is_loss: bool = True
     is_custom: bool = False
     n_runs: int = 1
     n_iter_no_change: int = 0
@@ -116,121 +119,127 @@ class Evaluation:
     is_over: bool = False
 
     @property
-    def decides(self) -> bool:
-        """Whether scores or callbacks may change the number of rounds."""
+    def may_drop_rounds(self) -> bool:
+        """Whether early stopping is on or there are callbacks, so that fewer rounds may be kept."""
         return self.n_iter_no_change > 0 or bool(self.callbacks)
 
     @property
-    def one_by_one(self) -> bool:
-        """Whether rounds are made one at a time, as callbacks or scores in Python follow each."""
-        return bool(self.callbacks) or (bool(self.scored) and not self.by_core)
+    def needs_single_rounds(self) -> bool:
+        """Whether the core may make one round only per call, as Python code must run after each."""
+        return bool(self.callbacks) or (bool(self.scored) and not self.is_scored_by_core)
 
     @property
-    def by_core(self) -> bool:
-        """Whether the C++ core computes the scores while it makes several rounds."""
-        return self.of_loss and not self.is_custom and self.n_runs == 1
+    def is_scored_by_core(self) -> bool:
+        """Whether the C++ core can compute the scores itself: a built-in loss and one run."""
+        return self.is_loss and not self.is_custom and self.n_runs == 1
 
     @property
-    def note(self) -> str:
-        """Text for the progress bar: last score of the validation set, or else of the training rows."""
-        if not self._judging:
+    def progress_text(self) -> str:
+        """Text for the progress bar: the last score by which the fit may stop, as "loss 0.12"."""
+        if not self._stopping_scores:
             return ""
-        score = self._judging[-1]
-        return f"loss {-score:.4g}" if self.of_loss else f"score {score:.4g}"
+        score = self._stopping_scores[-1]
+        return f"loss {-score:.4g}" if self.is_loss else f"score {score:.4g}"
 
-    def recorded(self) -> dict[str, Float64]:
+    def get_recorded_scores(self) -> dict[str, Float64]:
         """Return `train_score_` and `validation_score_`, each (n_rounds + 1,), in a dict by name.
 
-        Scores are left out that do not exist, and all of them if they are not wanted.
+        `validation_score_` is missing without a validation set. The dict is empty if rounds were
+        not scored, or `is_wanted` is False.
         """
         names = "train_score_", "validation_score_"
         pairs = zip(names, self.scores, strict=True)
         return {name: np.array(scores) for name, scores in pairs if scores and self.is_wanted}
 
     @property
-    def _judging(self) -> list[float]:
-        """Scores so far that decide when to stop.
+    def _stopping_scores(self) -> list[float]:
+        """Scores so far by which early stopping decides.
 
-        They are those of the validation set, or else of the training rows.
+        They are those of the validation set, or of the training rows if there is no validation set.
         """
         return self.scores[max(len(self.scored) - 1, 0)]
 
-    def begin(self, stages: Iterable[Float64]) -> None:
-        """Append the scores before the first new round, and after each previous round.
+    def record_previous_scores(self, stages: Iterable[Float64]) -> None:
+        """Append the scores before the first new round and after each previous round; call first.
 
-        stages: scores of all rows, (n_outputs, n), before the first round and after each previous one.
+        stages: raw predictions of all rows, (n_outputs, n) each, in this order. They are not
+        computed if rounds are not scored.
         """
-        for said in stages if self.scored else ():
-            self._append_scores(said)
+        for raw in stages if self.scored else ():
+            self._append_scores(raw)
 
     def advance(self, runs: Sequence[Rounds], first: int, last: int) -> int:
         """Make rounds first, ..., last - 1 of all runs, score them, and decide whether to stop.
 
-        runs: runs that are averaged, after round first - 1. Return the number of rounds after the
-        last one that was made, which is less than `last` if the fit stops early.
+        runs: the runs that are averaged, with `first` rounds each; they are changed. Return the
+        number of rounds that they have then, less than `last` if the core stopped early.
         """
-        scores = advance(runs, first, last, self._watch())
+        scores = advance(runs, first, last, self._get_watch())
         if not self.scored:
             return last
-        if self.by_core:
+        if self.is_scored_by_core:
             for row in scores:
                 self._append(row)
             last = first + len(scores)
         else:
-            self._append_scores(scores_together(runs))
-        self._look(last)
+            self._append_scores(average_scores(runs))
+        self._decide(last)
         return last
 
-    def take(self, said: Float64, n_iter: int) -> None:
-        """Append the scores of a round that was made elsewhere, and decide whether to stop.
+    def record_scores(self, raw: Float64, n_iter: int) -> None:
+        """Append the scores of a round that was made by other code, and decide whether to stop.
 
-        said: scores of all rows, (n_outputs, n), or whatever `scored` takes; n_iter: number of
-        rounds so far.
+        raw: raw predictions of all rows, (n_outputs, n), or whatever the functions in `scored`
+        accept; n_iter: number of rounds so far, this one included.
         """
-        self._append_scores(said)
-        self._look(n_iter)
+        self._append_scores(raw)
+        self._decide(n_iter)
 
-    def _append_scores(self, said: Float64) -> None:
-        """Append the scores of the training rows and of the validation set after a round.
+    def _append_scores(self, raw: Float64) -> None:
+        """Compute the scores of the training rows and of the validation set, and append them.
 
-        said: scores of all rows, (n_outputs, n), from which the functions in `scored` compute them.
+        raw: raw predictions of all rows, (n_outputs, n), to which the functions in `scored` are
+        applied.
         """
-        self._append([score(said) for score in self.scored])
+        self._append([score(raw) for score in self.scored])
 
-    def _look(self, n_iter: int) -> None:
-        """Set `is_over` by the scores so far, and call the callbacks.
+    def _decide(self, n_iter: int) -> None:
+        """Set `is_over` if early stopping ends the fit, and call the callbacks.
 
         n_iter: number of rounds so far.
         """
-        n_without_gain = count_rounds_without_gain(np.array(self._judging), self.tol)
+        n_without_gain = count_rounds_without_gain(np.array(self._stopping_scores), self.tol)
         self.is_over = 0 < self.n_iter_no_change <= n_without_gain
         if self.callbacks:
             self._call(n_iter)
 
-    def best(self, first: int, made: int) -> int:
-        """Return how many rounds are kept.
+    def count_kept_rounds(self, first: int, n_made: int) -> int:
+        """Return how many rounds the fitted model keeps.
 
-        first: number of previous rounds, which are all kept; made: number of rounds with the new
-        ones. Without early stopping this is `made`, else the number up to the best round, at least
-        1.
+        first: number of previous rounds, which are always kept; n_made: number of rounds that were
+        made, previous ones included. Return `n_made` without early stopping, else the number of
+        rounds with the best score, at least 1.
         """
         if not self.n_iter_no_change:
-            return made
+            return n_made
         least = max(first, 1)
-        scores = np.array(self._judging[least : made + 1])
+        scores = np.array(self._stopping_scores[least : n_made + 1])
         return least + int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
 
-    def _watch(self) -> Watch:
-        """Return how the core scores rounds and stops, see `Watch`; `UNWATCHED` if it does neither."""
-        if not (self.scored and self.by_core):
+    def _get_watch(self) -> Watch:
+        """Return how the core scores rounds and stops early, as a tuple `Watch`.
+
+        It is `UNWATCHED` if the core has to do neither.
+        """
+        if not (self.scored and self.is_scored_by_core):
             return UNWATCHED
-        return True, self.n_iter_no_change, self.tol, np.array(self._judging)
+        return True, self.n_iter_no_change, self.tol, np.array(self._stopping_scores)
 
     def _append(self, row: Iterable[float]) -> None:
-        """Append the scores after a round.
+        """Append the scores after one round to `scores`.
 
-        row: score of the training rows and, if there is one, of the validation set; further entries
-        are ignored.
+        row: score of the training rows, then that of the validation set, which is ignored if there
+        is no validation set.
         """
         for scores, score in zip(self.scores[: len(self.scored)], row, strict=False):
             scores.append(float(score))
@@ -251,40 +260,41 @@ class Evaluation:
             self.is_over |= bool(wants_end)
 
 
-def scores_together(runs: Sequence[Rounds]) -> Float64:
-    """Return the mean of the scores of several runs on the same rows, (n_outputs, n)."""
+def average_scores(runs: Sequence[Rounds]) -> Float64:
+    """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n)."""
     if len(runs) == 1:
         return runs[0].scores
     mean: Float64 = np.mean([run.scores for run in runs], axis=0)
     return mean
 
 
-def scores_by_loss(run: Rounds) -> list[Score]:
-    """Make functions that compute the negated mean loss of the training rows and of the validation set.
+def make_loss_scores(run: Rounds) -> list[Score]:
+    """Make functions for the negated mean loss of the training rows and of the validation set.
 
-    run: run on training rows, followed by the validation set if there is one. Return one or two
-    functions from the scores of all rows, (n_outputs, n), to a float.
+    run: the run, whose rows are the training rows followed by the validation set, if there is one.
+    Return one function, or two with a validation set; each takes the raw predictions of all rows,
+    (n_outputs, n), and returns a float.
     """
     loss = run.settings.loss
 
-    def score(rows: slice, said: Float64) -> float:
-        """Return the negated mean loss of some rows of `run` of the enclosing function.
+    def score(rows: slice, raw: Float64) -> float:
+        """Return the negated mean loss of the rows in a slice of the rows of `run`.
 
-        rows: which rows; said: scores of all rows by the trees so far, (n_outputs, n).
+        rows: the slice; raw: raw predictions of all rows, (n_outputs, n).
         """
         weight = None if run.weight is None else run.weight[rows]
-        said = np.ascontiguousarray(said[:, rows])
+        raw = np.ascontiguousarray(raw[:, rows])
         if run.query is not None:
             ranked = run.query[rows], *loss.cutoffs
-            return -compute_mean_ranking_loss(ranked, run.y[rows], said[0], weight)
-        return -loss.compute_mean(run.y[..., rows], said, weight)
+            return -compute_mean_ranking_loss(ranked, run.y[rows], raw[0], weight)
+        return -loss.compute_mean(run.y[..., rows], raw, weight)
 
     n, n_all = len(run.keys), run.scores.shape[1]
     return [partial(score, rows) for rows in (slice(n), slice(n, n_all)) if rows.start != n_all]
 
 
-def scorer_of(model: Any) -> Callable[..., Any] | None:
-    """Return the scorer of a model's parameter `scoring`, ``scorer(model, X, y)``; None for "loss"."""
+def get_scorer(model: Any) -> Callable[..., Any] | None:
+    """Return ``scorer(model, X, y)`` for a model's parameter `scoring`; None for "loss"."""
     if isinstance(model.scoring, str) and model.scoring == "loss":
         return None
     from sklearn.metrics import check_scoring  # takes a while, and most fits need no scorer
@@ -293,45 +303,48 @@ def scorer_of(model: Any) -> Callable[..., Any] | None:
     return scorer
 
 
-def scores_by_scorer(
-    model: Any, scorer: Callable[..., Any], training: Training, judges: Training | None
+def make_scorer_scores(
+    model: Any, scorer: Callable[..., Any], training: Training, validation: Training | None
 ) -> list[Score]:
-    """Make functions that score the training rows and the validation set by a scorer of scikit-learn.
+    """Make functions that score the training rows and the validation set by a scorer.
 
     Parameters
     ----------
     model : BoostedTrees
-        The model that is fitted.
+        The model that is fitted, with its `_seed`.
     scorer : callable
-        ``scorer(model, X, y)``, as `scorer_of` returns it.
+        ``scorer(model, X, y)``, as scikit-learn's.
     training : Training
-        Training rows; of more than 10,000 rows 10,000 are drawn.
-    judges : Training or None
+        Training rows; if there are more than 10,000, the scorer gets 10,000 random ones.
+    validation : Training or None
         Validation set.
 
     Returns
     -------
     list of callables
-        One or two functions from the scores of all rows, (n_outputs, n), to a float.
+        One function, or two with a validation set; each takes the raw predictions of all rows,
+        (n_outputs, n), and returns a float.
     """
-    places: Any = slice(len(training.y))
+    columns: Any = slice(len(training.y))
     scored = training
     if len(training.y) > _SCORED_ROWS:
         random_state = np.random.RandomState(model._seed)
         rows = training.features.matrix, training.y, _SCORED_ROWS
         share = split_by_content(*rows, random_state, training.weight, training.draw_order)
-        places, scored = share.validation, training.take(share.validation)
-    found = [_by_scorer(model, scorer, scored, places)]
-    if judges is not None:
-        found.append(_by_scorer(model, scorer, judges, slice(len(training.y), None)))
+        columns, scored = share.validation, training.take(share.validation)
+    found = [_make_scorer_score(model, scorer, scored, columns)]
+    if validation is not None:
+        found.append(_make_scorer_score(model, scorer, validation, slice(len(training.y), None)))
     return found
 
 
-def _by_scorer(model: Any, scorer: Callable[..., Any], rows: Training, places: Any) -> Score:
+def _make_scorer_score(
+    model: Any, scorer: Callable[..., Any], rows: Training, columns: Any
+) -> Score:
     """Make a function that scores rows by a scorer of scikit-learn.
 
-    The scorer gets a copy of the model that takes scores as they are given, so that no row is
-    routed through the trees again.
+    The scorer gets a copy of the model that returns predictions from raw predictions that are known
+    already, so that rows are not routed through the trees again.
 
     Parameters
     ----------
@@ -341,27 +354,27 @@ def _by_scorer(model: Any, scorer: Callable[..., Any], rows: Training, places: A
         ``scorer(model, X, y)``.
     rows : Training
         Rows that are scored.
-    places : slice or ndarray
-        Their indices among the columns of the scores of all rows.
+    columns : slice or ndarray
+        Columns of these rows in the raw predictions of all rows.
 
     Returns
     -------
     callable
-        Function from the scores of all rows, (n_outputs, n), to a float.
+        Function from the raw predictions of all rows, (n_outputs, n), to a float.
     """
     table, y = rows.features.matrix, model._decode_targets(rows.y)
     weights = {} if rows.weight is None else {"sample_weight": rows.weight}
 
-    def score(said: Float64) -> float:
-        """Return the score of `rows` of the enclosing function.
+    def score(raw: Float64) -> float:
+        """Return the score of `rows`.
 
-        said: scores of all rows by the trees so far, (n_outputs, n). Raise ValueError if the scorer
-        predicts other rows, or returns no finite number.
+        raw: raw predictions of all rows, (n_outputs, n). Raise ValueError if the scorer predicts
+        other rows than `rows`, or does not return a finite number.
         """
-        judged, known = copy(model), np.ascontiguousarray(said[:, places])
+        judged, known = copy(model), np.ascontiguousarray(raw[:, columns])
 
-        def scores_of(X: NDArray[Any]) -> Float64:
-            """Return the known scores of X, which must be the table of `rows` itself."""
+        def get_raw_predictions(X: NDArray[Any]) -> Float64:
+            """Return the raw predictions of `rows`; X must be the table of `rows` itself."""
             if X is not table:
                 raise ValueError(
                     "scoring must predict exactly the rows that it gets: scorers that copy, select or "
@@ -369,7 +382,7 @@ def _by_scorer(model: Any, scorer: Callable[..., Any], rows: Training, places: A
                 )
             return known
 
-        judged._compute_scores = scores_of
+        judged._compute_scores = get_raw_predictions
         value = scorer(judged, table, y, **weights)
         if not isinstance(value, Real | Integral):
             raise ValueError(f"scoring must return a number, got {value!r}")

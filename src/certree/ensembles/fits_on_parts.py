@@ -22,7 +22,7 @@ from certree.ensembles.evaluation import Callback, Evaluation, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
 from certree.ensembles.multi_output_loss import MultiOutputLoss
-from certree.ensembles.rounds import importances
+from certree.ensembles.rounds import add_gain_importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.grow.binned_grower import BinnedGrower
@@ -122,7 +122,7 @@ def fit_on_parts(
     start = _start(loss, parts, n, n_targets, totals, weighing)
     evaluation = _evaluation(model, run, stops, callbacks)
     _boost(model, parts, run, start, n_rounds, evaluation)
-    if evaluation.decides:
+    if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
 
@@ -315,16 +315,20 @@ def _boost(
             for n_made in one.advance(parts, start, n_rounds):
                 scores = [one.scores_of_sides(parts)] if evaluation.is_wanted else []
                 if n_made == 0:
-                    evaluation.begin(scores)
+                    evaluation.record_previous_scores(scores)
                     continue
                 for said in scores:
-                    evaluation.take(said, n_made)
-                show(1, evaluation.note or pace.update(run.n))
+                    evaluation.record_scores(said, n_made)
+                show(1, evaluation.progress_text or pace.update(run.n))
                 if evaluation.is_over:
                     break
             runs.append(one)
     made = len(runs[0].grown)
-    model.start_, model.n_iter_, model._n_first_trees = start, evaluation.best(0, made), 0
+    model.start_, model.n_iter_, model._n_first_trees = (
+        start,
+        evaluation.count_kept_rounds(0, made),
+        0,
+    )
     model._has_offset = False
     model._loss_factors = getattr(runs[0].settings.loss, "factors", ())
     model._importances = np.zeros(model.n_features_in_)
@@ -332,9 +336,9 @@ def _boost(
     for one, trees in zip(runs, grown, strict=True):
         rows = np.concatenate([np.zeros(0), *one.rows])[: trees.n_nodes]
         outputs = one.settings.loss.output_order
-        model._importances = importances(trees, rows, model._importances, outputs)
+        model._importances = add_gain_importances(trees, rows, model._importances, outputs)
     model._set_trees(grown)
-    model._record(evaluation.recorded())
+    model._record(evaluation.get_recorded_scores())
 
 
 def _n_rounds(model: Any, n: int, stops: bool) -> int:

@@ -1103,6 +1103,11 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
 
     Examples
     --------
+    >>> from certree.ensembles import TreeForestClassifier
+    >>> model = TreeForestClassifier().fit([[k] for k in range(40)], [0] * 20 + [1] * 20)
+    >>> model.predict([[0], [39]])
+    array([0, 1])
+
     >>> from sklearn.datasets import load_breast_cancer
     >>> from certree.ensembles import TreeForestClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -1279,6 +1284,11 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
     Examples
     --------
+    >>> from certree.ensembles import TreeForestRegressor
+    >>> model = TreeForestRegressor().fit([[k] for k in range(40)], [5.0] * 20 + [9.0] * 20)
+    >>> model.predict([[0], [39]]).round()
+    array([5., 9.])
+
     >>> from sklearn.datasets import load_diabetes
     >>> from certree.ensembles import TreeForestRegressor
     >>> X, y = load_diabetes(return_X_y=True)

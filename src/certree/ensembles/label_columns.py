@@ -31,13 +31,13 @@ class LabelColumns(TreeModel):
     score = score_classifier
 
     def _map_targets(self, function: Callable[..., Any], *arrays: Float64, axis: int = 0) -> Any:
-        """Apply a function to each column of classes.
+        """Apply a function to the classes and the outputs of each target.
 
         Parameters
         ----------
         function : callable
-            ``function(classes, *parts)`` with the classes of one target, (K,), and its part of each
-            array.
+            ``function(classes, *outputs)`` with the classes of one target, (K,), and the slice of
+            each array that holds its outputs.
         *arrays : ndarray
             Arrays with the outputs of all targets along `axis`.
         axis : int
@@ -46,7 +46,8 @@ class LabelColumns(TreeModel):
         Returns
         -------
         object
-            The result of the function for one target; for several targets the list of their results.
+            The result of the function for one target; for several targets the list of their
+            results.
         """
         if not self._has_several_targets():
             return function(self.classes_, *arrays)

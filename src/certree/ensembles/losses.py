@@ -28,10 +28,11 @@ _MAX_SCALING_STEPS, _MAX_SCALING_ERROR = 300, 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss function of boosting: the loss of scores, (n_outputs, n), at targets, (n,).
+    """Base class of the losses of boosting, functions of the scores of rows and their targets.
 
-    Base class. A subclass sets `name` and defines `compute_start`; the C++ core computes the loss
-    and its derivatives by `core_name` and `parameter`.
+    Scores have shape (n_outputs, n), targets (n,). A subclass sets `name` and defines
+    `compute_start`; the C++ core computes the loss and its derivatives by `core_name` and
+    `parameter`.
 
     Attributes
     ----------
@@ -82,7 +83,11 @@ class Loss:
 
     @property
     def output_order(self) -> OutputOrder:
-        """Order in which sums over outputs add them; here the order of the columns of the scores."""
+        """Order of the n_outputs scores in which floating-point sums over them are computed.
+
+        Here the order of the scores; `MultiOutputLoss` makes it independent of the order of
+        targets.
+        """
         return slice(None)
 
     @property
@@ -94,7 +99,10 @@ class Loss:
         return (self,)
 
     def list_groups(self) -> list[LossGroup]:
-        """Return the output groups that the core reads, see `LossGroup`; here one with all outputs."""
+        """Return the groups of outputs that the core reads, one for each target or quantile.
+
+        Each is a tuple `LossGroup`. Here there is one group with all outputs.
+        """
         return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
 
     def encode_targets(self, y: NDArray[Any]) -> Float64:
@@ -412,11 +420,11 @@ class RankingLoss(Loss):
             )
 
     def compute_start(self, *_: Any) -> Float64:
-        """Return array([0.0]), as a constant does not change the ranking; arguments are ignored."""
+        """Return array([0.0]): a constant does not change a ranking. Arguments are ignored."""
         return np.zeros(1)
 
     def compute_row_losses(self, *_: Any) -> Float64:
-        """Raise ValueError, as only a whole query has a loss."""
+        """Raise ValueError: only a whole query has a loss, see `compute_query_loss`."""
         raise ValueError(
             'importance kind="permutation" is not supported for rankings, as only whole queries have a '
             "loss: shuffle a column of X and compare score(X, y, qid=...) instead"
@@ -503,10 +511,11 @@ def _sum_class_weights(y: NDArray[Any], weight: Float64 | None, n_classes: int) 
 
 
 def compute_weighted_quantile(y: Float64, quantile: float, weight: Float64 | None) -> float:
-    """Return the smallest value of y, such that values up to it have at least `quantile` of the weight.
+    """Return the smallest v in y with at least the fraction `quantile` of the weight up to v.
 
     y: (n,); quantile: between 0 and 1; weight: (n,), or None for equal weights. Weights are rounded
-    to integers of a common unit, so that the result does not depend on the order of the rows.
+    to integer multiples of a common unit, so that the result does not depend on the order of the
+    rows.
     """
     order = np.argsort(y, kind="stable")
     if weight is None:
@@ -522,5 +531,9 @@ def compute_weighted_quantile(y: Float64, quantile: float, weight: Float64 | Non
 
 
 def compute_quantile_rank(quantile: float, total: int) -> int:
-    """Return the rank, 0 .. total - 1, of a quantile among `total` sorted units of weight."""
+    """Return the index, 0 .. total - 1, of a quantile in a sorted array of `total` numbers.
+
+    It is ceil(quantile * total) - 1: the smallest number at or below which at least the fraction
+    `quantile` of all lies.
+    """
     return min(max(ceil(quantile * float(total)) - 1, 0), total - 1)

@@ -22,19 +22,18 @@ class MultiOutputLoss(Loss):
     There is one loss for each numeric target, for each quantile of one target, or for each column
     of classes. A loss of numbers is divided by its mean before the first round and by the number of
     losses, so that units of targets do not matter. Log losses have factor 1. Losses are added in an
-    order that depends on the values of the targets, so that the order of the columns changes no
-    bit.
+    order that depends on the values of the targets, so that permuted columns give exactly the same
+    sums.
 
     Attributes
     ----------
     components : tuple of Loss
         The losses, one for each target or quantile, in the order of the columns of y.
     factors : tuple of float
-        Factor of each loss in the sum. Empty before the training rows are known, and for log
-        losses.
+        Factor of each loss in the sum. Empty for log losses, and before `with_training_rows`.
     order : tuple of int
-        Indices of the losses in the order in which they are added. Empty before the training rows
-        are known.
+        Indices of the losses in the order in which they are added. Empty before
+        `with_training_rows`.
     """
 
     name: ClassVar[str] = "several"
@@ -65,7 +64,7 @@ class MultiOutputLoss(Loss):
 
     @property
     def output_order(self) -> OutputOrder:
-        """Order in which sums over outputs add them.
+        """Order of the n_outputs scores in which floating-point sums over them are computed.
 
         For classes, the outputs of target ``order[0]``, then those of ``order[1]``, and so on; for
         numbers the order of the columns.
@@ -77,7 +76,7 @@ class MultiOutputLoss(Loss):
 
     @property
     def is_log(self) -> bool:
-        """Whether predictions are the exponentials of the scores, as the first loss says."""
+        """Whether predictions are the exponentials of the scores; all losses have the same link."""
         return self.components[0].is_log
 
     def encode_targets(self, y: NDArray[Any]) -> Float64:
@@ -102,18 +101,20 @@ class MultiOutputLoss(Loss):
         return np.concatenate(flags).astype(np.float64)
 
     def check_targets(self, y: NDArray[Any]) -> None:
-        """Raise ValueError if the first loss is not defined for one of the targets y.
+        """Raise ValueError if the losses are not defined for one of the targets y.
 
-        y: (n_losses, n), or (n,) for quantiles.
+        y: (n_losses, n), or (n,) for quantiles. The first loss checks all targets, as all are of
+        one kind.
         """
         for target in np.atleast_2d(y):
             self.components[0].check_targets(target)
 
     def with_training_rows(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
-        """Return a copy whose `order`, and `factors` if they are needed, follow from the training rows.
+        """Return a copy with `order`, and `factors` if needed, computed from the training rows.
 
-        y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; rows: hash of each
-        row, (n,), with which targets are hashed.
+        y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; rows: hash of the
+        features of each row, (n,). Each target column is hashed together with `rows`, whatever the
+        order of the rows, and `order` sorts these hashes.
         """
         targets = self.encode_targets(y)
         ordered = self.with_order([hash_target(target, rows) for target in targets])
@@ -132,7 +133,8 @@ class MultiOutputLoss(Loss):
     def with_order(self, keys: Sequence[int]) -> Self:
         """Return a copy that adds the losses by ascending keys, equal keys by ascending parameters.
 
-        keys: hash of the target of each loss, (n_losses,). Quantiles of one target have equal keys.
+        keys: hash of the target column of each loss, (n_losses,), see `with_training_rows`.
+        Quantiles of one target have equal keys and are added in ascending order.
         """
         sort_keys = [loss.parameter for loss in self.components], keys
         return replace(self, order=tuple(int(k) for k in np.lexsort(sort_keys)))
@@ -160,7 +162,7 @@ class MultiOutputLoss(Loss):
         return y if y.ndim == 1 else y[:, list(self.order)]
 
     def list_groups(self) -> list[LossGroup]:
-        """Return the output group of each loss, see `LossGroup`, in the order `order`."""
+        """Return the group of outputs of each loss as a tuple `LossGroup`, in the order `order`."""
         first = self.output_groups.first_outputs
         return [
             (self.components[k].parameter, factor, first[k], self.components[k].n_outputs, k)
@@ -170,10 +172,10 @@ class MultiOutputLoss(Loss):
     def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """Compute the constant scores with the smallest mean loss, (n_outputs,), of all losses in turn.
+        """Concatenate the constant scores with the smallest mean loss of each loss, (n_outputs,).
 
         y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; offset: (n_outputs,
-        n) of losses with one output each, or None.
+        n), or None. Offsets are supported if each loss has one output.
         """
         return np.concatenate(
             [
@@ -200,9 +202,9 @@ class MultiOutputLoss(Loss):
         return float(self._sum(lambda loss, *rows: loss.compute_mean(*rows, weight), y, scores))
 
     def _get_order_and_factors(self) -> tuple[tuple[int, ...], list[float]]:
-        """Return the indices of the losses in the order of addition, and their factors in that order.
+        """Return the indices and the factors of the losses in the order of addition.
 
-        Before the training rows are known this is the order of the columns, and equal factors.
+        Before `with_training_rows` this is the order of the columns, with equal factors.
         """
         n = len(self.components)
         default = 1.0 if self.components[0].has_one_unit else 1 / n

@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
 )
 
 from certree.ensembles.boosting import BoostedTrees, Quality
-from certree.ensembles.evaluation import Callback, checked_callbacks
+from certree.ensembles.evaluation import Callback, check_callbacks
 from certree.ensembles.losses import RankingLoss
 from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
 from certree.ensembles.rounds import Rounds
@@ -60,7 +60,7 @@ class BoostedTreesRanker(BoostedTrees):
         Number of ranks that NDCG counts; None: all ranks.
     quality : {"fast", "default", "best"}, default="default"
         "fast": 200 rounds. "best": 1200 rounds, and the mean of four fits with different seeds,
-        stored as one model; not with `warm_start`. Parameters that are given have priority.
+        stored as one model; not with `warm_start`. Explicit values of other parameters have priority.
     learning_rate : float, default=0.1
         Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
@@ -131,6 +131,11 @@ class BoostedTreesRanker(BoostedTrees):
 
     Examples
     --------
+    >>> from certree.ensembles import BoostedTreesRanker
+    >>> model = BoostedTreesRanker().fit([[k] for k in range(40)], [0, 1] * 20, group=[2] * 20)
+    >>> bool(model.predict([[0], [39]]).argmax() == 1)
+    True
+
     >>> import numpy as np
     >>> from certree.ensembles import BoostedTreesRanker
     >>> rng = np.random.default_rng(0)
@@ -208,7 +213,8 @@ class BoostedTreesRanker(BoostedTrees):
             Relevance of each row, in 0 .. 31, usually an integer.
         sample_weight : array-like of shape (n,), or None
             Weight of the query of each row, equal for all rows of a query, relative to the mean
-            weight. Whatever its weight, a query is one draw. A query of weight zero is ignored.
+            weight. Whatever its weight, a query is in-bag or
+            out-of-bag as a whole. A query of weight zero is ignored.
         group : array-like of int, shape (n_queries,), or None
             Number of rows of each query; rows of a query follow each other, as in LightGBM.
         qid : array-like of shape (n,), or None
@@ -234,7 +240,7 @@ class BoostedTreesRanker(BoostedTrees):
             ``warm_start=True``, if a parameter of the previous rounds has changed; if there are too
             few queries for a validation set.
         """
-        callbacks = checked_callbacks(callbacks)
+        callbacks = check_callbacks(callbacks)
         expect_in_memory(self, X)
         before = self._get_previous_trees()
         query = number_queries(_num_samples(X), group, qid)
@@ -254,7 +260,7 @@ class BoostedTreesRanker(BoostedTrees):
     def _start_run(self, training: Training, loss: Any) -> tuple[Rounds, Float64]:
         run, start = super()._start_run(training, loss)
         query: Any = training.split.groups
-        return run.anew(query=query), start
+        return run.copy_without_trees(query=query), start
 
     def _make_loss(self) -> RankingLoss:
         cutoffs = self.truncation_level, self.ndcg_at or 0

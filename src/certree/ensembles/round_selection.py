@@ -35,15 +35,15 @@ def choose_step_factor(learning_rate: float, largest: int) -> int:
 def choose_rounds(candidates: Sequence[Sequence[Rounds]], max_rounds: int) -> tuple[int, int]:
     """Find the candidate, and the number of rounds, with the smallest validation loss.
 
-    All runs advance together and are changed. The search ends when the loss has stopped falling; after
-    96 rounds only the best candidate continues.
+    All runs advance together and are changed. The search ends when the loss has stopped falling.
+    After 96 rounds only the best candidate continues.
 
     Parameters
     ----------
     candidates : sequence of sequences of Rounds
         For each candidate its runs before the first round, one for each fold. The loss of a
-        candidate is the sum over its runs of the loss on the validation set. Others than the first
-        must be better by 3 %.
+        candidate is the sum over its runs of the loss on the validation set. The first candidate is
+        the default: the loss of another must be at least 3 % smaller for it to be chosen.
     max_rounds : int
         Largest number of rounds.
 

@@ -57,19 +57,20 @@ class Settings:
         Factor of the step of each tree.
     l2_regularization : float
         Sum of Hessians with which the value of a node is shrunk towards the value of its parent.
-    feature_shares : sequence of float or int
-        Features that rounds use, one entry for each round in turn: a float is a fraction, an int a
-        number.
+    feature_fractions : sequence of float or int
+        Features that a round may split on: a float is a fraction of the features, an int a number.
+        Round i uses the entry at i modulo the length.
     subsample : float
         Fraction of the rows that are in-bag in a round.
     votes : bool
-        Whether prunings vote; False: the whole tree steps.
+        Whether the step of a round is the weighted mean of all prunings of its tree; False: it is
+        the whole tree.
     """
 
     loss: Loss
     learning_rate: float
     l2_regularization: float
-    feature_shares: Sequence[float]  # in turn; an int is a number of features
+    feature_fractions: Sequence[float]  # in turn; an int is a number of features
     subsample: float
     votes: bool
 
@@ -78,7 +79,8 @@ class Settings:
 class Rounds:
     """A run of boosting on the rows of one table: its data, its trees so far, and their scores.
 
-    Training rows come first; a validation set may follow. `advance` makes rounds and changes the run.
+    Training rows come first; a validation set may follow. The function `advance` makes rounds: it
+    replaces `scores` and appends to the last four fields.
 
     Parameters
     ----------
@@ -95,7 +97,9 @@ class Rounds:
         of a row and not on its position. Rows of a group share a key, so that they are in-bag
         together.
     thresholds : sequence of (int or None)
-        Numbers of thresholds per feature that rounds draw in turn; None: all thresholds.
+        Number of random thresholds per feature that the tree of a round may split at; None: all
+        thresholds. Entries are used in turn, each for one round, or for
+        two if rounds alternate between 30 % and all features.
     scores : ndarray of shape (n_outputs, n)
         Scores of the rows by the trees so far.
     seed : int
@@ -105,19 +109,22 @@ class Rounds:
     query : ndarray of int32, shape (n,), or None
         For rankings, number of each row's query; rows of a query follow each other.
     values : ndarray or csr_array of shape (n_val, p), or None
-        Validation rows that are not in bins; None: the grower has all rows.
-    many : HighCardinalityFeatures or None
-        Categories of the rows in features with many categories; None: there are no such features.
+        Feature values of the validation set if the grower has bins of the training rows only; None:
+        the grower has bins of all rows.
+    high_cardinality : HighCardinalityFeatures or None
+        Category of each row in features with more than 30 categories; None: no feature has so many.
     statistics : CategoryStatistics or None
-        Statistics of these categories, which the grower has as additional features.
-    parts : list of Trees
-        Trees that each call of `advance` has grown.
+        Statistics of these categories, which the grower has as additional features; None: it has
+        none.
+    tree_batches : list of Trees
+        For each call of `advance`, the trees that it has grown.
     deviations : list of ndarray of shape (n_nodes, n_outputs)
-        Their standard deviations of the values of the prunings at each node.
+        For each call, the standard deviation of the values of the prunings at each node.
     rows : list of ndarray of shape (n_nodes,)
-        Their numbers of in-bag rows in each node.
+        For each call, the number of in-bag rows in each node.
     losses : list of ndarray
-        Sums of the losses of the validation set after the rounds of each call.
+        Weighted sums of the losses of the validation set: the last entry of the last array is that
+        after the last round.
     """
 
     settings: Settings
@@ -131,9 +138,9 @@ class Rounds:
     offset: Float64 | None = None
     query: Int32 | None = None
     values: Any = None
-    many: HighCardinalityFeatures | None = None
+    high_cardinality: HighCardinalityFeatures | None = None
     statistics: CategoryStatistics | None = None
-    parts: list[Trees] = field(default_factory=list)
+    tree_batches: list[Trees] = field(default_factory=list)
     deviations: list[Float64] = field(default_factory=list)  # of the values of the prunings
     rows: list[Float64] = field(default_factory=list)  # in-bag rows in each node
     losses: list[Float64] = field(default_factory=list)  # of the validation set
@@ -146,38 +153,35 @@ class Rounds:
     def trees(self) -> Trees:
         """Return all trees so far, in the features of the table.
 
-        Splits on category statistics become splits on sets of categories.
+        Splits on category statistics are replaced by splits on sets of categories.
         """
         statistics = self.statistics
-        trees = Trees.joined(self.parts, self.bins.n_features, len(self.scores))
+        trees = Trees.joined(self.tree_batches, self.bins.n_features, len(self.scores))
         return trees if statistics is None else statistics.replace_by_category_sets(trees)
 
-    def deviations_of_nodes(self) -> Float64:
-        """Return the standard deviation of the values of the prunings at each node of all trees so far.
-
-        The shape is (n_nodes, n_outputs).
-        """
+    def get_node_deviations(self) -> Float64:
+        """Concatenate `deviations` to one array (n_nodes, n_outputs) for all trees so far."""
         return np.concatenate([np.zeros((0, len(self.scores))), *self.deviations])
 
-    def rows_of_nodes(self) -> Float64:
-        """Return the number of in-bag rows in each node of all trees so far, (n_nodes,)."""
+    def get_node_rows(self) -> Float64:
+        """Concatenate `rows` to one array (n_nodes,) for all trees so far."""
         return np.concatenate([np.zeros(0), *self.rows])
 
-    def fold(self, fold: Fold, longer: int = 1) -> Rounds:
-        """Make a run before its first round whose training rows and validation set are those of a fold.
+    def make_fold_run(self, fold: Fold, rate_factor: int = 1) -> Rounds:
+        """Make a run before its first round on the training and validation rows of a fold.
 
-        fold: indices of training rows (`grow`) and validation rows (`judge`) of this run; longer:
-        factor of the learning rate. Bins are those of this run; category statistics are not
-        computed yet.
+        Bins are those of this run; start scores are computed anew, and category statistics are
+        missing. fold: indices of its training rows and of its validation rows in this run; rate_factor:
+        factor of the learning rate.
         """
-        rate = longer * self.settings.learning_rate
+        rate = rate_factor * self.settings.learning_rate
         rows = np.concatenate([fold.train, fold.validation])
         weight = None if self.weight is None else self.weight[rows]
         y, n = self.y[..., rows], len(fold.train)
         offset = None if self.offset is None else self.offset[:, rows]
         of_training = [None if one is None else one[..., :n] for one in (weight, offset)]
         start = self.settings.loss.compute_start(y[..., :n], *of_training)
-        return self.anew(
+        return self.copy_without_trees(
             settings=replace(self.settings, learning_rate=rate),
             grower=replace(self.grower, bins=self.bins.select_rows(rows)),
             y=y,
@@ -186,31 +190,37 @@ class Rounds:
             scores=make_constant_scores(start, len(rows), offset),
             offset=offset,
             query=None if self.query is None else self.query[rows],
-            many=None if self.many is None else self.many.select_rows(rows),
+            high_cardinality=None
+            if self.high_cardinality is None
+            else self.high_cardinality.select_rows(rows),
         )
 
     def with_statistics(self) -> Rounds:
-        """Return the run before its first round with category statistics as additional features.
+        """Return a copy of the run before its first round with category statistics as features.
 
-        Without features of many categories this is the run itself.
+        The statistics are added to the features of the grower. Return the run itself if no feature
+        has more than 30 categories.
         """
-        if self.many is None:
+        if self.high_cardinality is None:
             return self
-        statistics = self.many.compute_statistics(self.target(), self.keys)
+        statistics = self.high_cardinality.compute_statistics(
+            self.make_category_target(), self.keys
+        )
         values = self.values
         if values is not None:
             values = np.concatenate([values, statistics.encode_new_rows(values)], axis=1)
         grower = statistics.extend_grower(
-            self.grower, statistics.encode_rows(self.many.indices, self.keys)
+            self.grower, statistics.encode_rows(self.high_cardinality.indices, self.keys)
         )
-        return self.anew(grower=grower, values=values, statistics=statistics)
+        return self.copy_without_trees(grower=grower, values=values, statistics=statistics)
 
-    def target(self) -> CategoryTarget:
+    def make_category_target(self) -> CategoryTarget:
         """Return the targets and weights of the training rows for category statistics.
 
-        To be called before the first round. With offsets and one output the target is the Newton
-        step of the row by itself, weighted by its Hessian: for counts with the logarithm of
-        exposures as offset it is a function of the rate, weighted by the exposure.
+        Call before the first round. With offsets and one output, the target of a row is its Newton
+        step, minus gradient over Hessian, at the start scores, and its weight is multiplied by the
+        Hessian. For counts whose offset is the log exposure, categories are thus compared by their
+        rates.
         """
         n, weight = len(self.keys), self.weight
         if self.offset is None or len(self.scores) > 1:
@@ -220,16 +230,16 @@ class Rounds:
         factors = hessian[0] if weight is None else hessian[0] * weight
         return CategoryTarget(-gradient[0] / hessian[0], 1, factors).select_rows(slice(n))
 
-    def judged_by(self, rows: Training, start: Float64) -> Rounds:
-        """Return a run before its first round with a validation set behind the training rows.
+    def add_validation_set(self, rows: Training, start: Float64) -> Rounds:
+        """Return a copy of a run before its first round with a validation set added.
 
-        rows: the validation set, whose values need not be in bins; start: constant start scores,
-        (n_outputs,).
+        rows: the validation set, which follows the training rows and is not binned; start: constant
+        start scores without offsets, (n_outputs,).
         """
         weight = None
         if self.weight is not None or rows.weight is not None:
             own = np.ones(self.y.shape[-1]) if self.weight is None else self.weight
-            others = np.ones(len(rows.y)) if rows.weight is None else _normalised(rows.weight)
+            others = np.ones(len(rows.y)) if rows.weight is None else _divide_by_mean(rows.weight)
             weight = np.concatenate([own, others])
         y = np.concatenate([self.y, self.settings.loss.encode_targets(rows.y.T)], axis=-1)
         offset = query = None
@@ -237,7 +247,7 @@ class Rounds:
             offset = np.concatenate([self.offset, rows.offset], axis=1)
         if self.query is not None and rows.split.groups is not None:
             query = np.concatenate([self.query, rows.split.groups])
-        return self.anew(
+        return self.copy_without_trees(
             y=y,
             weight=weight,
             query=query,
@@ -246,21 +256,24 @@ class Rounds:
             values=rows.features.matrix.astype(np.float64, copy=False),
         )
 
-    def anew(self, **others: Any) -> Rounds:
-        """Return a copy of the run without rounds, with other values of some fields by name."""
-        return replace(self, **others, parts=[], deviations=[], rows=[], losses=[])
+    def copy_without_trees(self, **others: Any) -> Rounds:
+        """Return a copy of the run without trees, in which some fields have other values.
 
-    def loss_of_judges(self) -> float:
-        """Return the weighted sum of the losses of the validation rows."""
+        others: these values by name, such as `seed` and `scores`.
+        """
+        return replace(self, **others, tree_batches=[], deviations=[], rows=[], losses=[])
+
+    def sum_validation_losses(self) -> float:
+        """Return the weighted sum of the losses of the validation rows at their present scores."""
         n = len(self.keys)
         weight = np.ones(self.y.shape[-1] - n) if self.weight is None else self.weight[n:]
         return fsum(
             weight * self.settings.loss.compute_row_losses(self.y[..., n:], self.scores[:, n:])
         )
 
-    def _arguments(self) -> tuple[Any, ...]:
-        """Return the fields of the run in the order in which the core takes them."""
-        n_thresholds = numbers_of_thresholds(self.thresholds)
+    def _get_core_arguments(self) -> tuple[Any, ...]:
+        """Return the data of the run in the form that `run_rounds` of the core takes."""
+        n_thresholds = resolve_threshold_counts(self.thresholds)
         y = np.atleast_2d(self.y)
         # Rounds that draw thresholds make their own codes, so a second layout would be a third copy.
         codes = self.bins.codes if n_thresholds.any() else self.bins.codes_by_feature_and_row
@@ -274,13 +287,13 @@ class Rounds:
         return *rows, n_thresholds, self.seed, self.scores, values, gradients, ranked
 
 
-def importances(
+def add_gain_importances(
     trees: Trees, rows: Float64, before: Float64, outputs: OutputOrder = slice(None)
 ) -> Float64:
-    """Add the gain importances of trees to those of earlier trees, (p,).
+    """Return the importances of earlier trees plus the gain importances of `trees`, (p,).
 
-    The importance of a feature is the sum over its splits of the squared differences between the
-    values of children and parent, times the number of rows in the child.
+    The gain importance of a feature is the sum over its splits of the squared differences between
+    the values of children and parent, times the number of rows in the child.
 
     Parameters
     ----------
@@ -289,7 +302,7 @@ def importances(
     rows : ndarray of shape (n_nodes,)
         Number of in-bag rows in each node.
     before : ndarray of shape (p,)
-        Importances of earlier trees.
+        Importances of earlier trees; zeros if there are none. The array is not changed.
     outputs : slice or list of int
         Order in which outputs are added.
     """
@@ -303,9 +316,9 @@ def importances(
 
 
 def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATCHED) -> Float64:
-    """Make rounds first, ..., last - 1 of several runs, and update their fields.
+    """Make rounds first, ..., last - 1 of several runs, and update the fields of the runs.
 
-    If it is interrupted, no run has changed.
+    No run changes if the core is interrupted.
 
     Parameters
     ----------
@@ -313,34 +326,37 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
         Runs that have made `first` rounds. They may differ in rows, thresholds and seeds; settings
         and grower options are those of the first.
     first, last : int
-        Indices of the first round, and of the round after the last one.
+        Index of the first round, and of the round after the last one.
     watch : tuple
-        How the core scores rounds and stops early, see `Watch`.
+        How the core scores rounds and stops early: (whether it does so, number of rounds without an
+        improvement after which it stops or 0, smallest improvement, scores so far). `UNWATCHED`: it
+        does neither.
 
     Returns
     -------
     ndarray of shape (n_rounds, 2)
-        Scores of the training rows and of the validation set after each round, if `watch` asks the
-        core for them: fewer than last - first if the core stopped early. Empty for a custom loss.
+        Scores of the training rows and of the validation set after each round. They have less than
+        last - first rows if the core stopped early, and no rows if it does not score rounds, or for
+        a `CustomLoss`.
     """
     if not runs[0].settings.loss.is_custom:
-        return _make(runs, first, last, watch)
+        return _run_core(runs, first, last, watch)
     for number in range(first, last):
-        _make(runs, number, number + 1, UNWATCHED)
+        _run_core(runs, number, number + 1, UNWATCHED)
     for run in runs:
-        run.losses.append(np.array([run.loss_of_judges()]))
+        run.losses.append(np.array([run.sum_validation_losses()]))
     return np.zeros((0, 2))
 
 
-def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
-    """Make rounds first, ..., last - 1 of several runs by the core, and update their fields.
+def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
+    """Make rounds of several runs by the C++ core; parameters and result are those of `advance`.
 
-    The parameters and the result are those of `advance`.
+    The gradients of a `CustomLoss` are computed once, before the first round.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.gradient_options
     made: Any = run_rounds(
-        [run._arguments() for run in runs],
+        [run._get_core_arguments() for run in runs],
         (
             loss.core_name,
             loss.list_groups(),
@@ -350,7 +366,7 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
             CURVATURE,
             settings.subsample,
             STOPS if settings.votes else NO_STOPS,
-            numbers_of_features(settings.feature_shares, p),
+            resolve_feature_counts(settings.feature_fractions, p),
         ),
         watch,
         limits,
@@ -362,7 +378,7 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
     )
     for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = scores
-        run.parts.append(Trees.from_ensemble_columns(columns, p, value))
+        run.tree_batches.append(Trees.from_ensemble_columns(columns, p, value))
         run.deviations.append(deviations)
         run.rows.append(rows)
         run.losses.append(losses)
@@ -370,33 +386,30 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
     return watched
 
 
-def numbers_of_features(shares: Sequence[float], p: int) -> Int32:
-    """Return the numbers of features that rounds use in turn, (len(shares),), of p features.
+def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
+    """Return how many of p features rounds may split on, (len(fractions),), int32.
 
-    shares: a float is a fraction of p, an int a number of features.
+    fractions: `Settings.feature_fractions`, of which a float is a fraction of p and an int a number.
     """
-    numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in shares]
+    numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in fractions]
     return np.array(numbers, dtype=np.int32)
 
 
-def numbers_of_thresholds(thresholds: Sequence[int | None]) -> Int32:
-    """Return the numbers of thresholds per feature that rounds draw in turn, for the core.
+def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
+    """Convert `Rounds.thresholds` to int32 for the core, (len(thresholds),).
 
-    None, which stands for all thresholds, becomes 0. Shape (len(thresholds),), int32.
+    None, which stands for all thresholds, becomes 0.
     """
     return np.array([min(one or 0, MISSING) for one in thresholds], dtype=np.int32)
 
 
-def _normalised(weight: Float64) -> Float64:
-    """Return weights, (n,), divided by their mean, which an order-independent sum computes.
-
-    They are first divided by the largest weight, so that sums of large weights do not overflow.
-    """
+def _divide_by_mean(weight: Float64) -> Float64:
+    """Return weights, (n,), divided by their mean; the result does not depend on their order."""
     weight = divide_by_largest(weight)
     return weight * (len(weight) / fsum(weight))
 
 
-def started(
+def start_run(
     settings: Settings,
     grower: BinnedGrower,
     features: DenseOrSparseFeatures,
@@ -407,7 +420,7 @@ def started(
     offset: Float64 | None = None,
     groups: NDArray[Any] | None = None,
 ) -> tuple[Rounds, Float64]:
-    """Make a run before its first round.
+    """Make a run before its first round, with random keys and start scores of the rows.
 
     Parameters
     ----------
@@ -415,44 +428,46 @@ def started(
         Parameters of the rounds.
     grower : BinnedGrower
         Grows trees on the binned training rows.
-    features : FeatureColumns or SparseColumns
+    features : DenseFeatures or SparseFeatures
         The features of the training rows, from which the random keys of rows are computed.
     y : ndarray of shape (n,), or (n, n_targets)
         Targets: numbers or class codes.
     weight : ndarray of shape (n,), or None
-        Weights of the rows; None: 1.
+        Weights of the rows in any unit; None: 1.
     thresholds : sequence of (int or None)
-        Numbers of thresholds per feature that rounds draw in turn; None: all thresholds.
+        See `Rounds`.
     seed : int
         Seed of the random draws.
     offset : ndarray of shape (n_outputs, n), or None
-        Offsets of the rows.
+        Offsets of the rows; None: no offsets.
     groups : ndarray of shape (n,), or None
-        Group of each row; the rows of a group are in-bag together. None: each row by itself.
+        Group of each row; the rows of a group are in-bag together. None: each row is a group.
 
     Returns
     -------
     run : Rounds
         The run.
     start : ndarray of shape (n_outputs,)
-        Its constant start scores.
+        Its constant start scores, without offsets.
     """
     if weight is not None:
-        weight = _normalised(weight)
+        weight = _divide_by_mean(weight)
     # Compute the keys first, as this needs the most memory.
-    loss, told_apart, order = settings.loss, y, grower.checked_feature_order
+    loss, key_targets, order = settings.loss, y, grower.checked_feature_order
     if isinstance(loss, MultiOutputLoss):
         loss = loss.with_training_rows(y.T, weight, hash_samples(*features.tables, order=order))
-        settings, told_apart = replace(settings, loss=loss), loss.reorder_columns(y)
+        settings, key_targets = replace(settings, loss=loss), loss.reorder_columns(y)
     if groups is None:
-        keys = compute_content_keys(*features.tables, told_apart, weight=weight, order=order)
+        keys = compute_content_keys(*features.tables, key_targets, weight=weight, order=order)
     else:
         _, group = number_groups(groups)
-        hashes = hash_samples(*features.tables, told_apart, order=order)
+        hashes = hash_samples(*features.tables, key_targets, order=order)
         keys = compute_group_keys(hashes, group, weight)[group]
     start = loss.compute_start(y.T, weight, offset)
     scores = make_constant_scores(start, len(y), offset)
     targets = loss.encode_targets(y.T)
     run = Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed, offset)
-    run.many = HighCardinalityFeatures.find(features, grower.bins, run.target(), keys)
+    run.high_cardinality = HighCardinalityFeatures.find(
+        features, grower.bins, run.make_category_target(), keys
+    )
     return run, start

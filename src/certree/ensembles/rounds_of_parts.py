@@ -30,8 +30,8 @@ from certree.ensembles.rounds import (
     OTHERS,
     STOPS,
     Settings,
-    numbers_of_features,
-    numbers_of_thresholds,
+    resolve_feature_counts,
+    resolve_threshold_counts,
 )
 from certree.ensembles.scales_of_parts import bent, goals_of, scaled, total_of, units_of
 from certree.grow.binned_grower import BinnedGrower
@@ -340,8 +340,8 @@ class RoundsOfParts:
             self.seed,
             number,
             n_outputs,
-            numbers_of_features(self.settings.feature_shares, p),
-            numbers_of_thresholds(self.thresholds),
+            resolve_feature_counts(self.settings.feature_fractions, p),
+            resolve_threshold_counts(self.thresholds),
             p,
             self.grower.checked_feature_order,
         )

@@ -42,9 +42,10 @@ def select_top_class(classes: NDArray[Any], scores: Float64) -> NDArray[Any]:
 
 
 class StagedTrees(TreeModel):
-    """Base class of models that compute scores of rows, (n_outputs, n), and predictions from scores.
+    """Base class of models that compute scores, (n_outputs, n), and predictions from them.
 
-    A subclass defines `_compute_scores`, `_iterate_scores` and `_predict_from_scores`.
+    A stage is the model after some of its rounds. A subclass defines `_compute_scores`,
+    `_iterate_scores` and `_predict_from_scores`.
     """
 
     @abstractmethod

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.ensembles.evaluation import scores_together
+from certree.ensembles.evaluation import average_scores
 from certree.ensembles.rounds import Rounds, advance
 from certree.interface.arrays import Float64, divide_by_largest
 from certree.interface.stored_state import StoredState
@@ -174,7 +174,7 @@ class ThirdFits:
 
     def _gather_scores(self, third: int) -> Float64:
         """Return the mean scores of the runs on a third (0, 1 or 2) for all rows, (n_outputs, n)."""
-        scores, fold = scores_together(self.runs[third]), self.folds[third]
+        scores, fold = average_scores(self.runs[third]), self.folds[third]
         gathered = np.empty((len(scores), len(self.rows.y)))
         gathered[:, np.concatenate([fold.train, fold.validation])] = scores
         return gathered

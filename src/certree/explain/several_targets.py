@@ -81,26 +81,9 @@ def score_classifier(
 ) -> float:
     """Compute the accuracy of a fitted classifier; with several targets, a row is right if all are.
 
-    Classifiers use this function as their method `score`; `self` is the fitted classifier.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, p)
-        Rows.
-    y : array-like of shape (n,), or (n, n_outputs)
-        Their classes.
-    sample_weight : array-like of shape (n,), or None
-        Weight of each row; None: all rows have the same weight.
-
-    Returns
-    -------
-    float
-        (Weighted) fraction of rows whose predicted classes are all right, 0 .. 1.
-
-    Raises
-    ------
-    ValueError
-        If y has not as many columns as that of the fit.
+    Classifiers use this function as their method `score`. X: rows, (n, p); y: their classes, (n,),
+    or (n, n_outputs) with the columns of the fit; sample_weight: weight of each row, (n,), or None
+    for equal weights. Return the weighted fraction of rows whose predicted classes are all right.
     """
     check_is_fitted(self)
     if not self._has_several_targets():

@@ -147,24 +147,16 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
         A prediction is the value of the roots plus the changes at the splits on the path of the
         row. The change at a split is the value of the child minus that of the node, times the
-        probability that a pruning makes the split. It belongs to the feature of the split. Sums are
-        exact, and take little more time than a prediction. They are not Shapley values: a feature
-        gets less if another feature that carries the same information is split first.
+        probability that a pruning makes the split; it belongs to the feature of the split. Sums are
+        exact. They are not Shapley values: a feature gets less if another feature that carries the
+        same information is split first.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        Explanation
-            Contributions to the probabilities of the classes (of a forest: the averages over trees,
-            before they are raised to the power ``leaves_.power``), or to the predicted number. For
-            boosted trees and AdaBoost, contributions to the score: the
-            log odds of the second of two classes (half of them for AdaBoost), a score for each of
-            more classes, or the number; its logarithm for "poisson", "gamma" and "tweedie". Several
-            numbers are outputs "y[0]", "y[1]", ...; several quantiles are not sorted.
+        X: rows, (n, p). Return an `Explanation` with contributions to the probabilities of the
+        classes (for forests before their power) or to the predicted number; for boosted trees and
+        AdaBoost, to the score: the log odds of the second of two classes (half of them for
+        AdaBoost), a score for each of more classes, or the number, of which "poisson", "gamma" and
+        "tweedie" have the logarithm. Several numbers are outputs "y[0]", "y[1]", ...; several
+        quantiles are not sorted.
         """
         rows, values = self._encode_with_raw_values(X)
         fields = self._build_explanation_fields(*self._compute_contributions(rows))
@@ -275,39 +267,24 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def to_sklearn(self) -> Any:
         """Copy the model into an estimator of scikit-learn.
 
-        The copy works with `sklearn.tree.plot_tree`, ``shap.TreeExplainer`` and the like. A tree
-        whose prunings vote becomes one tree, whose leaves hold the outcome of the vote. Rows are
-        numbers; categories are codes, as returned by ``categories_.encode(X)``, and a categorical
-        split becomes a chain of splits.
+        A tree becomes a DecisionTreeClassifier, a forest a RandomForestClassifier, and boosted
+        trees a HistGradientBoostingClassifier, or the regressor; boosted trees of several numbers
+        become a MultiOutputRegressor. The copy works with `sklearn.tree.plot_tree`,
+        ``shap.TreeExplainer`` and the like. A vote becomes one tree, whose leaves hold the outcome.
+        Rows are numbers; categories are codes, as returned by ``categories_.encode(X)``.
 
-        Returns
-        -------
-        DecisionTreeClassifier, RandomForestClassifier, HistGradientBoostingClassifier or regressor
-            For a tree, a forest, and boosted trees, in this order; boosted trees of several numbers
-            become a MultiOutputRegressor with one HistGradientBoostingRegressor for each.
-            Predictions are equal for rows of float32. The first two kinds round all rows to
-            float32, which changes no prediction unless a warning names features that need float64.
-            If no training row lacked a value at a split, a single tree of scikit-learn sends rows
-            that lack it to the child with more rows, while this model averages over both children.
+        Predictions are equal for rows of float32; a warning names features that need float64. If no
+        training row lacked a value at a split, a single tree of scikit-learn sends rows that lack
+        it to the child with more rows, while this model averages over both children.
 
         Raises
         ------
         TypeError
             If leaves hold models.
         ValueError
-            If a forest raises its probabilities to a power (``leaves_.power`` is not 1), the model
-            predicts several quantiles, chains of splits would need more than 2**22 nodes, or the
-            model contains a preprocessor or learners that are not trees of certree.
-        NotFittedError
-            If the model is not fitted.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from certree import PACBayesTreeClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> PACBayesTreeClassifier(random_state=0).fit(X, y).to_sklearn().predict(X[:2])
-        array([0, 0])
+            If a forest has a power (see `Leaves`), the model predicts several quantiles, splits on
+            categories would need more than 2**22 nodes, or the model contains a preprocessor or
+            learners that are not trees of certree.
         """
         # Ensembles of scikit-learn take a while to import.
         from certree.export.sklearn_model import make_sklearn_model
@@ -316,7 +293,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @snapshot_method
     def to_onnx(self, dtype: Literal["float32", "float64", "auto"] = "float32") -> Any:
-        """Convert the model to an ONNX graph.
+        """Convert the model to an ``onnx.ModelProto`` of opset 18 and ``ai.onnx.ml`` 5.
 
         Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN for missing values, and
         codes of categories as returned by ``categories_.encode(X)``; the metadata of the graph has
@@ -331,22 +308,13 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             as in this model. With "float32" they do, too, unless a threshold separates values that
             are equal in float32, such as Unix times; a warning names the features.
 
-        Returns
-        -------
-        onnx.ModelProto
-            Of opset 18 and ``ai.onnx.ml`` 5.
-
         Raises
         ------
-        ImportError
-            If onnx is not installed.
         TypeError
             If leaves hold models.
         ValueError
             If the model predicts several quantiles, or contains a preprocessor or learners that are
             not trees of certree.
-        NotFittedError
-            If the model is not fitted.
         """
         return make_onnx_model(self._build_formula(), dtype)
 
@@ -354,54 +322,26 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def to_dict(self) -> dict[str, Any]:
         """Convert the model to dictionaries, lists, numbers and strings.
 
-        ``json.dumps`` writes it as text with all digits. The format is documented: a reader does
-        not need certree.
-
-        Returns
-        -------
-        dict
-            In the format of ``docs/model.schema.json``.
-
-        Raises
-        ------
-        TypeError
-            If leaves hold models.
-        ValueError
-            If the model contains a preprocessor or learners that are not trees of certree.
-        NotFittedError
-            If the model is not fitted.
+        ``json.dumps`` writes it as text with all digits. ``docs/model.schema.json`` documents the
+        format: a reader does not need certree. Raise TypeError or ValueError if leaves hold models,
+        or the model contains a preprocessor or learners that are not trees of certree.
         """
         return make_plain_dict(self._build_formula())
 
     @snapshot_method
     def trees_to_dataframe(self) -> Any:
-        """Convert the trees to a data frame, a row for each node.
+        """Convert the trees to a pandas data frame, a row for each node; needs ``certree[frames]``.
 
-        Needs ``certree[frames]``. Columns are those of LightGBM: "tree_index"; "node_depth", 1 for
-        roots; "node_index", such as "3-S0" for a split and "3-L2" for a leaf of tree 3, with the
-        numbers that `apply` returns; "left_child", "right_child", "parent_index"; "split_feature";
-        "threshold", the largest value that goes left ("decision_type" "<="), or the categories that
-        go left ("=="), separated by ||; "missing_direction", "both" if rows that lack the value go
-        to both children; "missing_type"; "value" of a leaf, or "value_0", "value_1", ... for
-        several outputs; and "count", the training rows in the node, NaN if the model does not keep
-        them. "split_gain" and "weight" are always NaN. A prediction is `start_` plus the sum of the
-        values of one leaf of each tree, or their mean in a forest.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One line for each node of each tree, with the columns above.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        TypeError
-            If leaves hold models.
-        ValueError
-            If the model contains a preprocessor or learners that are not trees of certree.
-        NotFittedError
-            If the model is not fitted.
+        Columns are those of LightGBM: "tree_index"; "node_depth", 1 for roots; "node_index", such
+        as "3-S0" for a split and "3-L2" for a leaf of tree 3, with the numbers that `apply`
+        returns; "left_child", "right_child", "parent_index"; "split_feature"; "threshold", the
+        largest value that goes left ("decision_type" "<="), or the categories that go left ("=="),
+        separated by ||; "missing_direction", "both" if rows that lack the value go to both
+        children; "missing_type"; "value" of a leaf, or "value_0", "value_1", ... for several
+        outputs; and "count", the training rows in the node, NaN if the model does not keep them.
+        "split_gain" and "weight" are always NaN. A prediction is `start_` plus the sum of the
+        values of one leaf of each tree, or their mean in a forest. Raise TypeError or ValueError as
+        `to_dict` does.
         """
         return make_nodes_frame(self._build_formula())
 
@@ -429,22 +369,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
         Raises
         ------
-        TypeError
-            If leaves hold models.
-        ValueError
-            If names of columns differ by case only, are empty or contain a NUL, the model predicts
-            several quantiles, or it contains a preprocessor or learners that are not trees of
-            certree.
-        NotFittedError
-            If the model is not fitted.
-
-        Examples
-        --------
-        >>> from certree import PACBayesTreeRegressor
-        >>> model = PACBayesTreeRegressor(max_depth=0).fit([[1.0], [2.0]], [0.0, 0.0])
-        >>> print(model.to_sql("t"))
-        SELECT
-        0.0e0 AS "prediction"
-        FROM "t" AS m_table
+        TypeError, ValueError
+            As in `to_dict`; also if the model predicts several quantiles, or names of columns
+            differ by case only, are empty or contain a NUL.
         """
         return make_sql_statement(self._build_formula(), table, keep)

@@ -50,6 +50,7 @@ from certree.interface.arrays import (
     to_contiguous,
 )
 from certree.interface.fitted_state import available_if, snapshot_method
+from certree.interface.metadata_requests import shorten_request_docs
 from certree.interface.parameter_aliases import (
     check_for_aliases,
     check_nested_parameters,
@@ -564,32 +565,19 @@ class RowInputMixin:
     _draws_rows: ClassVar[bool] = True
 
     def __init_subclass__(cls, **how: Any) -> None:
+        """Let a subclass reject parameter names of other libraries; **how: for base classes."""
         super().__init_subclass__(**how)
+        shorten_request_docs(cls)
         if "__init__" in vars(cls):
             model: Any = cls
             model.__init__ = rejects_aliases(model.__init__)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of this estimator, or of an estimator in it as ``name__parameter``.
+        """Set parameters, by name or, of an estimator in this one, ``name__parameter``.
 
-        Parameters
-        ----------
-        **params : dict
-            Values by parameter names. They take effect in the next fit.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-
-        Raises
-        ------
-        TypeError
-            If a parameter has the name that another library uses, such as num_leaves; the message
-            gives certree's name of it.
-        ValueError
-            If there is no such parameter. If ``name__parameter`` is a parameter of this estimator
-            itself, the message says so.
+        They count from the next fit on. Return the estimator. Raise TypeError if a parameter has
+        the name that another library uses, with certree's name in the message; ValueError if there
+        is no such parameter.
         """
         model: Any = super()
         if params:
@@ -792,19 +780,7 @@ class RowInputMixin:
 
     @available_if(lambda model: hasattr(model, "predict_proba"))
     def predict_log_proba(self, X: ArrayLike) -> Any:
-        """Predict the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n, K), or list of them
-            Natural logarithms in the order of `classes_`, -inf for probability 0. With several
-            targets a list, one array for each target.
-        """
+        """Return the natural logarithms of what `predict_proba` returns for the rows X, (n, p)."""
         classifier: Any = self
         shares = classifier.predict_proba(X)
         with np.errstate(divide="ignore"):
