@@ -152,7 +152,7 @@ def expect_figure_path(path: Path | None) -> None:
         formats = import_extra("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
         if _figure_format(path) not in formats:
             raise ValueError(
-                f"a figure must be written to a file .{', .'.join(sorted(formats))}, got {path}"
+                f"the name of a figure must end in one of .{', .'.join(sorted(formats))}, got {path}"
             )
 
 

@@ -463,12 +463,12 @@ def _fit_folder(
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
         raise ValueError(
-            f"--model must be {', '.join(names)} for a folder, got {type(model).__name__}"
+            f"--model must be one of {', '.join(names)} for a folder, got {type(model).__name__}"
         )
     if request.test_size:
         raise ValueError(
-            f"--test-size is for a single table, got the folder {request.file}: keep files apart and "
-            "score the model on them with certree evaluate"
+            f"--test-size is for a single table, got the folder {request.file}: leave it out, keep "
+            "test files in another folder, and score the model on them with certree evaluate"
         )
     fit_arguments = collect_fit_arguments(model, request.weights, request.groups)
     is_limited = get_memory_limit() is not None
@@ -508,11 +508,11 @@ def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> It
     options = [("--scheduler", scheduler), ("--memory-limit", limit)]
     used_options = [option for option, value in options if value is not None]
     if used_options and not file.is_dir():
-        raise ValueError(f"{used_options[0]} is for a folder of files, got {file}")
+        raise ValueError(f"{used_options[0]} is for a folder of files, got {file}: leave it out")
     if len(used_options) > 1:
         raise ValueError(
-            "--memory-limit and --scheduler exclude each other: --memory-limit is for a fit on this "
-            "machine"
+            "--memory-limit and --scheduler exclude each other: leave out --memory-limit, which is for "
+            "a fit on this machine"
         )
     if scheduler is None:
         with resources(memory_limit=limit):
@@ -585,7 +585,7 @@ def _default_model_path(file: Path) -> Path:
         return Path(f"{file.resolve().name}.certree")
     if str(file) == tables.STANDARD_STREAM:
         raise ValueError("--output must name the model file when a table comes from standard input")
-    return Path(f"{tables.stem_of(file)}.certree")
+    return Path(f"{tables.get_stem(file)}.certree")
 
 
 def _read_dates_as_text(target: str | None, schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -674,7 +674,8 @@ def _expect_target(y: Any, target_name: str, regression: bool) -> None:
         kind = {"M": "dates", "m": "time spans"}.get(y.dtype.kind, "strings")
         example = f", such as {str(y[0])!r}" if len(y) else ""
         raise ValueError(
-            f"--regression takes a target of numbers, but {target_name} holds {kind}{example}"
+            f"--regression takes a target of numbers, but {target_name} holds {kind}{example}: leave "
+            "out --regression to predict classes"
         )
     if not regression and y.dtype.kind in "iuf":
         n_values = len(np.unique(y))
@@ -719,13 +720,19 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
         If there is no such regressor, or the estimator lacks a parameter whose option was used.
     """
     if regression and name not in _REGRESSORS:
-        raise ValueError(f"--regression is not for --model {name}, which predicts classes")
+        raise ValueError(
+            f"--regression is not for --model {name}, which predicts classes: choose one of "
+            f"{', '.join(_REGRESSORS)}"
+        )
     estimator = (_REGRESSORS if regression else _CLASSIFIERS)[name]
     parameters = estimator().get_params(deep=False)
     used_options = {option: value for option, value in options.items() if value is not None}
     for option in used_options:
         if option not in parameters:
-            raise ValueError(f"--{option.replace('_', '-')} is not for --model {name}")
+            raise ValueError(
+                f"--{option.replace('_', '-')} is not for --model {name}, which has no such "
+                "parameter: leave it out"
+            )
     return estimator(**{key: getattr(value, "value", value) for key, value in used_options.items()})
 
 

@@ -126,11 +126,11 @@ class ThirdFits:
     def compute_standard_errors(
         self, deviation: Float64, total: Float64, scores: Float64, n_rounds: int
     ) -> StandardErrors:
-        """Choose the scale of the standard errors.
+        """Boost all thirds by n_rounds, and return the scaled standard errors of the model.
 
-        Their mean square over the training rows becomes three quarters of the mean squared
-        difference between the fits to thirds, and between these and the model. The runs are
-        advanced by n_rounds.
+        The scale is chosen so that the mean square of the standard errors over the training rows is
+        three quarters of the mean squared difference between the fits to thirds, and between these
+        and the model.
 
         Parameters
         ----------

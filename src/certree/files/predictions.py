@@ -287,7 +287,7 @@ def iterate_with_progress(
         pace, percent_shown = RowRate(), 0
         for batch in chain([first], batches):
             yield batch
-            percent = int(100 * batch.share)
+            percent = int(100 * batch.fraction_read)
             advance(percent - percent_shown, pace.update(len(batch.table)))
             percent_shown = percent
 
@@ -340,7 +340,7 @@ def _predict_batch(
     if missing:
         raise ValueError(
             f"keep must name columns of {batch.where}, but it has no column "
-            f"{tables.listed(map(repr, missing))}"
+            f"{tables.join_names(map(repr, missing))}"
         )
     table = batch.table
     if getattr(model, "feature_names_in_", None) is None:
@@ -349,7 +349,8 @@ def _predict_batch(
     clashing = [name for name in keep if name in predictions]
     if clashing:
         raise ValueError(
-            f"keep must not name a column of the output, got {clashing[0]!r}: rename this column"
+            f"keep must not name a column of the predictions, got {clashing[0]!r}: rename this column "
+            "of the source"
         )
     kept = {name: batch.table[name] for name in keep}
     return pa.table({**kept, **{name: pa.array(column) for name, column in predictions.items()}})
