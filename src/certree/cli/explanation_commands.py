@@ -313,7 +313,10 @@ def _to_json(model: Any, _: str) -> bytes:
 
 
 def _to_sql(model: Any, table: str) -> bytes:
-    """Return an SQL statement, as bytes, by which a model predicts the rows of a table of this name."""
+    """Return an SQL statement, as bytes, that predicts the rows of a table by a model.
+
+    model: fitted model; table: name of the table.
+    """
     return model.to_sql(table).encode() + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""Settings of a fit from the command line: parameters, monotonic constraints, weights and groups."""
+"""Settings of a fit from the command line: parameters, constraints, weights and groups."""
 
 import ast
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def parse_settings(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _parse_value(text: str) -> Any:
-    """Parse a text as a Python literal, such as a number or a list; return the text if it is none."""
+    """Parse a text as a Python literal, such as a number or list; return other text unchanged."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

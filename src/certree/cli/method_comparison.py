@@ -1,4 +1,4 @@
-"""Comparison of certree's and scikit-learn's classifiers on one table, all with default settings."""
+"""Comparison of certree's and scikit-learn's classifiers on one table, with default settings."""
 
 from __future__ import annotations
 

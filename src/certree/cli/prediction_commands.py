@@ -180,7 +180,7 @@ def evaluate(
 def _compute_row_errors(
     model: Any, file: Path, target: str, threshold: float | None, quiet: bool
 ) -> RowErrors:
-    """Predict the rows of a table or folder batch by batch, and return errors and losses of all rows.
+    """Predict a table or folder batch by batch, and return errors and losses of all rows.
 
     Parameters
     ----------
@@ -351,9 +351,10 @@ def certify(
         ),
     ] = None,
 ) -> None:
-    """Certify the error of a classifier on rows that were never used for it, and print the certificate.
+    """Certify the error of a classifier on rows that were never used for it.
 
-    The certificate is an upper bound on the error on new rows; it may fail with probability delta.
+    The printed certificate is an upper bound on the error on new rows; it may fail with probability
+    delta.
     With --groups, guarantees for each group and for differences between groups are printed instead.
     With --threshold-cost, guarantees for every threshold of the second class's probability are
     printed, and the threshold of lowest cost, also for each group.\f

@@ -135,7 +135,7 @@ def read_labelled_rows(
 
 
 def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
-    """Return a column of a table other than the target, such as weights or groups, as an array, (n,).
+    """Return a column of a table other than the target, such as weights, as an array, (n,).
 
     name: the column; target: column of the target.
 

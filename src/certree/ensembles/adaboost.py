@@ -252,15 +252,15 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         self.trees_ = self._combine_trees() if self.estimator is None else None
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers, by their names in the file.
+        """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
         Raise TypeError if the learners are not trees of certree.
         """
         if self.trees_ is None:
             raise TypeError(
                 f"a model file cannot hold {type(self).__name__} with estimator={self.estimator!r}, as "
-                "reading a fitted estimator back would execute code: save it with joblib or skops, or "
-                "fit with estimator=None"
+                "reading a fitted estimator back would execute code: save it with joblib or skops, "
+                "or fit with estimator=None"
             )
         importances = [learner.importances for learner in self.estimators_]
         return {
@@ -280,8 +280,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         """
         if self.estimator is not None:
             raise ValueError(
-                "the model file is damaged: parameter 'estimator' must be null, as model files hold "
-                f"only trees of certree, got {self.estimator!r}"
+                "the model file is damaged: parameter 'estimator' must be null, as model files "
+                f"hold only trees of certree, got {self.estimator!r}"
             )
         super().__restore__(stored)
         value = stored.get_numbers("trees.value", (None, self._n_outputs))
@@ -293,8 +293,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         # Only the last learner can be without an error, and have an infinite weight.
         if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
             raise ValueError(
-                "the model file is damaged: its estimator_weights must be positive, and finite except "
-                "for the last one"
+                "the model file is damaged: its estimator_weights must be positive, and finite "
+                "except for the last one"
             )
         self.estimator_errors_ = stored.get_numbers("estimator_errors", (n,), 0, 1 + _ROUNDING)
         self.normalizers_ = stored.get_numbers("normalizers", (n,), 0)
@@ -310,8 +310,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
         if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):
             raise ValueError(
-                "the model file is damaged: every node of a tree must have the weight of its tree as "
-                "the score of one class"
+                "the model file is damaged: every node of a tree must have the weight of its tree "
+                "as the score of one class"
             )
 
     def _create_fitter(self, training: Training) -> FitLearner:

@@ -1,4 +1,4 @@
-"""Features of a forest's training rows as bin codes in a memory-mapped file, for out-of-core fits."""
+"""Features of a forest's rows as bin codes in a memory-mapped file, for out-of-core fits."""
 
 from __future__ import annotations
 
@@ -105,7 +105,10 @@ class BinnedOutOfBagLeaves:
         return self.find_leaves(0, min(len(self.codes), N_COMPARED_ROWS))
 
     def find_leaves(self, begin: int, end: int) -> Int32:
-        """Find out-of-bag leaves of rows begin .. end - 1, (T, end - begin): ~leaf, or 0 in bag."""
+        """Find out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
+
+        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag.
+        """
         floats = convert_codes_to_floats(self.codes[begin:end])
         leaf = self.code_trees.find_leaves(floats, self.n_threads)
         first = begin // 8

@@ -147,7 +147,7 @@ class SampledTrees:
             yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_HALF
 
     def compute_class_fractions(self, posterior: NodeWeights) -> Float64:
-        """Compute how each tree votes at each of the M nodes: a fraction for each of K classes, (M, K).
+        """Compute how each tree votes at each of the M nodes, (M, K): a fraction for each class.
 
         The fraction is the probability that a pruning, drawn from `posterior`, predicts the class
         for a row that reaches the node, if no pruning goes below the node.
@@ -510,7 +510,8 @@ class CertifiedForestClassifier(ForestClassifier):
         n_drawn = min(max(round(size * n), 1), n - 1)
         if n_drawn < 1:
             raise ValueError(
-                f"X must have at least two rows, one of which estimates the error, got n_samples={n}"
+                "X must have at least two rows, one of which estimates the error, got "
+                f"n_samples={n}"
             )
         samples, seeds = np.empty((self.n_estimators, n_drawn), np.int32), []
         for sample in samples:
@@ -551,7 +552,7 @@ class CertifiedForestClassifier(ForestClassifier):
     certify = certify_fitted
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers, by their names in the file."""
+        """Return what a model file holds of the fit: arrays and numbers by name in the file."""
         return {
             **super().__stored__(),
             **serialize_certificates(self.certificates_, self.certificate_),
@@ -581,7 +582,7 @@ class CertifiedForestClassifier(ForestClassifier):
 
     @property
     def _power(self) -> float:
-        """Exponent of the averaged class probabilities: 1, as the certificate is on the plain vote."""
+        """Exponent of the averaged class probabilities: 1, as the plain vote is certified."""
         return 1.0
 
     def _compute_importances(self) -> Float64:

@@ -174,7 +174,7 @@ class Forest(TreeModel):
         return self.trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
 
     def _get_rows_per_node(self) -> Float64 | None:
-        """Return the total weight of the in-bag rows in each node of all trees, (n_nodes,), or None.
+        """Return the total weight of the in-bag rows in each node, (n_nodes,), or None.
 
         In-bag rows are those that the node's tree was grown on. None if they are not kept, as in
         this base class.
@@ -457,8 +457,8 @@ class TreeForest(Forest):
         if is_out_of_core(X):
             if groups is not None:
                 raise ValueError(
-                    "groups must be None for out-of-core or distributed data: read X into memory to "
-                    "fit with groups"
+                    "groups must be None for out-of-core or distributed data: read X into memory "
+                    "to fit with groups"
                 )
             return self._fit_out_of_core(X, y, sample_weight)
         previous = getattr(self, "trees_", None) if self.warm_start else None
@@ -532,8 +532,8 @@ class TreeForest(Forest):
             return
         if self.max_samples is not None:
             raise ValueError(
-                "`max_samples` cannot be set if `bootstrap=False`. Either switch to `bootstrap=True` "
-                "or set `max_samples=None`."
+                "`max_samples` cannot be set if `bootstrap=False`. Either switch to "
+                "`bootstrap=True` or set `max_samples=None`."
             )
         if self.oob_score:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
@@ -546,7 +546,9 @@ class TreeForest(Forest):
         return bool(getattr(self, "class_weight", None) == "balanced_subsample")
 
     def _expect_plain_leaves(self) -> None:
-        """Raise ValueError if classes are balanced in each bag, but `leaves` is not "auto" or "plain".
+        """Raise ValueError if `leaves` cannot be combined with classes balanced in each bag.
+
+        Only "auto" and "plain" can.
 
         Other ways to fill leaves count rows outside of the bag, which have no balanced weight.
         """
@@ -585,8 +587,8 @@ class TreeForest(Forest):
         """
         if previous is not None and digest != self._fit_digest:
             raise ValueError(
-                "warm_start=True adds trees to the previous fit, but X, y, sample_weight or groups are "
-                "not those of that fit: pass the same rows, or set warm_start=False"
+                "warm_start=True adds trees to the previous fit, but X, y, sample_weight or groups "
+                "are not those of that fit: pass the same rows, or set warm_start=False"
             )
         if previous is not None and self.n_estimators < len(previous):
             raise ValueError(
@@ -761,7 +763,7 @@ class TreeForest(Forest):
             `_grow_forest` returns them.
         rows, input_rows : ForestSamples and InputRows
             The training rows, sorted by content and in input order.
-        drawing : Drawing
+        drawing : RowSampling
             How the bags were drawn.
         """
         leaves = NAMED_LEAVES.get(self.leaves, PLAIN_LEAVES)
@@ -804,7 +806,7 @@ class TreeForest(Forest):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers, by their names in the file.
+        """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
         Values and rows per node are stored for leaves only; `__restore__` computes them for inner
         nodes.
@@ -851,9 +853,10 @@ class TreeForest(Forest):
     _has_classes: ClassVar[bool]
 
     def _round_to_stored(self, value: Float64) -> Float64:
-        """Round leaf values to the precision of model files: float32 for classes, float64 for numbers.
+        """Round leaf values to the precision of model files.
 
-        value: values of all nodes, (n_nodes, n_outputs). Return a float64 array of the same shape.
+        It is float32 for classes, and float64 for numbers. value: values of all nodes, (n_nodes,
+        n_outputs). Return a float64 array of the same shape.
         """
         # Probabilities that differ by less differ by chance, and files become half as large.
         return value.astype(np.float32).astype(np.float64) if self._has_classes else value
@@ -953,8 +956,8 @@ class TreeForest(Forest):
         drawing = RowSampling("repeated", n_draws, self._seed, rows.group)
         if rows.content ^ _hash_drawing(drawing) != self._fit_digest:
             raise ValueError(
-                "X, y, sample_weight and groups must be those of the fit, and they are not: pass them "
-                "unchanged"
+                "X, y, sample_weight and groups must be those of the fit, and they are not: pass "
+                "them unchanged"
             )
         groups_of_outputs = self._output_groups.reorder(rows.columns)
         X = cast(SortedFeatures, rows.features).X

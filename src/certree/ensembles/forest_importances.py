@@ -209,11 +209,11 @@ def sum_in_bag_targets(
 
 
 def _compute_loss(statistics: LeafStatistics, leaves: Leaves, classes: bool, leaf: Int32) -> float:
-    """Compute the weighted mean of the out-of-bag losses of the training rows; NaN if there are none.
+    """Compute the weighted mean of the out-of-bag losses of the training rows.
 
-    statistics: sums of targets in the nodes; leaves: how leaves are filled; classes: True for log
-    loss, False for squared error; leaf: ``~leaf`` of each out-of-bag row, 0 for in-bag rows, (T,
-    n).
+    It is NaN if no row is out of any bag. statistics: sums of targets in the nodes; leaves: how
+    leaves are filled; classes: True for log loss, False for squared error; leaf: ``~leaf`` of each
+    out-of-bag row, 0 for in-bag rows, (T, n).
     """
     total, n_trees = statistics.sum_predictions(leaves, len(statistics.y), leaf)
     rows = np.flatnonzero(n_trees > 0)

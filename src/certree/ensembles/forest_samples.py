@@ -104,7 +104,10 @@ class InMemoryOutOfBagLeaves:
     first_leaves: Int32
 
     def find_leaves(self, begin: int, end: int) -> Int32:
-        """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin): ~leaf, or 0 in bag."""
+        """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
+
+        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag.
+        """
         return np.ascontiguousarray(self.first_leaves[:, begin:end])
 
     def iterate_blocks(self) -> Iterator[tuple[Int32, Int64, Int32]]:

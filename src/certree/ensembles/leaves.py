@@ -75,8 +75,8 @@ def restore_leaves(stored: Any) -> Leaves:
         )
     if not all(type(number) is float and 0 <= number < 2**16 for number in stored[1:]):
         raise ValueError(
-            "the model file is damaged: the numbers of its leaves must be floats in [0, 65536), got "
-            f"{stored!r}"
+            "the model file is damaged: the numbers of its leaves must be floats in [0, 65536), "
+            f"got {stored!r}"
         )
     return Leaves(*stored)
 
@@ -286,7 +286,10 @@ class LeafStatistics:
 
 
 def _iterate_candidates() -> Iterator[Leaves]:
-    """Yield the ways to fill leaves that leaves="auto" compares, with power 1; plain leaves first."""
+    """Yield the ways to fill leaves that leaves="auto" compares, each with power 1.
+
+    The first is that of plain leaves.
+    """
     for filled_by in _FILLED:
         for shrinkage in _SHRINKAGES:
             yield Leaves(filled_by, shrinkage)

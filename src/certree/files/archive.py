@@ -68,17 +68,17 @@ def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) 
 
 
 def _max_array_bytes(file_size: int) -> int:
-    """Return how many bytes all arrays of an archive may have in memory: max(64 MiB, 100 file_size).
+    """Return how many bytes all arrays of an archive may have in memory.
 
-    file_size: size of the archive on disk in bytes.
+    This is max(64 MiB, 100 file_size). file_size: size of the archive on disk in bytes.
     """
     return max(_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO * file_size)
 
 
 def _max_header_bytes(file_size: int) -> int:
-    """Return how many bytes the JSON header of an archive may have: max(4 MiB, 4 file_size).
+    """Return how many bytes the JSON header of an archive may have.
 
-    file_size: size of the archive on disk in bytes.
+    This is max(4 MiB, 4 file_size). file_size: size of the archive on disk in bytes.
     """
     return max(_MIN_TEXT_LIMIT, _MAX_TEXT_RATIO * file_size)
 
@@ -216,7 +216,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         """
         if name not in self._arrays:
             if name not in self._members:
-                raise ValueError(f"the model file is damaged: the file lacks {name}")
+                raise ValueError(f"the model file is damaged: it lacks {name}")
             stream = self._archive.open(self._members[name])
             dtype, shape = _read_array_header(stream, self._members[name].file_size)
             self._arrays[name] = _read_array(stream, dtype, shape)

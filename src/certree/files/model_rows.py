@@ -155,8 +155,8 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
     if names is None:
         if table.num_columns != model.n_features_in_:
             raise ValueError(
-                f"{table_name} must have {model.n_features_in_} columns, as the model has no names of "
-                f"features, got {table.num_columns}"
+                f"{table_name} must have {model.n_features_in_} columns, as the model has no names "
+                f"of features, got {table.num_columns}"
             )
         return table
     missing = [name for name in names if name not in table.column_names]

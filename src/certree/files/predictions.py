@@ -223,8 +223,8 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
         is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
         if is_folder and Path(os.path.realpath(path)) in target_path.parents:
             raise ValueError(
-                f"target must lie outside the folders that are read, but {target} is in {path}: write "
-                "to another folder"
+                f"target must lie outside the folders that are read, but {target} is in {path}: "
+                "write to another folder"
             )
 
 
@@ -349,17 +349,18 @@ def _predict_batch(
     clashing = [name for name in keep if name in predictions]
     if clashing:
         raise ValueError(
-            f"keep must not name a column of the predictions, got {clashing[0]!r}: rename this column "
-            "of the source"
+            f"keep must not name a column of the predictions, got {clashing[0]!r}: rename this "
+            "column of the source"
         )
     kept = {name: batch.table[name] for name in keep}
     return pa.table({**kept, **{name: pa.array(column) for name, column in predictions.items()}})
 
 
 def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.Table:
-    """Return an output table with the schema of the first batch; raise ValueError if values do not fit.
+    """Convert the output table of a batch to the schema of the first batch.
 
-    table_name: file of the rows, for the message.
+    table: the output table; schema: that of the first batch; table_name: file of the rows, for the
+    message. Raise ValueError if a column of `keep` cannot be converted.
     """
     if table.schema == schema:
         return table

@@ -626,8 +626,8 @@ def _expect_delimiter(content: bytes, delimiter: str, file: str) -> None:
     for other in (";", "\t"):
         if other.encode() in first:
             raise ValueError(
-                f"the columns of {file} must be separated by {words[delimiter]}, but its first line "
-                f"has {words[other]} instead"
+                f"the columns of {file} must be separated by {words[delimiter]}, but its first "
+                f"line has {words[other]} instead"
             )
 
 
@@ -816,7 +816,8 @@ def expect_distinct(names: Iterable[str]) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(
-            f"column names must be distinct, but {join_names(twice)} occurs more than once: rename one"
+            f"column names must be distinct, but {join_names(twice)} occurs more than once: rename "
+            "one of the columns"
         )
 
 
@@ -923,6 +924,6 @@ def extract_feature(columns: "pa.Table", name: str) -> NDArray[Any]:
         return np.asarray(values.cast(pa.float64()).to_numpy())
     except pa.ArrowInvalid:
         raise ValueError(
-            f"feature {name!r} must hold numbers that float64 can represent, got integers beyond 2^53: "
-            "drop the column if it is an identifier, or store it as text"
+            f"feature {name!r} must hold numbers that float64 can represent, got integers beyond "
+            "2^53: drop the column if it is an identifier, or store it as text"
         ) from None

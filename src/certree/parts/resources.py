@@ -80,8 +80,8 @@ def resources(*, client: Any = None, memory_limit: int | str | None = None) -> I
     limit = None if memory_limit is None else bytes_of(memory_limit)
     if limit is not None and client is not None:
         raise ValueError(
-            "memory_limit is for files that this process reads, but client is set: leave out one of "
-            "them. The workers of Dask have their own memory_limit"
+            "memory_limit is for files that this process reads, but client is set: leave out one "
+            "of them. The workers of Dask have their own memory_limit"
         )
     tokens = _CLIENT.set(client), _LIMIT.set(limit)
     try:
