@@ -536,7 +536,10 @@ class TreeForest(Forest):
                 "`bootstrap=True` or set `max_samples=None`."
             )
         if self.oob_score:
-            raise ValueError("Out of bag estimation only available if bootstrap=True")
+            raise ValueError(
+                "oob_score must be False with bootstrap=False, as no row is out of a bag: set "
+                "bootstrap=True"
+            )
         if self.leaves in ("refilled", "honest"):
             raise ValueError(f'leaves="{self.leaves}" needs out-of-bag rows: set bootstrap=True')
 
@@ -947,7 +950,9 @@ class TreeForest(Forest):
         """
         check_is_fitted(self)
         if not self.bootstrap:
-            raise ValueError("Out of bag estimation only available if bootstrap=True")
+            raise ValueError(
+                "out_of_bag_importances needs a forest with out-of-bag rows: fit with bootstrap=True"
+            )
         options: dict[str, Any] = {"groups": groups, "reuse_encoding": True}
         training = training_rows(self, X, y, sample_weight, **options)[0]
         rows = ForestSamples.from_training(training)

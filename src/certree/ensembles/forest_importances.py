@@ -62,7 +62,9 @@ def add_impurity_importances(
 
 
 def add_normalized_gains(trees: Trees, inner: Indices, gain: Float64, previous: Float64) -> Float64:
-    """Sum up the gains of splits by feature, normalise them in each tree, and add all trees.
+    """Add the feature importances of trees, from the gains of their splits, to previous ones.
+
+    In each tree the gains are summed up by feature and divided by their total.
 
     Parameters
     ----------

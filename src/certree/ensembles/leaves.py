@@ -161,9 +161,10 @@ class LeafStatistics:
         return filled
 
     def compute_values(self, leaves: Leaves) -> Float64:
-        """Compute the values of all M nodes if leaves are filled in a given way, (M, n_outputs).
+        """Compute the values of all leaves, (M, n_outputs); those of inner nodes are 0.
 
-        leaves: the way; its power is not applied. Values of inner nodes are 0.
+        leaves: how leaves are filled. Its exponent of probabilities, `power`, is not applied here,
+        as it belongs to probabilities that are averaged over trees.
         """
         sums = self.sum_targets(leaves.filled_by)
         shrinkage = leaves.shrinkage * self._mean_weight

@@ -43,7 +43,8 @@ HEADER = "header"
 def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
     """Write a header and arrays as a zip archive.
 
-    It is compressed, unless the ratio of compression would exceed what `open_archive` accepts.
+    The archive is compressed, unless the arrays would be more than 100 times as large as the file,
+    which `open_archive` refuses.
 
     Parameters
     ----------
@@ -155,8 +156,9 @@ class Archive(Mapping[str, NDArray[Any]]):
     Raises
     ------
     ValueError
-        If a member is not a .npy file, is encrypted, has the name of another member or an unusual
-        compression; or if all members together declare more bytes than the file size allows.
+        If a member is not a .npy file, is encrypted, has the name of another member, or is
+        compressed by another method than deflate; or if all members together declare more bytes
+        than `_max_array_bytes` allows for the file.
     """
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
@@ -195,7 +197,10 @@ class Archive(Mapping[str, NDArray[Any]]):
         self._members[name] = member
 
     def header(self) -> bytes:
-        """Return the JSON text of the header; raise ValueError if it is missing or too long."""
+        """Return the JSON text of the header in UTF-8.
+
+        Raise ValueError if it is missing, or longer than `_max_header_bytes` allows for the file.
+        """
         limit = _max_header_bytes(self.size)
         if HEADER in self._members and self._members[HEADER].file_size > limit:
             raise ValueError(
@@ -210,9 +215,9 @@ class Archive(Mapping[str, NDArray[Any]]):
         return text.tobytes()
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return the array of this name, read-only.
+        """Return the array of a name, read-only.
 
-        Raise ValueError, not KeyError, if there is none, or its bytes are damaged.
+        Raise ValueError, not KeyError, if there is no such array, or its bytes are damaged.
         """
         if name not in self._arrays:
             if name not in self._members:

@@ -106,16 +106,17 @@ def save(
         `CertifiedTreeClassifier`. Without them the loaded model has its certificates but no
         `guarantees_`.
     seen_rows : bool
-        Whether to save what `partial_fit`, `forget` and `merge` need of a tree with a fixed box: a
-        hash of the features, the leaf, the target and the weight of each row.
+        Whether to save what the methods `partial_fit`, `forget` and `merge` need of the training
+        rows, if the model has them: a hash of the features, the leaf, the target and the weight of
+        each row.
 
     Raises
     ------
     TypeError
         If the model is not an estimator of certree, holds fitted estimators of other libraries, or
         has a parameter that a file cannot hold, such as a splitter or a random generator. Allowed
-        are numbers, strings, arrays, dictionaries of these, and objects of the classes in
-        `OBJECTS`.
+        are numbers, strings, arrays, dictionaries of these, growers, pruning rules, votes,
+        posteriors and custom losses of certree, and decision trees of scikit-learn.
     ValueError
         If `load` would refuse the file, for instance because a class ends in a NUL, which NumPy
         drops.
@@ -369,9 +370,12 @@ def _parse_infinity(constant: str) -> float:
 def _encode_parameter(name: str, value: Any) -> Any:
     """Convert the value of an estimator's parameter to one that JSON can hold.
 
-    Objects of the classes in `OBJECTS` become {"class", "parameters"}, dictionaries {"items"} and
-    arrays {"array", "dtype"}, which `_decode_parameter` converts back. Raise TypeError for other
-    values; name: the parameter, for the message.
+    Numbers, strings and lists stay unchanged. Arrays become a dictionary {"array", "dtype"},
+    dictionaries {"items"}, and objects, such as growers, {"class", "parameters"}. `OBJECTS` has the
+    classes that are allowed. `_decode_parameter` converts all of them back.
+
+    name: name of the parameter, for the message; value: its value. Raise TypeError if the value has
+    another type.
     """
     if OBJECTS.get(type(value).__name__) is type(value):
         parameters = _constructor_arguments(value).items()
@@ -440,9 +444,10 @@ def _decode_parameter(value: Any) -> Any:
 
 
 def _decode_array(values: Any, dtype: Any) -> NDArray[Any]:
-    """Return an array parameter from its values, nested lists, and its dtype, such as "<f8".
+    """Convert the JSON form of an array parameter back to the array.
 
-    Raise ValueError if the dtype is not numeric.
+    values: its values, nested lists; dtype: text such as "<f8". Raise ValueError if the dtype is
+    not numeric.
     """
     if not isinstance(dtype, str) or np.dtype(dtype).kind not in _NUMERIC_KINDS:
         raise ValueError(

@@ -50,7 +50,8 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     dict of ndarray of shape (n,)
         "prediction", or ``prediction_0`` and so on for several targets; then, as the model has
         them, ``probability_<class>`` for each class, "between" and "within" (standard deviations of
-        `predict_std`), "std" or ``std_<class>`` (standard errors), "lower" and "upper" (interval).
+        `predict_std`), "std" or ``std_<class>`` (standard errors), "lower" and "upper" (ends of
+        the prediction interval).
 
     Raises
     ------
