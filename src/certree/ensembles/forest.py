@@ -1117,9 +1117,9 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     oob_score_ : float
         Score of the out-of-bag rows, if `oob_score` is set.
     oob_decision_function_ : ndarray of shape (n, K), or (n, K, n_outputs)
-        Their class probabilities; NaN for rows that are in all bags, or have weight zero. For
-        several targets K is the largest number of classes; classes that a target does not have get
-        0.
+        Class probabilities of each row by the trees of whose bags it is out, if `oob_score` is set;
+        NaN for rows that are in all bags, or have weight zero. For several targets K is the largest
+        number of classes; classes that a target does not have get 0.
     sample_hashes_ : ndarray of uint64
         Hashes of the training rows.
     n_features_in_ : int

@@ -43,8 +43,8 @@ HEADER = "header"
 def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
     """Write a header and arrays as a zip archive.
 
-    The archive is compressed, unless the arrays would be more than 100 times as large as the file,
-    which `open_archive` refuses.
+    The archive is compressed, unless header or arrays would then be larger than `open_archive`
+    allows for a file of its size.
 
     Parameters
     ----------
