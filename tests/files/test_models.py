@@ -895,7 +895,7 @@ def test_trees_must_have_columns_for_their_splits(saved_ensemble, column):
 
 def test_a_later_version_is_named(saved):
     rewrite(saved, version=5)
-    expect_refusal(saved, "the file has version 5, but this certree reads version 4")
+    expect_refusal(saved, "the model file has version 5, but this certree reads version 4")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -903,7 +903,7 @@ def test_a_later_version_is_named(saved):
 def test_files_of_unreleased_versions_are_refused(saved, model, version):
     # Names and parameters were others, so the version is looked at first.
     rewrite(saved, version=version, model=model, parameters={"grower": "cart", "min_rows": 1.0})
-    expect_refusal(saved, f"the file has version {version} of an unreleased certree")
+    expect_refusal(saved, f"the model file has version {version} of an unreleased certree")
 
 
 def test_files_are_of_the_fourth_version(saved):

@@ -258,8 +258,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         """
         if self.trees_ is None:
             raise TypeError(
-                f"a model file cannot hold {type(self).__name__} with estimator={self.estimator!r}, as "
-                "reading a fitted estimator back would execute code: save it with joblib or skops, "
+                f"a model file cannot hold {type(self).__name__} with estimator={self.estimator!r}, "
+                "as reading a fitted estimator back would execute code: save it with joblib or skops, "
                 "or fit with estimator=None"
             )
         importances = [learner.importances for learner in self.estimators_]

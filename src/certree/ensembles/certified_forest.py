@@ -588,7 +588,7 @@ class CertifiedForestClassifier(ForestClassifier):
     def _compute_importances(self) -> Float64:
         if "_importances" not in self.__dict__:
             raise AttributeError(
-                f"this {type(self).__name__} has no feature_importances_, as an earlier version wrote "
-                "its file: fit the model again, or use sklearn.inspection.permutation_importance"
+                f"this {type(self).__name__} has no feature_importances_, as an earlier version "
+                "wrote its file: fit the model again, or use sklearn.inspection.permutation_importance"
             )
         return self._importances

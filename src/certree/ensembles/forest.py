@@ -951,7 +951,7 @@ class TreeForest(Forest):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError(
-                "out_of_bag_importances needs a forest with out-of-bag rows: fit with bootstrap=True"
+                "out_of_bag_importances needs out-of-bag rows: fit with bootstrap=True"
             )
         options: dict[str, Any] = {"groups": groups, "reuse_encoding": True}
         training = training_rows(self, X, y, sample_weight, **options)[0]

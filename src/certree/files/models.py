@@ -341,18 +341,18 @@ def _parse_header(text: bytes) -> _Entries:
     version = header.get("version")
     if type(version) is int and 1 <= version < VERSION:
         raise ValueError(
-            f"the file has version {version} of an unreleased certree, which is no longer read: "
-            "fit the model again"
+            f"the model file has version {version} of an unreleased certree, which is no longer "
+            "read: fit the model again"
         )
     if version != VERSION:
         raise ValueError(
-            f"the file has version {version!r}, but this certree reads version {VERSION}: load it "
-            "with the version of certree that saved it"
+            f"the model file has version {version!r}, but this certree reads version {VERSION}: "
+            "load it with the version of certree that saved it"
         )
     if not isinstance(header.get("model"), str) or header["model"] not in _MODELS:
         raise ValueError(
-            f"the file's model {header.get('model')!r} is not a class of this certree: load it "
-            "with the version of certree that saved it"
+            f"the model file holds a {header.get('model')!r}, which does not exist in this "
+            "certree: load it with the version of certree that saved it"
         )
     return header
 
