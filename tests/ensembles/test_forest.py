@@ -326,7 +326,7 @@ def test_shuffled_features_that_matter_raise_the_loss():
     with pytest.raises(ValueError, match="must be those of the fit"):
         model.out_of_bag_importances(X[1:] + 1, y[1:])
     np.testing.assert_array_equal(model.sample_hashes_, compute_fit_hashes(X))
-    with pytest.raises(ValueError, match="only available if bootstrap=True"):
+    with pytest.raises(ValueError, match="fit with bootstrap=True"):
         TreeForestClassifier(3, bootstrap=False).fit(X, y).out_of_bag_importances(X, y)
 
 
@@ -614,7 +614,7 @@ def test_so_many_rows_are_drawn(given, expected):
         ({"max_samples": 1.5}, "The 'max_samples' parameter"),
         ({"max_samples": 61}, "`max_samples` must be <= n_samples=60 but got value 61"),
         ({"max_samples": 5, "bootstrap": False}, "cannot be set if `bootstrap=False`"),
-        ({"oob_score": True, "bootstrap": False}, "only available if bootstrap=True"),
+        ({"oob_score": True, "bootstrap": False}, "oob_score must be False with bootstrap=False"),
         ({"leaves": "honest", "bootstrap": False}, "needs out-of-bag rows"),
         ({"leaves": "refilled", "bootstrap": False}, "needs out-of-bag rows"),
         ({"leaves": "none"}, "The 'leaves' parameter"),

@@ -895,7 +895,7 @@ def test_trees_must_have_columns_for_their_splits(saved_ensemble, column):
 
 def test_a_later_version_is_named(saved):
     rewrite(saved, version=5)
-    expect_refusal(saved, "the file has version 5, but this certree reads version 4")
+    expect_refusal(saved, "the model file has version 5, but this certree reads version 4")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -903,7 +903,7 @@ def test_a_later_version_is_named(saved):
 def test_files_of_unreleased_versions_are_refused(saved, model, version):
     # Names and parameters were others, so the version is looked at first.
     rewrite(saved, version=version, model=model, parameters={"grower": "cart", "min_rows": 1.0})
-    expect_refusal(saved, f"the file has version {version} of an unreleased certree")
+    expect_refusal(saved, f"the model file has version {version} of an unreleased certree")
 
 
 def test_files_are_of_the_fourth_version(saved):
@@ -1337,7 +1337,7 @@ def test_models_that_load_would_refuse_are_not_saved(small, tmp_path):
     odd.feature_names_in_ = np.array(["same"] * odd.n_features_in_, dtype=object)
     with pytest.raises(
         ValueError,
-        match=f"cannot be saved: feature_names must be {odd.n_features_in_} different strings",
+        match=f"cannot be saved, .*: feature_names must be {odd.n_features_in_} different strings",
     ):
         certree.save(odd, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
@@ -1375,13 +1375,13 @@ def test_a_file_that_declares_too_much_memory_is_refused_unread(saved, monkeypat
     write_deflated(saved, {"header.npy": encode_npy(encode_header({})), "tree.left.npy": zeros})
     assert saved.stat().st_size < 2**18
     forbid_reading(monkeypatch)
-    expect_refusal(saved, r"may hold 67,108,864")
+    expect_refusal(saved, r"may hold at most 67,108,864")
 
 
 def test_a_header_that_declares_too_much_memory_is_refused_unread(saved, monkeypatch):
     write_deflated(saved, {"header.npy": encode_npy(encode_header(b"[" + b"{}," * 2**21 + b"{}]"))})
     forbid_reading(monkeypatch)
-    expect_refusal(saved, "the file's header has more than")
+    expect_refusal(saved, "its JSON header has more than")
 
 
 def test_a_stream_is_not_read_beyond_what_it_declares(saved):
@@ -1398,13 +1398,13 @@ def test_a_stream_is_not_read_beyond_what_it_declares(saved):
 @pytest.mark.parametrize("name", ["something", "tree.leaves", "../../etc/passwd", ""])
 def test_unknown_arrays_are_refused_unread(saved, name):
     rewrite(saved, {name: b"no array at all"})
-    expect_refusal(saved, f"the file has unknown arrays: '{name}'")
+    expect_refusal(saved, f"it has unknown arrays: '{name}'")
 
 
 def test_members_other_than_distinct_arrays_are_refused(saved):
     with zipfile.ZipFile(saved, "a") as archive:
         archive.writestr("readme.txt", "hello")
-    expect_refusal(saved, "'readme.txt' is not an array")
+    expect_refusal(saved, "must hold .npy arrays only, got 'readme.txt'")
     rewrite(saved, without=["tree.left"])
     with zipfile.ZipFile(saved, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("tree.chain.npy", encode_npy(np.ones(3, dtype=np.int32)))
@@ -1420,7 +1420,7 @@ def test_encrypted_arrays_are_refused(saved):
 
 def test_a_directory_of_many_members_is_refused(saved):
     write_members(saved, {f"part{number}": b"" for number in range(100)})
-    expect_refusal(saved, "the file's directory lists 100 arrays")
+    expect_refusal(saved, "nothing else, got 100 entries")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and devices are POSIX's")
@@ -1439,7 +1439,7 @@ def test_pipes_and_devices_are_refused_without_waiting(tmp_path):
         ({"weights.log_evidence": float("nan")}, "contains a NaN"),
         ({"weights.log_evidence": True}, "log_evidence must be 1.0, got True"),
         ({"temperatures": {"lambda_error": None, "lambda_penalty": 1.0}}, "temperatures"),
-        ({"something": 1}, "must not have, 'something'"),
+        ({"something": 1}, "must not have, the entries 'something'"),
         ({"classes.dtype": "|O"}, "classes that are objects must be strings"),
         ({"classes.dtype": "<f4"}, "classes must have dtype float32"),
         ({"classes.dtype": "<f8"}, "classes must have dtype float64"),

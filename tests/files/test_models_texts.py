@@ -116,11 +116,11 @@ def test_earlier_files_with_all_texts_predict_the_same(model, tmp_path):
 @pytest.mark.parametrize(
     ("digested", "message"),
     [
-        ([2], "features of texts"),  # the numbers
-        ([3], "features of texts"),
-        ([-1], "features of texts"),
-        (["note"], "features of texts"),
-        (True, "features of texts"),
+        ([2], "indices of features with texts"),  # the numbers
+        ([3], "indices of features with texts"),
+        ([-1], "indices of features with texts"),
+        (["note"], "indices of features with texts"),
+        (True, "indices of features with texts"),
         ([1, 0], "ascending and distinct"),
         ([0, 0], "ascending and distinct"),
         ([], "digested_categories"),

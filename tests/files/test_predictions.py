@@ -259,7 +259,7 @@ def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
     twice = rows.rename_columns(["prediction" if n == "key" else n for n in rows.column_names])
     pq.write_table(twice, tmp_path / "twice.parquet")
     with pytest.raises(
-        ValueError, match="keep must not name a column of the output, got 'prediction'"
+        ValueError, match="keep must not name a column of the predictions, got 'prediction'"
     ):
         predict_files(model, tmp_path / "twice.parquet", target, keep=["prediction"])
 

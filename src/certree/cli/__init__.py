@@ -1,4 +1,4 @@
-"""The command line. Help lists the commands in the order in which their modules are imported here."""
+"""The command line. Help lists the commands in the order in which modules are imported here."""
 
 from certree.cli import (  # noqa: I001 -- importing a module adds its commands
     fit_command as fit_command,

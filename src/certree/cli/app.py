@@ -1,4 +1,4 @@
-"""The Typer application, and what all commands share: options, one-line messages, and output files."""
+"""The Typer application, and what all commands share: options, messages, and output files."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,10 +39,10 @@ Delta = Annotated[
 
 
 def command(panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that registers a function as a command of `app`, under the function's name.
+    """Return a decorator that registers a function as a command of `app`.
 
-    The registered command calls the function and prints errors and warnings as one line each. The
-    decorator returns the function itself, unchanged.
+    The command has the function's name. It calls the function and prints errors and warnings as one
+    line each. The decorator returns the function itself, unchanged.
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ def expect_figure_path(path: Path | None) -> None:
         formats = import_extra("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
         if _figure_format(path) not in formats:
             raise ValueError(
-                f"a figure must be written to a file .{', .'.join(sorted(formats))}, got {path}"
+                f"the name of a figure must end in one of .{', .'.join(sorted(formats))}, got "
+                f"{path}"
             )
 
 

@@ -1,4 +1,4 @@
-"""The demo command: certree and scikit-learn compared on a real table, a certificate, and a report."""
+"""The demo command: certree and scikit-learn compared on a table, a certificate, and a page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -137,7 +137,7 @@ def _highlight_row(scores: MethodScores, lowest: Sequence[float]) -> tuple[Html 
 
 
 def _score_values(scores: MethodScores) -> tuple[float, ...]:
-    """Return error, log loss, calibration error and seconds from scores; lower is better for all."""
+    """Return error, log loss, calibration error and seconds of a fit of one method."""
     return scores.error, scores.log_loss, scores.calibration, scores.seconds
 
 

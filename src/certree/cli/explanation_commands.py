@@ -113,12 +113,15 @@ def explain(
     expect_figure_path(plot)
     model, X = read_features(model_file, file)
     if not hasattr(model, "explain"):
-        raise ValueError(f"MODEL must have explanations, but {type(model).__name__} has none")
+        raise ValueError(
+            "MODEL must be a tree, forest, boosted trees, AdaBoost of trees or naive Bayes to be "
+            f"explained, got {type(model).__name__}"
+        )
     if interactions:
         _print_interactions(model, X, plot)
         return
     if not len(X):
-        raise ValueError(f"{file} has no rows")
+        raise ValueError(f"FILE must have at least one row to explain, but {file} has no rows")
     if row >= len(X):
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
     explain_rows = (
@@ -146,9 +149,10 @@ def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
 
 
 def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
-    """Return at most 100 random rows of X, (n, p); Shapley values draw unknown features from them.
+    """Return the background rows of Shapley values: X, (n, p), or 100 random rows of it.
 
-    The draw is the same in each call.
+    Features that a coalition lacks take their values from these rows. The draw is the same in each
+    call.
     """
     if len(X) <= _N_BACKGROUND_ROWS:
         return X
@@ -156,10 +160,11 @@ def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
 
 
 def _tabulate_contributions(explanation: Any) -> pa.Table:
-    """Return the contributions of all rows as a table of n rows.
+    """Return the contributions of features to the predictions for n rows as a table of n rows.
 
-    For each output of the explanation it has a column "base" and a column for each feature; with
-    several outputs their names are prefixed by "OUTPUT: ". explanation: an `Explanation` of n rows.
+    explanation: an `Explanation` of these rows. For each of its outputs the table has a column
+    "base", the prediction without any feature, and a column for each feature. With several outputs
+    the names of columns begin with "OUTPUT: ".
     """
     base = "base"
     while base in explanation.feature_names:
@@ -290,7 +295,7 @@ def plot(
         model = models.load(model_file)
         save_figure(path, lambda: _MODEL_PLOTS[picture](model))
     elif file is None or target is None:
-        raise ValueError(f"plot {picture} needs rows: give FILE and --target")
+        raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
         model, X, y, _ = read_labelled_rows(model_file, file, target)
         save_figure(path, lambda: _ROW_PLOTS[picture](model, X, y))
@@ -308,7 +313,10 @@ def _to_json(model: Any, _: str) -> bytes:
 
 
 def _to_sql(model: Any, table: str) -> bytes:
-    """Return an SQL statement, as bytes, by which a model predicts the rows of a table of this name."""
+    """Return an SQL statement, as bytes, that predicts the rows of a table by a model.
+
+    model: fitted model; table: name of the table.
+    """
     return model.to_sql(table).encode() + b"\n"
 
 
@@ -362,7 +370,7 @@ def export(
     expect_writable(output)
     to_content = _FORMATS.get(output.suffix.lower())
     if to_content is None:
-        raise ValueError(f"--output must be a file {', '.join(_FORMATS)}, got {output}")
+        raise ValueError(f"--output must end in one of {', '.join(_FORMATS)}, got {output}")
     model = models.load(model_file)
     if not hasattr(model, "to_dict"):
         raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")

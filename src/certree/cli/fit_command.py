@@ -1,4 +1,4 @@
-"""The fit command: fit a model to a table or a folder of tables, score it, and write a model file."""
+"""The fit command: fit a model to a table or folder of tables, score it, and save it."""
 
 import time
 from collections import Counter
@@ -184,7 +184,8 @@ def fit(
         float | None,
         typer.Option(
             metavar="FRACTION",
-            help="Fraction of the rows in the test set, on which a first fit is scored; 0: no scores.",
+            help="Fraction of the rows in the test set, on which a first fit is scored; 0: no "
+            "scores.",
             show_default="0.2; 0 for a folder",
         ),
     ] = None,
@@ -225,7 +226,8 @@ def fit(
         bool,
         typer.Option(
             "--no-sample-hashes",
-            help="Do not store hashes of the rows. Without them certify cannot detect rows of the fit.",
+            help="Do not store hashes of the rows. Without them certify cannot detect rows of the "
+            "fit.",
         ),
     ] = False,
     no_calibration_samples: Annotated[
@@ -463,12 +465,12 @@ def _fit_folder(
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
         raise ValueError(
-            f"--model must be {', '.join(names)} for a folder, got {type(model).__name__}"
+            f"--model must be one of {', '.join(names)} for a folder, got {type(model).__name__}"
         )
     if request.test_size:
         raise ValueError(
-            f"--test-size is for a single table, got the folder {request.file}: keep files apart and "
-            "score the model on them with certree evaluate"
+            f"--test-size is for a single table, got the folder {request.file}: leave it out, keep "
+            "test files in another folder, and score the model on them with certree evaluate"
         )
     fit_arguments = collect_fit_arguments(model, request.weights, request.groups)
     is_limited = get_memory_limit() is not None
@@ -508,11 +510,11 @@ def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> It
     options = [("--scheduler", scheduler), ("--memory-limit", limit)]
     used_options = [option for option, value in options if value is not None]
     if used_options and not file.is_dir():
-        raise ValueError(f"{used_options[0]} is for a folder of files, got {file}")
+        raise ValueError(f"{used_options[0]} is for a folder of files, got {file}: leave it out")
     if len(used_options) > 1:
         raise ValueError(
-            "--memory-limit and --scheduler exclude each other: --memory-limit is for a fit on this "
-            "machine"
+            "--memory-limit and --scheduler exclude each other: leave out --memory-limit, which is "
+            "for a fit on this machine"
         )
     if scheduler is None:
         with resources(memory_limit=limit):
@@ -577,15 +579,16 @@ def _summarize_fit(model: Any, table: tables.Table) -> str:
 
 
 def _default_model_path(file: Path) -> Path:
-    """Return the path of the model file if --output is not given: the name of the table, ".certree".
+    """Return the path of the model file if --output is not given.
 
-    The file is in the current directory. Raise ValueError if the table comes from standard input.
+    It is in the current directory, and has the name of the table or folder with the suffix
+    ".certree". file: the table or folder. Raise ValueError if the table comes from standard input.
     """
     if file.is_dir():
         return Path(f"{file.resolve().name}.certree")
     if str(file) == tables.STANDARD_STREAM:
         raise ValueError("--output must name the model file when a table comes from standard input")
-    return Path(f"{tables.stem_of(file)}.certree")
+    return Path(f"{tables.get_stem(file)}.certree")
 
 
 def _read_dates_as_text(target: str | None, schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -663,9 +666,10 @@ def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
 
 
 def _expect_target(y: Any, target_name: str, regression: bool) -> None:
-    """Raise ValueError if a target is not numeric as --regression needs, or is ambiguous without it.
+    """Raise ValueError if the kind of a target does not fit the option --regression.
 
-    A target of more than 20 distinct numbers is ambiguous. Call it only without --classification.
+    With it the target must be numeric. Without it the target must not have more than 20 distinct
+    numbers, which may be classes or not. Call it only without --classification.
 
     y: targets, (n,); target_name: name of the target in the message; regression: whether
     --regression was given.
@@ -674,7 +678,8 @@ def _expect_target(y: Any, target_name: str, regression: bool) -> None:
         kind = {"M": "dates", "m": "time spans"}.get(y.dtype.kind, "strings")
         example = f", such as {str(y[0])!r}" if len(y) else ""
         raise ValueError(
-            f"--regression takes a target of numbers, but {target_name} holds {kind}{example}"
+            f"--regression takes a target of numbers, but {target_name} holds {kind}{example}: "
+            "leave out --regression to predict classes"
         )
     if not regression and y.dtype.kind in "iuf":
         n_values = len(np.unique(y))
@@ -719,13 +724,19 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
         If there is no such regressor, or the estimator lacks a parameter whose option was used.
     """
     if regression and name not in _REGRESSORS:
-        raise ValueError(f"--regression is not for --model {name}, which predicts classes")
+        raise ValueError(
+            f"--regression is not for --model {name}, which predicts classes: choose one of "
+            f"{', '.join(_REGRESSORS)}"
+        )
     estimator = (_REGRESSORS if regression else _CLASSIFIERS)[name]
     parameters = estimator().get_params(deep=False)
     used_options = {option: value for option, value in options.items() if value is not None}
     for option in used_options:
         if option not in parameters:
-            raise ValueError(f"--{option.replace('_', '-')} is not for --model {name}")
+            raise ValueError(
+                f"--{option.replace('_', '-')} is not for --model {name}, which has no such "
+                "parameter: leave it out"
+            )
     return estimator(**{key: getattr(value, "value", value) for key, value in used_options.items()})
 
 
@@ -773,7 +784,7 @@ def _describe_chosen_settings(model: Any) -> str:
 
 
 def _describe_posteriors(model: TreeVoteEstimator) -> Iterator[str]:
-    """Yield text for each posterior of a fitted tree model: its inverse temperatures and its weight.
+    """Yield text on each posterior of a fitted tree model: its inverse temperatures and weight.
 
     At most three posteriors, by largest weight; a last text counts the others. A single posterior
     has no weight.

@@ -1,4 +1,4 @@
-"""Settings of a fit from the command line: parameters, monotonic constraints, weights and groups."""
+"""Settings of a fit from the command line: parameters, constraints, weights and groups."""
 
 import ast
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
-from certree.files.tables import listed
+from certree.files.tables import join_names
 from certree.interface.parameter_aliases import check_for_aliases
 
 # Parameters that --set does not take, and what sets them instead.
@@ -53,7 +53,7 @@ def parse_settings(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _parse_value(text: str) -> Any:
-    """Parse a text as a Python literal, such as a number or a list; return the text if it is none."""
+    """Parse a text as a Python literal, such as a number or list; return other text unchanged."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -90,7 +90,8 @@ def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[
         if outer not in parameters:
             check_for_aliases(model, [name], parameters)
             raise ValueError(
-                f"{type(model).__name__} has no parameter {name!r}: name one of {listed(parameters)}"
+                f"{type(model).__name__} has no parameter {name!r}: name one of "
+                f"{join_names(parameters)}"
             )
     model.set_params(**settings)
 
@@ -119,12 +120,12 @@ def set_monotonic_constraints(
     if "monotonic_cst" not in model.get_params(deep=False):
         raise ValueError(
             f"--increasing and --decreasing are not for {type(model).__name__}, which has no "
-            "monotonic constraints"
+            "monotonic constraints: leave them out, or choose another --model"
         )
     if missing := [name for name in (*increasing, *decreasing) if name not in features]:
         raise ValueError(
             "--increasing and --decreasing must name features, but there is no feature "
-            f"{missing[0]!r}; there are {listed(features)}"
+            f"{missing[0]!r}; there are {join_names(features)}"
         )
     if both := set(increasing) & set(decreasing):
         raise ValueError(f"--increasing and --decreasing both name {min(both)!r}: give one")

@@ -1,4 +1,4 @@
-"""Comparison of certree's and scikit-learn's classifiers on one table, all with default settings."""
+"""Comparison of certree's and scikit-learn's classifiers on one table, with default settings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def compare_methods(
     repeats: int,
     advance: Callable[[], None] = lambda: None,
 ) -> list[MethodScores]:
-    """Fit every method of `METHODS` to random 70 % of the rows and score it on the other 30 %.
+    """Compare three classifiers of certree and three of scikit-learn on one table.
+
+    Each is fitted to random 70 % of the rows and scored on the other 30 %.
 
     Parameters
     ----------
@@ -101,7 +103,7 @@ def compare_methods(
     Returns
     -------
     list of MethodScores
-        For each method in `METHODS` its scores, averaged over the splits.
+        Scores of each method, averaged over the splits, in the order of `METHODS`.
     """
     # By method, for each split: probabilities, classes of the columns, true classes, seconds.
     results: dict[str, list[tuple[Float64, NDArray[Any], NDArray[Any], float]]] = {}

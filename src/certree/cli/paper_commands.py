@@ -54,9 +54,10 @@ Plot = Annotated[
 
 
 def _split_at_commas(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
-    """Split the values of an option at commas into stripped names; return the default without values.
+    """Split the values of a command's option at commas into stripped names.
 
-    values: one text for each use of the option; None or empty if it was not used.
+    values: one text for each use of the option; None or empty if it was not used. default: names
+    that are returned in this case.
     """
     if not values:
         return list(default)
@@ -131,7 +132,7 @@ def _without_nan(value: Any) -> Any:
 
 @command(PAPER)
 def table1(data: Data = None, datasets: Datasets = None, json_file: Json = None) -> None:
-    """Print the sizes of the data sets, and those in the paper's Table 1.
+    """Print the sizes of the data sets beside those in Table 1 of Nguyen and Kpotufe's paper.
 
     By default all data sets of the paper are measured.\f
 
@@ -161,7 +162,7 @@ def table2(
     plot: Plot = None,
     quiet: Quiet = False,
 ) -> None:
-    """Rerun the paper's comparison of methods and print it as in the paper's Table 2.
+    """Rerun the comparison of methods for pruning trees in Table 2 of Nguyen and Kpotufe's paper.
 
     By default on all data sets and with all growers of the paper.\f
 
@@ -214,7 +215,9 @@ def figure2(
     plot: Plot = None,
     quiet: Quiet = False,
 ) -> None:
-    """Rerun the paper's comparison for five training sizes and print the test errors (Figure 2).
+    """Rerun the comparison of Nguyen and Kpotufe's Figure 2 for five training sizes.
+
+    The test errors of all methods are printed.
 
     By default on the data sets of more than two classes, with dyadic and k-d trees.\f
 

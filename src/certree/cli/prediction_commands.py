@@ -99,9 +99,10 @@ def predict(
     probabilities for each class. Rows are read and written batch by batch; files of a folder in the
     order of their names.
 
-    Regressors add columns: single trees the variance between the prunings and within their leaves,
-    certified models an interval that contains 90 % of new targets. Boosted trees that were fitted
-    with standard_errors add standard errors of numbers and probabilities.\f
+    Regressors add columns: single trees the standard deviations "between" the predictions of the
+    prunings and "within" their leaves, certified models an interval that contains 90 % of new
+    targets. Boosted trees that were fitted with standard_errors add standard errors of numbers and
+    probabilities.\f
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def evaluate(
 def _compute_row_errors(
     model: Any, file: Path, target: str, threshold: float | None, quiet: bool
 ) -> RowErrors:
-    """Predict the rows of a table or folder batch by batch, and return errors and losses of all rows.
+    """Predict a table or folder batch by batch, and return errors and losses of all rows.
 
     Parameters
     ----------
@@ -262,7 +263,7 @@ def _read_labelled_batches(
     )
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
-            y = tables.target_of(batch.table, target)
+            y = tables.extract_target(batch.table, target)
             if not len(y) and (has_batch or not batch.is_last):
                 continue
             has_batch, table = True, batch.table
@@ -314,7 +315,8 @@ def _expect_classifier(model: Any, model_file: Path) -> None:
     """
     if not is_classifier(model):
         raise ValueError(
-            f"MODEL must be a classifier, but {model_file} predicts numbers: fit a certified regressor"
+            f"MODEL must be a classifier, but {model_file} predicts numbers: fit a certified "
+            "regressor (--model certified), which is certified in its fit"
         )
 
 
@@ -328,8 +330,8 @@ def certify(
         int | None,
         typer.Option(
             min=1,
-            help="Number of this inspection of growing data, from 1. Each inspection uses a part of "
-            "delta.",
+            help="Number of this inspection, from 1, if rows are added and certified again. Each "
+            "inspection uses a part of delta.",
         ),
     ] = None,
     duplicates: Annotated[
@@ -349,9 +351,10 @@ def certify(
         ),
     ] = None,
 ) -> None:
-    """Certify the error of a classifier on rows that were never used for it, and print the certificate.
+    """Certify the error of a classifier on rows that were never used for it.
 
-    The certificate is an upper bound on the error on new rows; it may fail with probability delta.
+    The printed certificate is an upper bound on the error on new rows; it may fail with probability
+    delta.
     With --groups, guarantees for each group and for differences between groups are printed instead.
     With --threshold-cost, guarantees for every threshold of the second class's probability are
     printed, and the threshold of lowest cost, also for each group.\f
@@ -367,8 +370,9 @@ def certify(
     delta : float
         Probability with which the certificate, or any of the guarantees, may fail.
     look : int or None
-        Number of this inspection of growing data, from 1; it uses a part of delta. None: the only
-        one.
+        Number of this inspection, from 1, if the table is certified again whenever rows are added;
+        each inspection uses a part of delta, and all certificates hold together. None: the table is
+        certified only once.
     duplicates : DuplicateRows
         Treatment of equal rows.
     threshold_cost : str or None

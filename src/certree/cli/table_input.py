@@ -75,8 +75,8 @@ def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
     Parameters
     ----------
     model_file, file : Path
-        Files of the model and of the table, which has no target, or one that is ignored if the
-        model was fitted with feature names.
+        Files of the model and of the table. If the model was fitted with feature names, other
+        columns of the table, such as a target, are ignored; else all columns must be features.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def read_labelled_rows(
 
 
 def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
-    """Return a column of a table other than the target, such as weights or groups, as an array, (n,).
+    """Return a column of a table other than the target, such as weights, as an array, (n,).
 
     name: the column; target: column of the target.
 
@@ -145,7 +145,8 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     if name not in table.column_names or name == target:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
-            f"there is no column {name!r} beside the target: name one of {tables.listed(others)}"
+            f"--weights and --groups must name columns, but there is no column {name!r} beside the "
+            f"target: name one of {tables.join_names(others)}"
         )
     values = known_values("the column", table, name, "the table")
     return values.astype(str) if values.dtype == object else values

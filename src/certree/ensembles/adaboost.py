@@ -98,7 +98,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         first.
     categorical_features : "from_dtype", array-like of bool, int or str, or None,
     default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`.
+        Which features are categorical. "from_dtype": columns of a data frame with a category,
+        string or object dtype, and columns of an object array that contain a string. Otherwise a
+        boolean mask, indices or names. None: no feature.
     random_state : int, RandomState or None, default=None
         Draws the seed of each clone of `estimator`; trees of certree need none.
     n_jobs : int or None, default=None
@@ -245,24 +247,25 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         return self
 
     def _set_votes(self, votes: Float64) -> None:
-        """Set `_votes`, and `trees_` from the learners in `estimators_`.
+        """Set the votes of the learners in `estimators_`, and combine their trees to `trees_`.
 
-        votes: what each of the T learners adds to the score of the class that it predicts, (T,),
-        finite numbers. `trees_` becomes None if the learners are no trees of certree.
+        votes: number that each of the T learners adds to the score of the class that it predicts,
+        (T,): its alpha, or a finite number if alpha is infinite. `trees_` becomes None if the
+        learners are not trees of certree.
         """
         self._votes = votes
         self.trees_ = self._combine_trees() if self.estimator is None else None
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers, by their names in the file.
+        """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
         Raise TypeError if the learners are not trees of certree.
         """
         if self.trees_ is None:
             raise TypeError(
-                f"a model file cannot hold {type(self).__name__} with estimator={self.estimator!r}, as "
-                "reading a fitted estimator back would execute code: save it with joblib or skops, or "
-                "fit with estimator=None"
+                f"a model file cannot hold {type(self).__name__} with estimator={self.estimator!r}, "
+                "as reading a fitted estimator back would execute code: save it with joblib or skops, "
+                "or fit with estimator=None"
             )
         importances = [learner.importances for learner in self.estimators_]
         return {
@@ -282,8 +285,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         """
         if self.estimator is not None:
             raise ValueError(
-                "parameter 'estimator' in the file must be null, as model files hold only trees of "
-                "certree"
+                "the model file is damaged: parameter 'estimator' must be null, as model files "
+                f"hold only trees of certree, got {self.estimator!r}"
             )
         super().__restore__(stored)
         value = stored.get_numbers("trees.value", (None, self._n_outputs))
@@ -295,7 +298,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         # Only the last learner can be without an error, and have an infinite weight.
         if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
             raise ValueError(
-                "estimator_weights must be positive, and finite except for the last one"
+                "the model file is damaged: its estimator_weights must be positive, and finite "
+                "except for the last one"
             )
         self.estimator_errors_ = stored.get_numbers("estimator_errors", (n,), 0, 1 + _ROUNDING)
         self.normalizers_ = stored.get_numbers("normalizers", (n,), 0)
@@ -311,14 +315,14 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
         if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):
             raise ValueError(
-                "in the file, every node of a tree must have its tree's weight as the score of one "
-                "class"
+                "the model file is damaged: every node of a tree must have the weight of its tree "
+                "as the score of one class"
             )
 
     def _create_fitter(self, training: Training) -> FitLearner:
-        """Return a function that fits a learner to the training rows with given weights.
+        """Return a function that fits one learner to the weighted training rows.
 
-        training: the n encoded rows. The function takes weights, (n,), and returns the fitted
+        training: the n encoded rows. The function takes their weights, (n,), and returns the fitted
         learner and the class code, (n,), that it predicts for each row.
         """
         mask = self._category_mask()
@@ -349,10 +353,11 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         self.error_bounds_, self.training_errors_ = np.ones(1), np.array([error])
 
     def _combine_trees(self, first: int = 0) -> Trees:
-        """Return the trees of learners first, first + 1, ... as one `Trees`; they must be `WeakTree`.
+        """Combine the trees of learners first, ..., T - 1 to one `Trees` object.
 
-        The value of a node is what its tree adds to the scores of a row in it, (n_outputs,): one
-        score for two classes, else one for each class.
+        The learners must be trees of certree (`WeakTree`). The value of a node is the vote that its
+        tree adds to the scores of a row in this node, (n_outputs,): one score for two classes, else
+        one for each class.
         """
         trees = [
             learner.tree.with_value(compute_vote_scores(learner.labels, vote, self.n_classes_).T)
@@ -363,10 +368,10 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     # -- prediction --------------------------------------------------------------------------------
 
     @property
-    def _first(self) -> int:
-        """Index of the first learner that has a part in the prediction.
+    def _first_voter(self) -> int:
+        """Index of the first learner that votes in a prediction; all later ones vote, too.
 
-        The last learner if it is without an error, else 0.
+        It is 0, or that of the last learner if this one made no error, as it then votes alone.
         """
         weights = self.estimator_weights_
         return len(weights) - 1 if np.isinf(weights[-1:]).any() else 0
@@ -375,7 +380,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         """Return scores plus the votes of learners first, ..., last - 1, (n_outputs, n).
 
         scores: scores so far, (n_outputs, n), not changed; n_outputs is 1 for two classes, else the
-        number of classes; rows: encoded rows, (n, p).
+        number of classes; rows: encoded rows, (n, p), which are numbers and category codes.
         """
         if self.trees_ is not None:
             return self.trees_.add(scores, rows, get_n_threads(self.n_jobs), first, last)
@@ -389,13 +394,13 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _compute_scores(self, X: Any) -> Float64:
         rows = self._encode_new_rows(X)
         start = make_constant_scores(self.start_, len(rows))
-        return self._add_votes(start, rows, self._first, len(self.estimators_))
+        return self._add_votes(start, rows, self._first_voter, len(self.estimators_))
 
     def _iterate_scores(self, rows: NDArray[Any]) -> Iterator[Float64]:
         start = make_constant_scores(self.start_, len(rows))
         if not self.estimators_:
             yield start
-        for learners in (range(self._first), range(self._first, len(self.estimators_))):
+        for learners in (range(self._first_voter), range(self._first_voter, len(self.estimators_))):
             if self.trees_ is not None:
                 yield from self.trees_.iterate_stages(
                     start, rows, get_n_threads(self.n_jobs), learners
@@ -412,10 +417,13 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """Return the trees that have a part in the prediction; numbers of rows per node are None."""
+        """Return the trees that vote in a prediction as a sum of trees, without rows per node."""
         check_is_fitted(self)
         return AdditiveTrees(
-            self._combine_trees(self._first), self.start_, None, self._build_explanation_fields
+            self._combine_trees(self._first_voter),
+            self.start_,
+            None,
+            self._build_explanation_fields,
         )
 
     def _compute_probabilities(self, scores: Float64) -> Float64:
@@ -460,7 +468,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             margin, others = scores[code, row], scores.copy()
             others[code, row] = -np.inf
             margin = margin - others.max(axis=0)
-        return np.clip(margin / self._votes[self._first :].sum(), -1.0, 1.0)
+        return np.clip(margin / self._votes[self._first_voter :].sum(), -1.0, 1.0)
 
     def _build_formula(self) -> Formula:
         check_is_fitted(self)
@@ -470,7 +478,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
                 f"estimator={self.estimator!r}"
             )
         # Scores are half the log odds, or half the log probabilities.
-        trees = self._combine_trees(self._first)
+        trees = self._combine_trees(self._first_voter)
         trees = trees.with_value(2 * trees.value)
         return self._make_formula(trees, "boosted", self._link(), start=2 * self.start_)
 
@@ -483,7 +491,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
         Zeros if no learner is kept.
         """
-        learners, votes = self.estimators_[self._first :], self._votes[self._first :]
+        learners, votes = self.estimators_[self._first_voter :], self._votes[self._first_voter :]
         importances = [
             learner.importances if isinstance(learner, WeakTree) else learner.feature_importances_
             for learner in learners

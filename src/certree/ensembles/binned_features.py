@@ -1,4 +1,4 @@
-"""Features of a forest's training rows as bin codes in a memory-mapped file, for out-of-core fits."""
+"""Features of a forest's rows as bin codes in a memory-mapped file, for out-of-core fits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ CODES_PER_BLOCK, LEAVES_PER_BLOCK = 2**20, 2**25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinnedFeatures:
-    """`ForestFeatures` of rows of which only the bin codes are stored.
+    """Features of a forest's training rows, of which only the bin codes are stored.
+
+    It is used for out-of-core and distributed data, and has the interface `ForestFeatures`.
 
     Parameters
     ----------
@@ -44,19 +46,19 @@ class BinnedFeatures:
         return self.edges.n_features
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:  # noqa: ARG002 -- in edges
-        """Return the bin edges together with the codes of all rows.
+        """Return bin edges and bin codes of all rows, from which trees grow.
 
-        Both arguments, categorical and n_jobs, are ignored: the bins exist already.
+        Both arguments, categorical and n_jobs, are ignored, as the rows are binned already.
         """
         return replace(self.edges, codes=self.codes.T)
 
     def find_out_of_bag_leaves(
         self, trees: Trees, drawing: RowSampling, n_threads: int
     ) -> BinnedOutOfBagLeaves:
-        """Determine which rows are out of the bag of each tree; leaves are found on request.
+        """Draw the bags of the trees again, and return an object that finds out-of-bag leaves.
 
-        trees: trees that were grown on these bins; drawing: how their bags were drawn; n_threads:
-        number of threads that find leaves.
+        No leaves are computed yet. trees: trees that were grown on these bins; drawing: how their
+        bags were drawn; n_threads: number of threads that find leaves.
         """
         n = len(self.codes)
         is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
@@ -68,14 +70,17 @@ class BinnedFeatures:
 
 @dataclass(frozen=True, eq=False)
 class BinnedOutOfBagLeaves:
-    """`OutOfBagLeaves` that are computed on each request, as those of all rows take much memory.
+    """Finds the leaves that out-of-bag rows reach, anew on each request.
+
+    The leaves of all rows in all trees would take too much memory. The class has the interface
+    `OutOfBagLeaves`.
 
     Parameters
     ----------
     trees : Trees
-        The T trees, whose splits compare values.
+        The T trees. Their thresholds and categories are those of the original features.
     code_trees : Trees
-        The same trees, whose splits compare bin codes.
+        The same trees with bin codes as thresholds and categories, so that they take `codes`.
     codes : ndarray of uint8, shape (n, p)
         Bin codes of the rows.
     is_out : ndarray of uint8, shape (T, ceil(n / 8))
@@ -92,14 +97,18 @@ class BinnedOutOfBagLeaves:
 
     @cached_property
     def first_leaves(self) -> Int32:
-        """Out-of-bag leaves of the first k = min(n, N_COMPARED_ROWS) rows, (T, k).
+        """Out-of-bag leaves of the first k = min(n, 8192) rows, (T, k).
 
-        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag.
+        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag. On these rows
+        ways to fill leaves are compared (`N_COMPARED_ROWS`).
         """
         return self.find_leaves(0, min(len(self.codes), N_COMPARED_ROWS))
 
     def find_leaves(self, begin: int, end: int) -> Int32:
-        """Find out-of-bag leaves of rows begin .. end - 1, (T, end - begin): ~leaf, or 0 in bag."""
+        """Find out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
+
+        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag.
+        """
         floats = convert_codes_to_floats(self.codes[begin:end])
         leaf = self.code_trees.find_leaves(floats, self.n_threads)
         first = begin // 8

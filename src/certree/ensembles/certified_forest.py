@@ -63,9 +63,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SampledTrees:
-    """Trees, each grown and labelled on a sample of the rows, and statistics of its other rows.
+    """Trees that were each grown and labelled on a sample of the training rows.
 
-    T is the number of trees, M the number of all their nodes, n the number of rows, K of classes.
+    A sample is drawn without replacement. The rows out of a tree's sample estimate its error; this
+    class computes the statistics for that. T is the number of trees, M the number of all their
+    nodes, n the number of training rows, and K the number of classes.
 
     Parameters
     ----------
@@ -102,9 +104,10 @@ class SampledTrees:
 
     @cached_property
     def node_statistics(self) -> tuple[NodeStats, NodeStats]:
-        """Weighted class counts of all M nodes: of the rows in each tree's sample, and of all others.
+        """Weighted class counts of all M nodes, from in-sample and from out-of-sample rows.
 
-        A tuple of two; the labels of both are the most frequent classes among the sample's rows.
+        A tuple of two: counts of the rows in the sample of each tree, and counts of the rows out of
+        it. The label of a node, the most frequent class of its in-sample rows, is the same in both.
         """
         y, weight = self.training.y, self.training.weight
         sample, others = (
@@ -121,12 +124,19 @@ class SampledTrees:
         return sample, replace(others, label=sample.label)
 
     def iterate_posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
-        """Yield distributions over the prunings of each tree, and their complexity.
+        """Yield five posteriors over the prunings of each tree, each with its complexity.
 
-        First the fully grown trees, then the Gibbs posterior for each inverse temperature of
-        `_INVERSE_TEMPERATURES`, by the errors on out-of-sample rows. The complexity is the mean
-        over trees of the divergence from the prior, in nats, plus ln 2 for the choice between the
-        two kinds.
+        The first puts all weight on the fully grown trees. The others are Gibbs posteriors: they
+        weight each pruning by its prior times exp(-lambda * number of errors on out-of-sample
+        rows), with inverse temperatures lambda of 0.06, 0.12, 0.25 and 0.5.
+
+        Yields
+        ------
+        posterior : NodeWeights
+            For each of the M nodes the probability that a pruning of its tree has a leaf there.
+        complexity : float
+            Mean over trees of the divergence of the posterior from the prior, in nats (0 for the
+            fully grown trees), plus ln 2 for the choice between these trees and Gibbs posteriors.
         """
         trees, (sample, others) = self.trees, self.node_statistics
         yield make_pruning(trees, ~trees.is_leaf), -_LOG_HALF
@@ -137,7 +147,7 @@ class SampledTrees:
             yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_HALF
 
     def compute_class_fractions(self, posterior: NodeWeights) -> Float64:
-        """Compute how each tree votes at each of the M nodes: a fraction for each of K classes, (M, K).
+        """Compute how each tree votes at each of the M nodes, (M, K): a fraction for each class.
 
         The fraction is the probability that a pruning, drawn from `posterior`, predicts the class
         for a row that reaches the node, if no pruning goes below the node.
@@ -150,8 +160,9 @@ class SampledTrees:
     def compute_overlaps(self, fractions: Float64) -> Overlaps:
         """Sum up the errors of trees, and of pairs of trees, over their out-of-sample rows.
 
-        fractions: vote at each node, (M, K), as `compute_class_fractions` returns it; a row uses
-        that at its leaf.
+        fractions: vote at each node, (M, K), as `compute_class_fractions` returns it; the vote on a
+        row is that at its leaf. Return for each pair of trees the number of rows out of both
+        samples, and two sums over them: of the first tree's error, and of the product of both.
         """
         errors = (self._compute_errors(fractions, rows) for rows in blocks(len(self.training.y)))
         return Overlaps.sum_blocks(self._n_shared_rows, errors)
@@ -174,8 +185,9 @@ class SampledTrees:
         Returns
         -------
         error : ndarray of shape (T, b)
-            Fraction of the tree's vote that is not for the row's class; 1 for rows that count as
-            errors whatever is predicted (`is_worst`); 0 for rows in the tree's sample.
+            Fraction of the tree's vote that is not for the row's class. It is 0 for rows in the
+            tree's sample, and else 1 for rows that count as errors whatever is predicted, such as
+            rows that repeat others.
         is_out : ndarray of shape (T, b)
             1 for rows out of the tree's sample, else 0.
         """
@@ -217,20 +229,21 @@ class SampledTrees:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """Trees with one posterior over their prunings, from which certificates follow.
+    """A forest of which all prunings vote by one posterior; the fit keeps the best candidate.
 
     Parameters
     ----------
     sampled : SampledTrees
         The trees, with M nodes.
     posterior : NodeWeights
-        Distribution over the prunings of each tree.
+        For each node the probability that a pruning of its tree has a leaf there.
     fractions : ndarray of shape (M, K)
         Vote at each node; see `SampledTrees.compute_class_fractions`.
     overlaps : Overlaps
         Errors of trees, and of pairs of trees, on their out-of-sample rows.
     complexity : float
-        Mean divergence of the posterior from the prior, in nats; see `iterate_posteriors`.
+        Mean divergence of the posterior from the prior, in nats; see
+        `SampledTrees.iterate_posteriors`.
     """
 
     sampled: SampledTrees
@@ -240,12 +253,23 @@ class _Candidate:
     complexity: float
 
     def certify(self, delta: float, fraction: float, risk: float = 0.0) -> tuple[Certificate, ...]:
-        """Compute the certificates on the error of the vote, which hold together.
+        """Compute upper bounds on the error of the vote, one by each method for ensembles.
 
-        One for each method of ensembles; those of pairs only if each pair of trees shares
-        out-of-sample rows. delta: probability with which any certificate of the fit may fail;
-        fraction: part of it that each certificate gets; risk: error of the out-of-sample vote,
-        which the certificates report.
+        Methods that use the errors of pairs of trees are left out unless each pair shares
+        out-of-sample rows.
+
+        Parameters
+        ----------
+        delta : float
+            Probability with which any certificate of the fit may fail.
+        fraction : float
+            Fraction of delta that each certificate gets: it fails with at most the product.
+        risk : float
+            Error of the out-of-sample vote, which the certificates report. No bound depends on it.
+
+        Returns
+        -------
+        tuple of Certificate
         """
         weight = np.full(len(self.sampled.trees), 1 / len(self.sampled.trees))
         methods = [
@@ -259,10 +283,10 @@ class _Candidate:
         return tuple(replace(certificate, **assumptions) for certificate in certificates)
 
     def compute_bound(self, delta: float, fraction: float) -> float:
-        """Return the lowest bound of the certificates.
+        """Return the lowest bound of the certificates that `certify` computes.
 
-        delta: probability with which any certificate of the fit may fail; fraction: part of it that
-        each certificate gets.
+        delta: probability with which any certificate of the fit may fail; fraction: fraction of it
+        that each certificate gets.
         """
         return min(certificate.bound for certificate in self.certify(delta, fraction))
 
@@ -313,7 +337,9 @@ class CertifiedForestClassifier(ForestClassifier):
         "random": draw one split of each feature, and make the best of these.
     categorical_features : "from_dtype", array-like of bool, int or str, or None,
     default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`.
+        Which features are categorical. "from_dtype": columns of a data frame with a category,
+        string or object dtype, and columns of an object array that contain a string. Otherwise a
+        boolean mask, indices or names. None: no feature.
     random_state : int, RandomState or None, default=None
         Draws the samples and the features.
     n_jobs : int or None, default=None
@@ -479,16 +505,18 @@ class CertifiedForestClassifier(ForestClassifier):
     def _grow_on_samples(
         self, training: Training, size: float, random_state: np.random.RandomState
     ) -> SampledTrees:
-        """Grow all trees, each on a sample that is drawn without looking at the rows.
+        """Grow all trees, each on a random sample of the rows, and return them with their samples.
 
-        training: the n encoded rows; size: fraction of the rows in a sample; random_state: draws
-        samples and seeds, its state changes. Raise ValueError if there are fewer than two rows.
+        training: the n encoded rows; size: fraction of the rows that is drawn for each sample,
+        without replacement; random_state: draws samples and seeds, its state changes. Raise
+        ValueError if there are fewer than two rows.
         """
         n, p = training.X.shape
         n_drawn = min(max(round(size * n), 1), n - 1)
         if n_drawn < 1:
             raise ValueError(
-                f"X must have at least two rows, one of which estimates the error, got n_samples={n}"
+                "X must have at least two rows, one of which estimates the error, got "
+                f"n_samples={n}"
             )
         samples, seeds = np.empty((self.n_estimators, n_drawn), np.int32), []
         for sample in samples:
@@ -515,7 +543,7 @@ class CertifiedForestClassifier(ForestClassifier):
     def _set_selected(self, best: _Candidate, fraction: float) -> None:
         """Set `trees_`, `certificates_`, `certificate_` and the importances from a candidate.
 
-        best: the candidate with the lowest bound; fraction: part of delta that each certificate
+        best: the candidate with the lowest bound; fraction: fraction of delta that each certificate
         gets.
         """
         trees, fractions = best.sampled.trees, best.fractions
@@ -529,7 +557,7 @@ class CertifiedForestClassifier(ForestClassifier):
     certify = certify_fitted
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers, by their names in the file."""
+        """Return what a model file holds of the fit: arrays and numbers by name in the file."""
         return {
             **super().__stored__(),
             **serialize_certificates(self.certificates_, self.certificate_),
@@ -549,7 +577,9 @@ class CertifiedForestClassifier(ForestClassifier):
         value = stored.get_numbers("trees.value", shape, -_ROUNDING, 1 + _ROUNDING)
         self.trees_ = self._restore_trees(Trees, stored.get_section("trees"), value=value)
         if not len(self.trees_):
-            raise ValueError("trees must have at least one tree, got none")
+            raise ValueError(
+                "the model file is damaged: its forest must have at least one tree, got none"
+            )
         # Files of earlier versions lack the importances.
         if "importances" in stored:
             self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
@@ -557,13 +587,13 @@ class CertifiedForestClassifier(ForestClassifier):
 
     @property
     def _power(self) -> float:
-        """Exponent of the averaged class probabilities: 1, as the certificate is on the plain vote."""
+        """Exponent of the averaged class probabilities: 1, as the plain vote is certified."""
         return 1.0
 
     def _compute_importances(self) -> Float64:
         if "_importances" not in self.__dict__:
             raise AttributeError(
-                f"this {type(self).__name__} has no feature_importances_, as an earlier version wrote "
-                "its file: fit the model again, or use sklearn.inspection.permutation_importance"
+                f"this {type(self).__name__} has no feature_importances_, as an earlier version "
+                "wrote its file: fit the model again, or use sklearn.inspection.permutation_importance"
             )
         return self._importances

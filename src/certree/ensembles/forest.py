@@ -166,14 +166,15 @@ class Forest(TreeModel):
     def _sum_trees(self, rows: NDArray[Any]) -> Float64:
         """Compute the sum over trees of the leaf values of each row, (n_outputs, n).
 
-        rows: encoded rows, (n, p). n_outputs: number of values of a leaf.
+        rows: encoded rows, (n, p), which are numbers and category codes. n_outputs: number of
+        values of a leaf.
         """
         n = rows.shape[0]
         start = np.zeros((self.trees_.value.shape[1], n))
         return self.trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
 
     def _get_rows_per_node(self) -> Float64 | None:
-        """Return the total weight of the in-bag rows in each node of all trees, (n_nodes,), or None.
+        """Return the total weight of the in-bag rows in each node, (n_nodes,), or None.
 
         In-bag rows are those that the node's tree was grown on. None if they are not kept, as in
         this base class.
@@ -367,9 +368,9 @@ def _compute_probabilities(mean: Float64, n_classes: int, power: float) -> Float
 class TreeForest(Forest):
     """Base class of `TreeForestClassifier` and `TreeForestRegressor`.
 
-    A fit sorts the rows by their content, bins them, grows trees, and fills the leaves of all trees
-    at the end. Subclasses say how trees grow for their kind of target, and how out-of-bag rows are
-    scored.
+    A fit sorts the rows by a hash of their content, so that the model does not depend on their
+    order. Then it bins the features, grows all trees, and computes the leaf values of all trees.
+    Subclasses implement growth and out-of-bag scores for classes and for numbers.
 
     n_outputs is the number of values of a leaf: one for each numeric target, one for a target of
     two classes, and K for a target of K > 2 classes. M is the number of nodes of all trees.
@@ -456,10 +457,10 @@ class TreeForest(Forest):
         if is_out_of_core(X):
             if groups is not None:
                 raise ValueError(
-                    "groups must be None for out-of-core or distributed data: read X into memory to "
-                    "fit with groups"
+                    "groups must be None for out-of-core or distributed data: read X into memory "
+                    "to fit with groups"
                 )
-            return self._fit_elsewhere(X, y, sample_weight)
+            return self._fit_out_of_core(X, y, sample_weight)
         previous = getattr(self, "trees_", None) if self.warm_start else None
         if previous is not None:
             check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
@@ -474,10 +475,10 @@ class TreeForest(Forest):
         )
         return self._fit_samples(samples, input_rows, previous)
 
-    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit to out-of-core or distributed data, and return self.
+    def _fit_out_of_core(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit to files or a Dask collection, and return self.
 
-        X, y, sample_weight: files and names of columns, or Dask collections, as `fit` takes them.
+        X, y, sample_weight: as `fit` takes them: files and names of columns, or Dask collections.
         """
         expect_what_parts_can(self)
         n_threads, shown = get_n_threads_or_all(self.n_jobs), self.verbose > 0
@@ -496,7 +497,9 @@ class TreeForest(Forest):
         previous: Trees | None,
         executor: Executor | None = None,
     ) -> Self:
-        """Grow trees, fill their leaves, and set the fitted attributes; `_seed` must be set.
+        """Grow trees, fill their leaves, and set `trees_` and the other attributes of a fit.
+
+        The seed `_seed`, the classes, and the attributes about features must be set before.
 
         Parameters
         ----------
@@ -505,13 +508,14 @@ class TreeForest(Forest):
         input_rows : InputRows
             The same rows in input order, for out-of-bag scores.
         previous : Trees or None
-            The trees of the previous fit of a warm start.
+            Trees of the previous fit, to which a warm start adds trees; None: all trees are grown.
         executor : Executor or None
-            Runs jobs on the machines that hold the rows; None: trees grow in this process.
+            Runs functions on the workers of a cluster; None: trees grow in this process.
 
         Returns
         -------
-        self
+        self : object
+            The fitted estimator.
         """
         grower = self._create_grower(rows)
         self._expect_same_fit(rows.content ^ _hash_drawing(grower.row_sampling), previous)
@@ -528,11 +532,14 @@ class TreeForest(Forest):
             return
         if self.max_samples is not None:
             raise ValueError(
-                "`max_samples` cannot be set if `bootstrap=False`. Either switch to `bootstrap=True` "
-                "or set `max_samples=None`."
+                "`max_samples` cannot be set if `bootstrap=False`. Either switch to "
+                "`bootstrap=True` or set `max_samples=None`."
             )
         if self.oob_score:
-            raise ValueError("Out of bag estimation only available if bootstrap=True")
+            raise ValueError(
+                "oob_score must be False with bootstrap=False, as no row is out of a bag: set "
+                "bootstrap=True"
+            )
         if self.leaves in ("refilled", "honest"):
             raise ValueError(f'leaves="{self.leaves}" needs out-of-bag rows: set bootstrap=True')
 
@@ -542,7 +549,9 @@ class TreeForest(Forest):
         return bool(getattr(self, "class_weight", None) == "balanced_subsample")
 
     def _expect_plain_leaves(self) -> None:
-        """Raise ValueError if classes are balanced in each bag, but `leaves` is not "auto" or "plain".
+        """Raise ValueError if `leaves` cannot be combined with classes balanced in each bag.
+
+        Only "auto" and "plain" can.
 
         Other ways to fill leaves count rows outside of the bag, which have no balanced weight.
         """
@@ -571,18 +580,18 @@ class TreeForest(Forest):
         return constraints
 
     def _expect_same_fit(self, digest: int, previous: Trees | None) -> None:
-        """Check that a warm start has the rows and draws of the previous fit; set `_fit_digest`.
+        """Raise ValueError if a warm start cannot add trees to the previous fit; set `_fit_digest`.
 
-        Raise ValueError if it has not, or if `n_estimators` is less than the number of trees of the
-        previous fit.
+        It can if the rows and the way in which they are drawn are those of the previous fit, and
+        `n_estimators` is at least the number of its trees. Without a warm start nothing is checked.
 
-        digest: hash of the rows and of how they are drawn; previous: trees of the previous fit, or
-        None without a warm start, when nothing is checked.
+        digest: hash of the rows and of how they are drawn, which becomes `_fit_digest`; previous:
+        trees of the previous fit, or None without a warm start.
         """
         if previous is not None and digest != self._fit_digest:
             raise ValueError(
-                "warm_start=True adds trees to the previous fit, but X, y, sample_weight or groups are "
-                "not those of that fit: pass the same rows, or set warm_start=False"
+                "warm_start=True adds trees to the previous fit, but X, y, sample_weight or groups "
+                "are not those of that fit: pass the same rows, or set warm_start=False"
             )
         if previous is not None and self.n_estimators < len(previous):
             raise ValueError(
@@ -618,7 +627,8 @@ class TreeForest(Forest):
         """Grow the trees with numbers first, ..., first + n_trees - 1.
 
         grower: as `_create_grower` returns it for the training rows; rows: the training rows, whose
-        targets and weights are used. A tree depends on its number, not on which trees grow with it.
+        targets and weights are used. Return the trees, without leaf values, and sums over the
+        in-bag rows of their nodes. A tree depends on its number, not on which trees grow with it.
         """
 
     @abstractmethod
@@ -641,10 +651,10 @@ class TreeForest(Forest):
     def _compute_importance_units(self, rows: ForestSamples) -> Float64:
         """Return the unit of each output in impurity importances, (n_outputs,); [1] for one target.
 
-        Differences of child means are divided by it. With several targets it gives each the same
-        scale: the standard deviation of a number over `rows`; 1 for each class of more than two;
-        and sqrt(1/2) for two classes, whose Gini index is twice the variance of their single
-        output.
+        Differences of child means are divided by it, which gives several targets the same scale.
+        The unit of a number is its standard deviation over `rows`, and that of each class of more
+        than two is 1. For two classes it is sqrt(1/2), as their Gini index is twice the variance of
+        their single output.
         """
         groups = self._output_groups.reorder(rows.columns)
         if len(groups.sizes) == 1:
@@ -661,10 +671,17 @@ class TreeForest(Forest):
         previous: Trees | None,
         executor: Executor | None,
     ) -> tuple[Trees, Float64]:
-        """Grow all trees, and set `_importances`.
+        """Grow all trees, and set `_importances`, the sum over trees of feature importances, (p,).
 
-        The trees of the previous fit are reused if their node sums were kept. grower, rows,
-        executor: as in `_fit_samples`.
+        A warm start reuses the trees of the previous fit if `_node_sums` holds their sums, which
+        only a fit with ``warm_start=True`` keeps. Otherwise all trees are grown again.
+
+        Parameters
+        ----------
+        grower : BinnedGrower
+            Grows trees on the training rows; see `_create_grower`.
+        rows, previous, executor
+            As in `_fit_samples`.
 
         Returns
         -------
@@ -710,7 +727,7 @@ class TreeForest(Forest):
             step = min(step, ceil((last - first) / (_JOBS_PER_WORKER * n_workers)))
         return [(start, min(step, last - start)) for start in range(first, last, step)]
 
-    def _sum_by_leaf(
+    def _compute_leaf_statistics(
         self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: RowSampling
     ) -> LeafStatistics:
         """Send out-of-bag rows down the trees, and sum up their targets in each node.
@@ -740,15 +757,24 @@ class TreeForest(Forest):
         """Choose how leaves are filled, and compute leaf values and out-of-bag scores.
 
         Set `trees_`, `leaves_` and `_node_sums`; with `oob_score` also `oob_score_` and the
-        out-of-bag predictions. trees, sums: as `_grow_forest` returns them; rows, input_rows: the
-        training rows, by content and in input order; drawing: how the bags were drawn.
+        out-of-bag predictions.
+
+        Parameters
+        ----------
+        trees, sums
+            Trees without leaf values, and sums over the in-bag rows of their nodes, as
+            `_grow_forest` returns them.
+        rows, input_rows : ForestSamples and InputRows
+            The training rows, sorted by content and in input order.
+        drawing : RowSampling
+            How the bags were drawn.
         """
         leaves = NAMED_LEAVES.get(self.leaves, PLAIN_LEAVES)
         may_choose = self._parse_monotonic_constraints() is None and not self._has_balanced_bags
         for name in ("oob_score_", self._oob_attribute):
             self.__dict__.pop(name, None)
         if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
-            statistics = self._sum_by_leaf(trees, sums, rows, drawing)
+            statistics = self._compute_leaf_statistics(trees, sums, rows, drawing)
             if self.leaves == "auto" and may_choose:
                 leaves = statistics.choose_leaves(self._has_classes)
             value = statistics.compute_values(leaves)
@@ -763,14 +789,14 @@ class TreeForest(Forest):
         self.leaves_ = leaves
         self._node_sums = sums if self.warm_start else None
 
-    def _set_trees(self, trees: Trees, rows: Float64) -> None:
+    def _set_trees(self, trees: Trees, rows_per_node: Float64) -> None:
         """Set `trees_` with values at all nodes, and `_rows`, the weight of in-bag rows per node.
 
-        trees: trees with leaf values; the value of an inner node becomes the mean of the leaves
-        below, weighted by rows. rows: weight of the in-bag rows in each node, (n_nodes,), rounded
-        to float32 as in model files.
+        trees: trees with leaf values. The value of an inner node becomes the mean of the leaves
+        below, weighted by their in-bag rows. rows_per_node: total weight of the in-bag rows in each
+        node, (n_nodes,), which is rounded to float32 as in model files.
         """
-        self._rows = rows.astype(np.float32).astype(np.float64)
+        self._rows = rows_per_node.astype(np.float32).astype(np.float64)
         self.trees_ = trees.with_value(average_leaves(trees.left, self._rows, trees.value))
 
     def _get_rows_per_node(self) -> Float64:
@@ -783,10 +809,10 @@ class TreeForest(Forest):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers, by their names in the file.
+        """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
-        Of values and rows per node only those of leaves are stored; `__restore__` computes the
-        others.
+        Values and rows per node are stored for leaves only; `__restore__` computes them for inner
+        nodes.
         """
         is_leaf = self.trees_.is_leaf
         return {
@@ -818,7 +844,9 @@ class TreeForest(Forest):
         rows[is_leaf] = stored.get_numbers("trees.rows", (n_leaves,), 0)
         trees = self._restore_trees(Trees, stored.get_section("trees"), value=value)
         if not len(trees):
-            raise ValueError("trees must have at least one tree, got none")
+            raise ValueError(
+                "the model file is damaged: its forest must have at least one tree, got none"
+            )
         self._set_trees(trees, rows)
         self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
         self._node_sums = None
@@ -828,9 +856,10 @@ class TreeForest(Forest):
     _has_classes: ClassVar[bool]
 
     def _round_to_stored(self, value: Float64) -> Float64:
-        """Round leaf values to the precision of model files: float32 for classes, float64 for numbers.
+        """Round leaf values to the precision of model files.
 
-        value: values of all nodes, (n_nodes, n_outputs). Return a float64 array of the same shape.
+        It is float32 for classes, and float64 for numbers. value: values of all nodes, (n_nodes,
+        n_outputs). Return a float64 array of the same shape.
         """
         # Probabilities that differ by less differ by chance, and files become half as large.
         return value.astype(np.float32).astype(np.float64) if self._has_classes else value
@@ -921,7 +950,9 @@ class TreeForest(Forest):
         """
         check_is_fitted(self)
         if not self.bootstrap:
-            raise ValueError("Out of bag estimation only available if bootstrap=True")
+            raise ValueError(
+                "out_of_bag_importances needs out-of-bag rows: fit with bootstrap=True"
+            )
         options: dict[str, Any] = {"groups": groups, "reuse_encoding": True}
         training = training_rows(self, X, y, sample_weight, **options)[0]
         rows = ForestSamples.from_training(training)
@@ -930,15 +961,15 @@ class TreeForest(Forest):
         drawing = RowSampling("repeated", n_draws, self._seed, rows.group)
         if rows.content ^ _hash_drawing(drawing) != self._fit_digest:
             raise ValueError(
-                "X, y, sample_weight and groups must be those of the fit, and they are not: pass them "
-                "unchanged"
+                "X, y, sample_weight and groups must be those of the fit, and they are not: pass "
+                "them unchanged"
             )
         groups_of_outputs = self._output_groups.reorder(rows.columns)
         X = cast(SortedFeatures, rows.features).X
         is_balanced = self._has_balanced_bags
         sums = sum_in_bag_targets(self.trees_, rows, X, drawing, groups_of_outputs, is_balanced)
         return compute_permutation_importances(
-            self._sum_by_leaf(self.trees_, sums, rows, drawing),
+            self._compute_leaf_statistics(self.trees_, sums, rows, drawing),
             X,
             self.leaves_._replace(filled_by="in_bag"),
             drawing,
@@ -949,19 +980,20 @@ class TreeForest(Forest):
 
 
 def grow_trees_of_model(model: Any, rows: ForestSamples, first: int, n_trees: int) -> GrownForest:
-    """Grow the trees with numbers first, ..., first + n_trees - 1 on a worker of a cluster.
+    """Grow the trees with numbers first, ..., first + n_trees - 1 in this worker of a cluster.
 
     model: the `TreeForest` that is being fitted, with its `_seed`; rows: its training rows, which
-    are binned anew.
+    are binned here again. Return the trees, and sums over the in-bag rows of their nodes.
     """
     grown: GrownForest = model._grow_trees(model._create_grower(rows), rows, first, n_trees)
     return grown
 
 
 def _hash_drawing(drawing: RowSampling) -> int:
-    """Combine number of draws, seed and kind (with or without replacement) into an integer < 2**56.
+    """Return an integer below 2**56 that identifies how rows are drawn for each tree.
 
-    drawing: how rows are drawn for each tree.
+    It depends on their number, the seed, and on whether rows are drawn with replacement. drawing:
+    these three.
     """
     is_repeated = drawing.kind == "repeated"
     return (drawing.n_draws * 2**20 + drawing.seed + int(is_repeated)) % 2**56
@@ -977,10 +1009,10 @@ def _resolve_min_rows(value: Any, n: int, smallest: int) -> int:
 
 
 def _resolve_max_samples(max_samples: Any, n: int) -> int | None:
-    """Return how many of n rows, or groups, are drawn for a tree; None: n of them.
+    """Return how many of n rows, or groups, are drawn for a tree; None stands for n.
 
-    max_samples: an integer, a fraction of n, which is rounded, or None. Raise ValueError if an
-    integer is larger than n.
+    max_samples: an integer; or a fraction of n, which is rounded; or None, which is returned. Raise
+    ValueError if an integer is larger than n.
     """
     if max_samples is None:
         return None
@@ -1044,7 +1076,9 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         out: by accuracy, or by a callable ``oob_score(y, predicted)``, which returns a float.
     categorical_features : "from_dtype", array-like of bool, int or str, or None,
     default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`.
+        Which features are categorical. "from_dtype": columns of a data frame with a category,
+        string or object dtype, and columns of an object array that contain a string. Otherwise a
+        boolean mask, indices or names. None: no feature.
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by feature name: 1 if the probability of the second of two classes must
         not fall as the feature rises, -1 if it must not rise, 0 for no constraint. Leaves are then
@@ -1083,9 +1117,9 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     oob_score_ : float
         Score of the out-of-bag rows, if `oob_score` is set.
     oob_decision_function_ : ndarray of shape (n, K), or (n, K, n_outputs)
-        Their class probabilities; NaN for rows that are in all bags, or have weight zero. For
-        several targets K is the largest number of classes; classes that a target does not have get
-        0.
+        Class probabilities of each row by the trees of whose bags it is out, if `oob_score` is set;
+        NaN for rows that are in all bags, or have weight zero. For several targets K is the largest
+        number of classes; classes that a target does not have get 0.
     sample_hashes_ : ndarray of uint64
         Hashes of the training rows.
     n_features_in_ : int
@@ -1261,7 +1295,9 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         out: by R2, or by a callable ``oob_score(y, predicted)``, which returns a float.
     categorical_features : "from_dtype", array-like of bool, int or str, or None,
     default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`.
+        Which features are categorical. "from_dtype": columns of a data frame with a category,
+        string or object dtype, and columns of an object array that contain a string. Otherwise a
+        boolean mask, indices or names. None: no feature.
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by feature name: 1 if predictions must not fall as the feature rises,
         -1 if they must not rise, 0 for no constraint. Leaves are then "plain".

@@ -62,7 +62,9 @@ def add_impurity_importances(
 
 
 def add_normalized_gains(trees: Trees, inner: Indices, gain: Float64, previous: Float64) -> Float64:
-    """Sum up the gains of splits by feature, normalise them in each tree, and add all trees.
+    """Add the feature importances of trees, from the gains of their splits, to previous ones.
+
+    In each tree the gains are summed up by feature and divided by their total.
 
     Parameters
     ----------
@@ -209,11 +211,11 @@ def sum_in_bag_targets(
 
 
 def _compute_loss(statistics: LeafStatistics, leaves: Leaves, classes: bool, leaf: Int32) -> float:
-    """Compute the weighted mean of the out-of-bag losses of the training rows; NaN if there are none.
+    """Compute the weighted mean of the out-of-bag losses of the training rows.
 
-    statistics: sums of targets in the nodes; leaves: how leaves are filled; classes: True for log
-    loss, False for squared error; leaf: ``~leaf`` of each out-of-bag row, 0 for in-bag rows, (T,
-    n).
+    It is NaN if no row is out of any bag. statistics: sums of targets in the nodes; leaves: how
+    leaves are filled; classes: True for log loss, False for squared error; leaf: ``~leaf`` of each
+    out-of-bag row, 0 for in-bag rows, (T, n).
     """
     total, n_trees = statistics.sum_predictions(leaves, len(statistics.y), leaf)
     rows = np.flatnonzero(n_trees > 0)

@@ -41,7 +41,10 @@ class OutOfBagLeaves(Protocol):
 
     @property
     def first_leaves(self) -> Int32:
-        """Out-of-bag leaves of rows 0 .. k - 1, (T, k), where k >= min(n, N_COMPARED_ROWS)."""
+        """Out-of-bag leaves of the first k rows, (T, k), with k >= min(n, 8192).
+
+        On the first 8192 rows (`N_COMPARED_ROWS`) ways to fill leaves are compared.
+        """
         ...
 
     def find_leaves(self, begin: int, end: int) -> Int32:
@@ -101,7 +104,10 @@ class InMemoryOutOfBagLeaves:
     first_leaves: Int32
 
     def find_leaves(self, begin: int, end: int) -> Int32:
-        """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin): ~leaf, or 0 in bag."""
+        """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
+
+        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag.
+        """
         return np.ascontiguousarray(self.first_leaves[:, begin:end])
 
     def iterate_blocks(self) -> Iterator[tuple[Int32, Int64, Int32]]:
@@ -259,7 +265,7 @@ class ForestSamples:
     def from_training(cls, training: Training) -> ForestSamples:
         """Sort the encoded rows of a fit in memory by content, and round their weights to integers.
 
-        training: the rows, in input order. `compute_integer_weights` says how weights are rounded.
+        training: the rows, in input order. Weights are rounded by `compute_integer_weights`.
         """
         features, y, weight = training.features, training.y, training.weight
         feature_order = training.draw_order

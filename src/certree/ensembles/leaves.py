@@ -70,10 +70,14 @@ def restore_leaves(stored: Any) -> Leaves:
     """
     if not isinstance(stored, list) or len(stored) != 3 or stored[0] not in FILLED_BY:
         raise ValueError(
-            f"leaves must be a list of one of {', '.join(FILLED_BY)} and two numbers, got {stored!r}"
+            "the model file is damaged: its leaves must be a list of one of "
+            f"{', '.join(FILLED_BY)} and two numbers, got {stored!r}"
         )
     if not all(type(number) is float and 0 <= number < 2**16 for number in stored[1:]):
-        raise ValueError(f"leaves must have two finite numbers >= 0, got {stored!r}")
+        raise ValueError(
+            "the model file is damaged: the numbers of its leaves must be floats in [0, 65536), "
+            f"got {stored!r}"
+        )
     return Leaves(*stored)
 
 
@@ -157,9 +161,10 @@ class LeafStatistics:
         return filled
 
     def compute_values(self, leaves: Leaves) -> Float64:
-        """Compute the values of all M nodes if leaves are filled in a given way, (M, n_outputs).
+        """Compute the values of all leaves, (M, n_outputs); those of inner nodes are 0.
 
-        leaves: the way; its power is not applied. Values of inner nodes are 0.
+        leaves: how leaves are filled. Its exponent of probabilities, `power`, is not applied here,
+        as it belongs to probabilities that are averaged over trees.
         """
         sums = self.sum_targets(leaves.filled_by)
         shrinkage = leaves.shrinkage * self._mean_weight
@@ -254,11 +259,23 @@ class LeafStatistics:
     def compute_losses(
         self, mean: Float64, rows: Any, classes: bool, powers: tuple[float, ...]
     ) -> list[Float64]:
-        """Compute the loss of k rows, summed over targets, for each power.
+        """Compute the loss of each of k rows, summed over targets, for each exponent.
 
-        mean: predictions averaged over trees, (k, n_outputs); rows: indices of the rows, (k,);
-        classes: True for log loss, False for squared error; powers: exponents of the probabilities.
-        Return an array (k,) for each power; for numbers there is one array.
+        Parameters
+        ----------
+        mean : ndarray of shape (k, n_outputs)
+            Predictions averaged over trees.
+        rows : ndarray of int, shape (k,), or slice
+            Indices of the rows.
+        classes : bool
+            True for log loss, False for squared error.
+        powers : tuple of float
+            Exponents of the class probabilities; not used for squared error.
+
+        Returns
+        -------
+        list of ndarray of shape (k,)
+            Log losses for each exponent, or a single array of squared errors.
         """
         by_target = [
             compute_losses_by_power(outputs, y, classes, powers, scale)
@@ -270,7 +287,10 @@ class LeafStatistics:
 
 
 def _iterate_candidates() -> Iterator[Leaves]:
-    """Yield the ways to fill leaves that leaves="auto" compares, with power 1; plain leaves first."""
+    """Yield the ways to fill leaves that leaves="auto" compares, each with power 1.
+
+    The first is that of plain leaves.
+    """
     for filled_by in _FILLED:
         for shrinkage in _SHRINKAGES:
             yield Leaves(filled_by, shrinkage)

@@ -74,20 +74,21 @@ class StandardErrors:
 
 @dataclass(frozen=True, slots=True)
 class ThirdFits:
-    """Boosting runs that are fitted to three disjoint thirds of the training rows.
+    """Boosted models that are each fitted to one third of the training rows; thirds are disjoint.
 
-    On the rows of a third, the fits to the other two thirds and the model are compared pair by
-    pair. Errors that all three have in common do not show in their differences. The fits to thirds
-    have larger errors than a fit to all rows, which makes up for that.
+    The differences of their scores, and of those of the model that is fitted to all rows, set the
+    scale of its standard errors. On each third, the two fits to the other thirds and the model are
+    compared pair by pair. Errors that all three have in common do not show in these differences.
+    The larger errors of the fits to thirds compensate for that.
 
     Parameters
     ----------
     rows : Training
         The n training rows of the model.
     folds : sequence of three Fold
-        The rows of each third, and the other rows. `grow` has the indices of a third.
+        Indices of the rows of each third (`train`), and of all other rows (`validation`).
     runs : sequence of three sequences of Rounds
-        The boosting runs on the rows of each third; scores of the runs of one third are averaged.
+        Boosting runs on the rows of each third; the scores of all runs of a third are averaged.
     """
 
     rows: Training
@@ -98,22 +99,23 @@ class ThirdFits:
     def start(
         cls, rows: Training, folds: Sequence[Fold], fits: Callable[[Fold], Sequence[Rounds]]
     ) -> ThirdFits:
-        """Prepare the runs on each third; no round is made yet.
+        """Prepare the boosting runs on each third; no tree is grown yet.
 
         Parameters
         ----------
         rows : Training
             The n training rows of the model.
         folds : sequence of Fold
-            Three folds, in each of which one third of the rows is the validation set.
+            Three folds of a cross-validation. The validation set of a fold is the third on which
+            runs are fitted; its training set is not used for them.
         fits : callable
-            Prepares the boosting runs for a fold: they grow trees on its `grow`, and hold scores of
-            its `judge` as well.
+            Takes a fold whose training set is a third and whose validation set is all other rows.
+            Returns boosting runs that grow trees on the third, and compute scores of all rows.
 
         Raises
         ------
         ValueError
-            If there are fewer than three folds, as there are fewer than three rows, or groups.
+            If there are fewer than three folds, as there are fewer than three rows or groups.
         """
         if len(folds) < 3:
             raise ValueError(
@@ -126,11 +128,11 @@ class ThirdFits:
     def compute_standard_errors(
         self, deviation: Float64, total: Float64, scores: Float64, n_rounds: int
     ) -> StandardErrors:
-        """Choose the scale of the standard errors.
+        """Boost all thirds by n_rounds, and return the scaled standard errors of the model.
 
-        Their mean square over the training rows becomes three quarters of the mean squared
-        difference between the fits to thirds, and between these and the model. The runs are
-        advanced by n_rounds.
+        The scale is chosen so that the mean square of the standard errors over the training rows is
+        three quarters of the mean squared difference between the fits to thirds, and between these
+        and the model.
 
         Parameters
         ----------
@@ -142,6 +144,11 @@ class ThirdFits:
             The model's scores of the training rows.
         n_rounds : int
             Number of rounds of the model.
+
+        Returns
+        -------
+        StandardErrors
+            From which the standard errors of new rows are computed.
         """
         spread = self._compute_spread(scores, n_rounds)
         size = np.array([_root_mean_square(values, self.rows.weight) for values in total])
@@ -149,12 +156,11 @@ class ThirdFits:
         return StandardErrors(deviation, scale, np.where(size > 0, 0.0, spread))
 
     def _compute_spread(self, scores: Float64, n_rounds: int) -> Float64:
-        """Compute sqrt(3/4) times the root mean square of the differences, (n_outputs,).
+        """Compute the root mean square of the models' differences times sqrt(3/4), (n_outputs,).
 
-        The differences are those of the two fits that have not seen a row, and of each of them and
-        the model. This advances all runs by n_rounds.
-
-        scores: the model's scores of the training rows, (n_outputs, n).
+        On each row the scores of three models are compared: those of the two fits to thirds without
+        the row, and those of the model. This boosts the fits to thirds by n_rounds rounds. scores:
+        the model's scores of the training rows, (n_outputs, n).
         """
         advance([run for third in self.runs for run in third], 0, n_rounds)
         third_scores = [self._gather_scores(k) for k in range(3)]
@@ -173,7 +179,10 @@ class ThirdFits:
         return sqrt(3) / 2 * np.array([_root_mean_square(row, weight) for row in difference])
 
     def _gather_scores(self, third: int) -> Float64:
-        """Return the mean scores of the runs on a third (0, 1 or 2) for all rows, (n_outputs, n)."""
+        """Return the scores of all n training rows, averaged over the runs on one third.
+
+        third: number of the third, 0, 1 or 2. Return (n_outputs, n), rows in the order of `rows`.
+        """
         scores, fold = average_scores(self.runs[third]), self.folds[third]
         gathered = np.empty((len(scores), len(self.rows.y)))
         gathered[:, np.concatenate([fold.train, fold.validation])] = scores

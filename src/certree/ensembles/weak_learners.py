@@ -1,4 +1,4 @@
-"""The learners that AdaBoost fits to weighted rows in each round: small trees, or any classifier."""
+"""The learners that AdaBoost fits to weighted rows: small trees, or any classifier."""
 
 from __future__ import annotations
 
@@ -148,10 +148,11 @@ class WeakTreeFitter:
 
 
 def _compute_importances(tree: Tree, table: Float64) -> Float64:
-    """Compute the fraction of the decrease of the weighted Gini index that each feature makes, (p,).
+    """Compute the importance of each feature in a tree, (p,).
 
-    tree: a tree with m nodes; table: weight of each class in each node, (m, K). Return zeros if no
-    split decreases the index.
+    It is the fraction of the decrease of the weighted Gini index that splits on it make. tree: a
+    tree with m nodes; table: weight of each class in each node, (m, K). Return zeros if no split
+    decreases the index.
     """
     total = table.sum(axis=1)
     square = (table**2).sum(axis=1)

@@ -43,7 +43,8 @@ HEADER = "header"
 def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
     """Write a header and arrays as a zip archive.
 
-    It is compressed, unless the ratio of compression would exceed what `open_archive` accepts.
+    The archive is compressed, unless header or arrays would then be larger than `open_archive`
+    allows for a file of its size.
 
     Parameters
     ----------
@@ -68,17 +69,17 @@ def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) 
 
 
 def _max_array_bytes(file_size: int) -> int:
-    """Return how many bytes all arrays of an archive may have in memory: max(64 MiB, 100 file_size).
+    """Return how many bytes all arrays of an archive may have in memory.
 
-    file_size: size of the archive on disk in bytes.
+    This is max(64 MiB, 100 file_size). file_size: size of the archive on disk in bytes.
     """
     return max(_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO * file_size)
 
 
 def _max_header_bytes(file_size: int) -> int:
-    """Return how many bytes the JSON header of an archive may have: max(4 MiB, 4 file_size).
+    """Return how many bytes the JSON header of an archive may have.
 
-    file_size: size of the archive on disk in bytes.
+    This is max(4 MiB, 4 file_size). file_size: size of the archive on disk in bytes.
     """
     return max(_MIN_TEXT_LIMIT, _MAX_TEXT_RATIO * file_size)
 
@@ -107,7 +108,10 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """
     # Reading a pipe could block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("it must be a regular file, not a directory, pipe or device")
+        raise ValueError(
+            "a model file must be a regular file, not a directory, pipe or device: pass a file "
+            "that certree.save wrote"
+        )
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         _expect_directory(file, size)
@@ -116,10 +120,11 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
 
 
 def _expect_directory(file: BinaryIO, size: int) -> None:
-    """Check the start and the end record of a zip file; raise ValueError if they are not as expected.
+    """Check the start and the end of a zip file; raise ValueError if it cannot be a model file.
 
-    A zip file ends with a directory of its members. It must be no larger than that of any model
-    file. file: open for reading, at any position, which changes; size: its size in bytes.
+    A zip file ends with a directory of its members, which may have at most as many entries and
+    bytes as that of a model file. file: open for reading, at any position, which changes; size: its
+    size in bytes.
     """
     end = struct.Struct("<4s4H2LH")
     file.seek(0)
@@ -128,20 +133,24 @@ def _expect_directory(file: BinaryIO, size: int) -> None:
     file.seek(max(size - end.size - 20, 0))
     last = file.read()
     if first != b"PK\x03\x04" or len(last) < end.size or last[-end.size :][:4] != b"PK\x05\x06":
-        raise ValueError("the file is not a zip archive of NumPy arrays")
+        raise ValueError(
+            "a model file must be a zip archive of NumPy arrays, and the file is none: pass a file "
+            "that certree.save wrote"
+        )
     _, _, _, _, members, directory, _, comment = end.unpack(last[-end.size :])
     is_zip64 = last.startswith(b"PK\x06\x07") and size <= zipfile.ZIP64_LIMIT
     if is_zip64 or comment or members > _MAX_MEMBERS or directory > _MAX_DIRECTORY_BYTES:
         raise ValueError(
-            f"the file's directory lists {members} arrays or more, but a model file has at most "
-            f"{_MAX_MEMBERS}"
+            "the model file is damaged: its zip directory must list at most "
+            f"{_MAX_MEMBERS} arrays and nothing else, got {members} entries"
         )
 
 
 class Archive(Mapping[str, NDArray[Any]]):
-    """Mapping from array names to the arrays of an open zip file; each array is read on first access.
+    """Mapping from names to the arrays of an open model file, which is a zip file.
 
-    The JSON header is the array "header". An array that was read is kept in memory.
+    Each array is read on first access and then kept in memory. The JSON header is the array
+    "header".
 
     Parameters
     ----------
@@ -153,8 +162,9 @@ class Archive(Mapping[str, NDArray[Any]]):
     Raises
     ------
     ValueError
-        If a member is not a .npy file, is encrypted, has the name of another member or an unusual
-        compression; or if all members together declare more bytes than the file size allows.
+        If a member is not a .npy file, is encrypted, has the name of another member, or is
+        compressed by another method than deflate; or if all members together declare more bytes
+        than `_max_array_bytes` allows for the file.
     """
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
@@ -166,8 +176,8 @@ class Archive(Mapping[str, NDArray[Any]]):
         n_bytes = sum(member.file_size for member in self._members.values())
         if n_bytes > _max_array_bytes(size):
             raise ValueError(
-                f"the file's arrays declare {n_bytes:,} bytes, where a file of {size:,} bytes may hold "
-                f"{_max_array_bytes(size):,}"
+                f"the model file is damaged: its arrays declare {n_bytes:,} bytes, but a file of "
+                f"{size:,} bytes may hold at most {_max_array_bytes(size):,}"
             )
 
     def _add_member(self, member: zipfile.ZipInfo) -> None:
@@ -178,38 +188,46 @@ class Archive(Mapping[str, NDArray[Any]]):
         """
         name = member.filename.removesuffix(_SUFFIX)
         if name == member.filename:
-            raise ValueError(f"the file's member {member.filename!r} is not an array (.npy)")
+            raise ValueError(
+                f"the model file is damaged: it must hold .npy arrays only, got {member.filename!r}"
+            )
         if name in self._members:
-            raise ValueError(f"the file has two arrays called {name!r}")
+            raise ValueError(f"the model file is damaged: it has two arrays called {name!r}")
         if member.flag_bits & _ENCRYPTED:
-            raise ValueError(f"the file's array {name!r} is encrypted")
+            raise ValueError(f"the model file is damaged: its array {name!r} is encrypted")
         if member.compress_type not in _COMPRESSION_METHODS:
             raise ValueError(
-                f"the file's array {name!r} is compressed by another method than deflate"
+                f"the model file is damaged: its array {name!r} must be stored or compressed by "
+                "deflate"
             )
         self._members[name] = member
 
     def header(self) -> bytes:
-        """Return the JSON text of the header; raise ValueError if it is missing or too long."""
+        """Return the JSON text of the header in UTF-8.
+
+        Raise ValueError if it is missing, or longer than `_max_header_bytes` allows for the file.
+        """
         limit = _max_header_bytes(self.size)
         if HEADER in self._members and self._members[HEADER].file_size > limit:
-            raise ValueError(f"the file's header has more than {limit:,} bytes")
+            raise ValueError(
+                f"the model file is damaged: its JSON header has more than {limit:,} bytes"
+            )
         text = self[HEADER]
         if text.dtype != np.uint8 or text.ndim != 1:
             raise ValueError(
-                f"the file's header must be a vector of uint8, got {text.dtype} of shape "
-                f"{text.shape}"
+                "the model file is damaged: its JSON header must be a vector of uint8, got "
+                f"{text.dtype} of shape {text.shape}"
             )
         return text.tobytes()
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return the array of this name, read-only; it is read from the file on first access and kept.
+        """Return the array of a name, read-only.
 
-        Raise ValueError, not KeyError, if there is none, or its bytes are damaged.
+        Raise ValueError, not KeyError, if there is no such array, or its bytes are damaged.
         """
         if name not in self._arrays:
             if name not in self._members:
-                raise ValueError(f"the file lacks {name}")
+                raise ValueError(f"the model file is damaged: it lacks {name}")
             stream = self._archive.open(self._members[name])
             dtype, shape = _read_array_header(stream, self._members[name].file_size)
             self._arrays[name] = _read_array(stream, dtype, shape)
@@ -226,31 +244,34 @@ class Archive(Mapping[str, NDArray[Any]]):
 
 
 def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Read dtype and shape from the start of a .npy file; raise ValueError if they contradict its size.
+    """Read dtype and shape from the start of a .npy file.
 
-    Dtypes of objects, Fortran order, and other versions than 1.0 are refused. stream: at the start
-    of the file; afterwards it is at the start of the data. size: bytes of the whole .npy file.
+    Raise ValueError if they contradict its size, for dtypes of objects, for Fortran order, and for
+    other versions of the format than 1.0. stream: at the start of the file; afterwards it is at the
+    start of the data. size: bytes of the whole .npy file.
     """
     start = stream.read(np.lib.format.MAGIC_LEN + 2)
     if np.lib.format.read_magic(io.BytesIO(start)) != (1, 0):
-        raise ValueError("the file has an array whose .npy version is not 1.0")
+        raise ValueError(
+            "the model file is damaged: an array must have the .npy version 1.0, and has another"
+        )
     (length,) = struct.unpack("<H", start[-2:])
     if length > _MAX_ARRAY_HEADER_BYTES:
         raise ValueError(
-            f"the .npy header of an array has {length} bytes, more than {_MAX_ARRAY_HEADER_BYTES}: "
-            "the file is damaged"
+            f"the model file is damaged: the .npy header of an array has {length} bytes, more than "
+            f"{_MAX_ARRAY_HEADER_BYTES}"
         )
     header = io.BytesIO(start[-2:] + stream.read(length))
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(header)
     if dtype.hasobject or is_fortran or min(shape, default=0) < 0:
         raise ValueError(
-            f"the file has an array of shape {shape} and dtype {dtype} with objects or in "
-            "Fortran order"
+            "the model file is damaged: an array must have no objects and be in C order, got "
+            f"dtype {dtype} and shape {shape}, Fortran order: {is_fortran}"
         )
     if prod(shape) * dtype.itemsize != size - len(start) - length:
         raise ValueError(
-            f"an array of shape {shape} and dtype {dtype} cannot have {size:,} bytes: the file "
-            "is damaged"
+            f"the model file is damaged: an array of shape {shape} and dtype {dtype} cannot have "
+            f"{size:,} bytes"
         )
     return dtype, shape
 
@@ -265,11 +286,13 @@ def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ND
     # checksum.
     content = stream.read(prod(shape) * dtype.itemsize + 1)
     if len(content) != prod(shape) * dtype.itemsize:
-        raise ValueError("an array is shorter than it declares: the file is damaged")
+        raise ValueError("the model file is damaged: an array is shorter than it declares")
     # NumPy accepts code points that do not exist, but Python aborts on them.
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
-        raise ValueError("an array of text holds invalid code points: the file is damaged")
+        raise ValueError("the model file is damaged: an array of text holds invalid code points")
     array = np.frombuffer(content, dtype).reshape(shape)
     if not has_valid_booleans(array):
-        raise ValueError("an array of booleans holds bytes other than 0 and 1: the file is damaged")
+        raise ValueError(
+            "the model file is damaged: an array of booleans holds bytes other than 0 and 1"
+        )
     return array

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.certificates.hold_out import expect_known_labels
-from certree.files.tables import feature_of, listed, split_target
+from certree.files.tables import extract_feature, join_names, split_target
 from certree.interface.extras import import_extra
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def column_types(
     model: Any, target: str | None, schema: pa.Schema, extra_columns: Iterable[str] = ()
 ) -> dict[str, pa.DataType]:
-    """Return the types that the columns of a table must be read with, to be as in the fit of a model.
+    """Return the types with which the columns of a table must be read to be those of a fit.
 
     A file alone does not determine them: a column of category codes may look like numbers.
 
@@ -107,7 +107,8 @@ def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any
     Returns
     -------
     ndarray of shape (n, n_features_in_)
-        float64, or objects if a feature is categorical; as `Table.X`.
+        float64 if all features are numeric; else objects, which are str or None in categorical
+        features, and float in numeric ones.
 
     Raises
     ------
@@ -125,13 +126,13 @@ def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
 
     model: a fitted estimator; table: the rows; table_name: name of the table in messages. Return a
     pyarrow table with strings or float64, in the order of the fit, if the model was fitted with
-    feature names; else the array of `select_features`, which says what errors are raised.
+    feature names; else the array of `select_features`. Raise the errors of `select_features`.
     """
     if getattr(model, "feature_names_in_", None) is None:
         return select_features(model, table, table_name)
     features = _select_columns(table, model, table_name)
     _expect_feature_types(features, model)
-    columns = {name: feature_of(features, name) for name in features.column_names}
+    columns = {name: extract_feature(features, name) for name in features.column_names}
     pa = import_extra("pyarrow", "files")
     return pa.table(
         {name: pa.array(values, _arrow_type(values)) for name, values in columns.items()}
@@ -139,7 +140,7 @@ def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
 
 
 def _arrow_type(values: NDArray[Any]) -> pa.DataType:
-    """Return the pyarrow type for the values of a feature: string for dtype object, else float64."""
+    """Return the pyarrow type of a feature's values, (n,): string for objects, else float64."""
     pa = import_extra("pyarrow", "files")
     return pa.string() if values.dtype == object else pa.float64()
 
@@ -154,14 +155,15 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
     if names is None:
         if table.num_columns != model.n_features_in_:
             raise ValueError(
-                f"{table_name} must have {model.n_features_in_} columns, as the model has no names of "
-                f"features, got {table.num_columns}"
+                f"{table_name} must have {model.n_features_in_} columns, as the model has no names "
+                f"of features, got {table.num_columns}"
             )
         return table
     missing = [name for name in names if name not in table.column_names]
     if missing:
         raise ValueError(
-            f"{table_name} must have all features of the model, but lacks {listed(map(repr, missing))}"
+            f"{table_name} must have all features of the model, but lacks "
+            f"{join_names(map(repr, missing))}: add these columns"
         )
     return table.select(list(names))
 

@@ -106,16 +106,17 @@ def save(
         `CertifiedTreeClassifier`. Without them the loaded model has its certificates but no
         `guarantees_`.
     seen_rows : bool
-        Whether to save what `partial_fit`, `forget` and `merge` need of a tree with a fixed box: a
-        hash of the features, the leaf, the target and the weight of each row.
+        Whether to save what the methods `partial_fit`, `forget` and `merge` need of the training
+        rows, if the model has them: a hash of the features, the leaf, the target and the weight of
+        each row.
 
     Raises
     ------
     TypeError
         If the model is not an estimator of certree, holds fitted estimators of other libraries, or
         has a parameter that a file cannot hold, such as a splitter or a random generator. Allowed
-        are numbers, strings, arrays, dictionaries of these, and objects of the classes in
-        `OBJECTS`.
+        are numbers, strings, arrays, dictionaries of these, growers, pruning rules, votes,
+        posteriors and custom losses of certree, and decision trees of scikit-learn.
     ValueError
         If `load` would refuse the file, for instance because a class ends in a NUL, which NumPy
         drops.
@@ -145,7 +146,7 @@ def save(
 def _digest_unused_texts(model: Any) -> None:
     """Replace long category names by digests (short hashes) in features that no tree splits on.
 
-    This changes `model.categories_`; `Categories.digest_texts` says which names are long.
+    This changes `model.categories_`. `Categories.digest_texts` decides which names are long.
     """
     forests = [value for value in model.__stored__().values() if isinstance(value, Trees)]
     if model.categories_ is not None and forests:
@@ -163,7 +164,9 @@ def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
     try:
         _create_model(text, arrays)
     except Exception as error:
-        raise ValueError(f"model cannot be saved: {_describe_error(error)}") from error
+        raise ValueError(
+            f"model cannot be saved, as load would refuse its file: {_describe_error(error)}"
+        ) from error
 
 
 def _to_json(value: Any) -> str:
@@ -172,9 +175,9 @@ def _to_json(value: Any) -> str:
 
 
 def _collect_stored_values(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]]]:
-    """Split the fitted values of a model into those of a file's header and its arrays.
+    """Split what `model.__stored__()` returns into entries of a file's JSON header and arrays.
 
-    Calls `model.__stored__()`. A field of an array record that is stored as "a" is named "a.field".
+    If a value has several fields, such as `trees`, its fields get names like "trees.left".
 
     Returns
     -------
@@ -276,7 +279,7 @@ def _expect_same_values(
     model_entries: _Entries,
     model_arrays: dict[str, NDArray[Any]],
 ) -> None:
-    """Check that a file holds exactly what `save` would write of the model that was created from it.
+    """Check that a file has exactly the content that `save` would write for the loaded model.
 
     Parameters
     ----------
@@ -296,22 +299,30 @@ def _expect_same_values(
         If an entry or array is missing, unknown, or differs.
     """
     if unknown := sorted(set(arrays) - {HEADER, *model_arrays}):
-        raise ValueError(f"the file has unknown arrays: {', '.join(map(repr, unknown))}")
+        raise ValueError(
+            f"the model file is damaged: it has unknown arrays: {', '.join(map(repr, unknown))}"
+        )
     if differing := sorted(map(repr, set(header) ^ {"parameters", *model_entries})):
-        raise ValueError(f"the file's header lacks, or must not have, {', '.join(differing)}")
+        raise ValueError(
+            "the model file is damaged: its JSON header lacks, or must not have, the entries "
+            f"{', '.join(differing)}"
+        )
     for name, expected in model_arrays.items():
         array = renewed[name] if name in renewed else arrays[name]
         if (array.dtype, array.shape) != (expected.dtype, expected.shape):
             raise ValueError(
-                f"the file's array {name} must have dtype {expected.dtype} and shape {expected.shape}, "
-                f"got {array.dtype} and {array.shape}"
+                f"the model file is damaged: its array {name} must have dtype {expected.dtype} and "
+                f"shape {expected.shape}, got {array.dtype} and {array.shape}"
             )
         if array.tobytes() != expected.tobytes():
-            raise ValueError(f"the file's array {name} holds values that no saved model has")
+            raise ValueError(
+                f"the model file is damaged: its array {name} holds values that no saved model has"
+            )
     for name, value in model_entries.items():
         if _to_json(header[name]) != _to_json(value):
             raise ValueError(
-                f"the file's entry {name} must be {shortened(value)}, got {shortened(header[name])}"
+                f"the model file is damaged: its entry {name} must be {shortened(value)}, got "
+                f"{shortened(header[name])}"
             )
 
 
@@ -323,19 +334,26 @@ def _parse_header(text: bytes) -> _Entries:
     """
     header = json.loads(text, parse_constant=_parse_infinity)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"the file's format is not {FORMAT!r}")
+        raise ValueError(
+            "the file is not a model file of certree: its JSON header must have the format "
+            f"{FORMAT!r}"
+        )
     version = header.get("version")
     if type(version) is int and 1 <= version < VERSION:
         raise ValueError(
-            f"the file has version {version} of an unreleased certree, which is no longer read: fit "
-            "the model again"
+            f"the model file has version {version} of an unreleased certree, which is no longer "
+            "read: fit the model again"
         )
     if version != VERSION:
         raise ValueError(
-            f"the file has version {version!r}, but this certree reads version {VERSION}"
+            f"the model file has version {version!r}, but this certree reads version {VERSION}: "
+            "load it with the version of certree that saved it"
         )
     if not isinstance(header.get("model"), str) or header["model"] not in _MODELS:
-        raise ValueError(f"the file's model {header.get('model')!r} is not a class of this certree")
+        raise ValueError(
+            f"the model file holds a {header.get('model')!r}, which does not exist in this "
+            "certree: load it with the version of certree that saved it"
+        )
     return header
 
 
@@ -345,16 +363,19 @@ def _parse_infinity(constant: str) -> float:
     json.loads calls it for constants that are not standard JSON.
     """
     if constant == "NaN":
-        raise ValueError("the file's header contains a NaN")
+        raise ValueError("the model file is damaged: its JSON header contains a NaN")
     return float(constant)
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
     """Convert the value of an estimator's parameter to one that JSON can hold.
 
-    Objects of the classes in `OBJECTS` become {"class", "parameters"}, dictionaries {"items"} and
-    arrays {"array", "dtype"}, which `_decode_parameter` converts back. Raise TypeError for other
-    values; name: the parameter, for the message.
+    Numbers, strings and lists stay unchanged. Arrays become a dictionary {"array", "dtype"},
+    dictionaries {"items"}, and objects, such as growers, {"class", "parameters"}. `OBJECTS` has the
+    classes that are allowed. `_decode_parameter` converts all of them back.
+
+    name: name of the parameter, for the message; value: its value. Raise TypeError if the value has
+    another type.
     """
     if OBJECTS.get(type(value).__name__) is type(value):
         parameters = _constructor_arguments(value).items()
@@ -380,15 +401,16 @@ def _encode_parameter(name: str, value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(
-        f"parameter {name!r} cannot be saved: it must be a number, a string, a grower, pruning rule, "
-        f"vote or posteriors of certree, or a decision tree of scikit-learn, got {value!r}"
+        f"parameter {name!r} cannot be saved: it must be a number, a string, a grower, pruning "
+        f"rule, vote or posteriors of certree, or a decision tree of scikit-learn, got {value!r}"
     )
 
 
 def _constructor_arguments(value: Any) -> dict[str, Any]:
-    """Return the constructor's arguments, by name, that made a value of a class in `OBJECTS`.
+    """Return the arguments, by name, from which the constructor creates an equal object.
 
-    They are the fields of a dataclass, except those that hold code, or else its `get_params`.
+    value: an object of a class in `OBJECTS`. The arguments are the fields of a dataclass, except
+    those that hold code, or else the result of `get_params`.
     """
     if is_dataclass(value):
         names = [
@@ -400,7 +422,7 @@ def _constructor_arguments(value: Any) -> dict[str, Any]:
 
 
 def _decode_parameter(value: Any) -> Any:
-    """Convert the JSON value of a parameter, as `_encode_parameter` returned it, back to the parameter.
+    """Convert a JSON value that `_encode_parameter` returned back to the value of the parameter.
 
     Raise ValueError if it names a class that is not in `OBJECTS`.
     """
@@ -414,17 +436,22 @@ def _decode_parameter(value: Any) -> Any:
         return _decode_array(value["array"], value["dtype"])
     if value["class"] not in OBJECTS:
         raise ValueError(
-            f"the file's parameter of class {value['class']!r} is not allowed in model files"
+            f"the model file is damaged: a parameter has the class {value['class']!r}, which is "
+            "not allowed in model files"
         )
     parameters = {key: _decode_parameter(inner) for key, inner in value["parameters"].items()}
     return OBJECTS[value["class"]](**parameters)
 
 
 def _decode_array(values: Any, dtype: Any) -> NDArray[Any]:
-    """Return an array parameter from its values, nested lists, and its dtype, such as "<f8".
+    """Convert the JSON form of an array parameter back to the array.
 
-    Raise ValueError if the dtype is not numeric.
+    values: its values, nested lists; dtype: text such as "<f8". Raise ValueError if the dtype is
+    not numeric.
     """
     if not isinstance(dtype, str) or np.dtype(dtype).kind not in _NUMERIC_KINDS:
-        raise ValueError(f"the file's array parameter must have a numeric dtype, got {dtype!r}")
+        raise ValueError(
+            "the model file is damaged: an array parameter must have a numeric dtype, got "
+            f"{dtype!r}"
+        )
     return np.array(values, dtype=dtype)

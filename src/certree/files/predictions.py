@@ -50,7 +50,8 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     dict of ndarray of shape (n,)
         "prediction", or ``prediction_0`` and so on for several targets; then, as the model has
         them, ``probability_<class>`` for each class, "between" and "within" (standard deviations of
-        `predict_std`), "std" or ``std_<class>`` (standard errors), "lower" and "upper" (interval).
+        `predict_std`), "std" or ``std_<class>`` (standard errors), "lower" and "upper" (ends of
+        the prediction interval).
 
     Raises
     ------
@@ -223,8 +224,8 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
         is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
         if is_folder and Path(os.path.realpath(path)) in target_path.parents:
             raise ValueError(
-                f"target must lie outside the folders that are read, but {target} is in {path}: write "
-                "to another folder"
+                f"target must lie outside the folders that are read, but {target} is in {path}: "
+                "write to another folder"
             )
 
 
@@ -287,7 +288,7 @@ def iterate_with_progress(
         pace, percent_shown = RowRate(), 0
         for batch in chain([first], batches):
             yield batch
-            percent = int(100 * batch.share)
+            percent = int(100 * batch.fraction_read)
             advance(percent - percent_shown, pace.update(len(batch.table)))
             percent_shown = percent
 
@@ -340,7 +341,7 @@ def _predict_batch(
     if missing:
         raise ValueError(
             f"keep must name columns of {batch.where}, but it has no column "
-            f"{tables.listed(map(repr, missing))}"
+            f"{tables.join_names(map(repr, missing))}"
         )
     table = batch.table
     if getattr(model, "feature_names_in_", None) is None:
@@ -349,16 +350,18 @@ def _predict_batch(
     clashing = [name for name in keep if name in predictions]
     if clashing:
         raise ValueError(
-            f"keep must not name a column of the output, got {clashing[0]!r}: rename this column"
+            f"keep must not name a column of the predictions, got {clashing[0]!r}: rename this "
+            "column of the source"
         )
     kept = {name: batch.table[name] for name in keep}
     return pa.table({**kept, **{name: pa.array(column) for name, column in predictions.items()}})
 
 
 def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.Table:
-    """Return an output table with the schema of the first batch; raise ValueError if values do not fit.
+    """Convert the output table of a batch to the schema of the first batch.
 
-    table_name: file of the rows, for the message.
+    table: the output table; schema: that of the first batch; table_name: file of the rows, for the
+    message. Raise ValueError if a column of `keep` cannot be converted.
     """
     if table.schema == schema:
         return table

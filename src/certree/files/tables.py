@@ -77,24 +77,28 @@ class Table:
 OPENML_IDS = {"spam": 44, "eeg": 1471, "wine": 287, "digit": 28, "letter": 6}
 
 
-def _numbers(X: Any, y: Any, names: Any) -> Table:
-    """Make a `Table` of numeric features X, (n, p), a target y, (n,), and feature names, (p,)."""
+def _create_numeric_table(X: Any, y: Any, names: Any) -> Table:
+    """Create a `Table` of numeric features X, (n, p), a target y, (n,), and feature names, (p,)."""
     return Table(np.asarray(X, dtype=np.float64), np.asarray(y), list(map(str, names)))
 
 
-def _bundled(loader: str) -> Table:
-    """Return a data set of scikit-learn; loader: its function in `sklearn.datasets`, as "load_iris"."""
+def _load_bundled(loader: str) -> Table:
+    """Load a data set that is installed with scikit-learn, without a download.
+
+    loader: name of a function in `sklearn.datasets`, such as "load_iris". Return features and
+    target.
+    """
     from sklearn import datasets
 
     bunch = getattr(datasets, loader)()
-    return _numbers(bunch.data, bunch.target, bunch.feature_names)
+    return _create_numeric_table(bunch.data, bunch.target, bunch.feature_names)
 
 
 BUNDLED: dict[str, Callable[[], Table]] = {
-    "iris": lambda: _bundled("load_iris"),
-    "cultivars": lambda: _bundled("load_wine"),
-    "cancer": lambda: _bundled("load_breast_cancer"),
-    "digits": lambda: _bundled("load_digits"),
+    "iris": lambda: _load_bundled("load_iris"),
+    "cultivars": lambda: _load_bundled("load_wine"),
+    "cancer": lambda: _load_bundled("load_breast_cancer"),
+    "digits": lambda: _load_bundled("load_digits"),
 }
 
 
@@ -146,10 +150,10 @@ def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
 
 
 def _download(name: str, reason: str) -> Table:
-    """Download the data set of a name in `OPENML_IDS` from OpenML.
+    """Download a data set from OpenML, and return its features and target.
 
-    reason: why there is no file of it, for the message. Raise FileNotFoundError if the download
-    fails.
+    name: a key of `OPENML_IDS`; reason: text of the error message that says why the data set was
+    not read from a file. Raise FileNotFoundError if the download fails.
     """
     from sklearn.datasets import fetch_openml
 
@@ -158,10 +162,10 @@ def _download(name: str, reason: str) -> Table:
         bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff")
     except (OSError, ValueError, HTTPException) as error:
         raise FileNotFoundError(
-            f"data set {name!r} was not found: {reason}, and data set {number} could not be downloaded "
-            f"from OpenML ({error})"
+            f"data set {name!r} was not found: {reason}, and data set {number} could not be "
+            f"downloaded from OpenML ({error}). Check the connection, or provide {name}.parquet"
         ) from error
-    return _numbers(bunch.data, bunch.target, bunch.feature_names)
+    return _create_numeric_table(bunch.data, bunch.target, bunch.feature_names)
 
 
 def read(path: str | os.PathLike[str], types: Types = lambda _: {}) -> "pa.Table":
@@ -200,11 +204,13 @@ def read(path: str | os.PathLike[str], types: Types = lambda _: {}) -> "pa.Table
     if str(path) != STANDARD_STREAM:
         if not file.is_file():
             raise FileNotFoundError(f"no such file: {file}")
-        suffix = _suffix_of(file, _READERS, _READ)
+        suffix = _find_suffix(file, _READERS, _READ)
     try:
         return _READERS[suffix](file, types)
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{_named(file)} could not be read as {suffix[1:]}: {error}") from error
+        raise ValueError(
+            f"{_get_display_name(file)} could not be read as {suffix[1:]}: {error}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +223,7 @@ class Batch:
         The rows; possibly none in the last batch or in the batch of an empty file.
     where : str
         Path of the file, or "standard input", for messages.
-    share : float
+    fraction_read : float
         Fraction of the bytes of all files that has been read after this batch, 0 to 1.
     is_last : bool
         Whether this is the last batch of all files.
@@ -225,7 +231,7 @@ class Batch:
 
     table: "pa.Table"
     where: str
-    share: float
+    fraction_read: float
     is_last: bool = False
 
 
@@ -259,12 +265,12 @@ def read_batches(
         As `read`, and if a file changes while it is read.
     """
     pa = import_extra("pyarrow", "files")
-    every = [_DataSetToRead(source)] if _is_data_set(source) else _files_to_read(source)
+    every = [_ArrowDatasetReader(source)] if _is_arrow_dataset(source) else _create_readers(source)
     sizes = [max(one.n_bytes, 1) for one in every]
     last: Batch | None = None
     for i, one in enumerate(every):
         try:
-            for table, share in one.batches(types, n_rows, columns):
+            for table, share in one.read_batches(types, n_rows, columns):
                 if last is not None:
                     yield last
                 done = (sum(sizes[:i]) + share * sizes[i]) / sum(sizes)
@@ -275,38 +281,42 @@ def read_batches(
     yield replace(last, is_last=True)
 
 
-def stem_of(path: str | os.PathLike[str]) -> str:
-    """Return the name of a table's file without folder and suffix: for the path "a/b.csv.gz" "b".
+def get_stem(path: str | os.PathLike[str]) -> str:
+    """Return the name of a table's file without folder and suffix: "b" for the path "a/b.csv.gz".
 
-    Raise ValueError if the suffix is none that `read` knows.
+    Raise ValueError if `read` does not support the suffix.
     """
     file = Path(path)
-    return file.name[: -len(_suffix_of(file, _READERS, _READ))]
+    return file.name[: -len(_find_suffix(file, _READERS, _READ))]
 
 
-def _is_data_set(source: Any) -> bool:
-    """Return whether a source is an Arrow data set, not a path or a list of paths."""
+def _is_arrow_dataset(source: Any) -> bool:
+    """Return whether a source is a `pyarrow.dataset.Dataset`, not a path or a list of paths."""
     return not isinstance(source, str | os.PathLike | list | tuple)
 
 
-def _files_to_read(source: Any) -> "list[_Stored | _Text]":
-    """Return a reader for each file of a source: a path, a folder, a list of them, or "-".
+def _create_readers(source: Any) -> "list[_ArrowFileReader | _CsvFileReader]":
+    """Return a reader for each file of a source, in the order in which they are read.
 
-    "-" is standard input. A reader has `name`, `n_bytes` and `batches`.
+    source: path of a file or folder, a list of these, or "-" for standard input. The method
+    `read_batches` of a reader reads the file.
     """
     if str(source) == STANDARD_STREAM:
-        return [_Text(Path(STANDARD_STREAM))]
+        return [_CsvFileReader(Path(STANDARD_STREAM))]
     files = files_of(source)
-    return [(_Stored if one.name.lower().endswith(_BINARY) else _Text)(one) for one in files]
+    return [
+        (_ArrowFileReader if one.name.lower().endswith(_BINARY) else _CsvFileReader)(one)
+        for one in files
+    ]
 
 
-class _Stored:
-    """Reader of a Parquet or Arrow file, which is read batch by batch.
+class _ArrowFileReader:
+    """Reads a Parquet or Arrow file batch by batch.
 
     Parameters
     ----------
     path : Path
-        The file.
+        The file, which must exist.
 
     Attributes
     ----------
@@ -320,7 +330,7 @@ class _Stored:
         self._file: Any = file_of(path)
         self.name, self.n_bytes = str(path), path.stat().st_size
 
-    def batches(
+    def read_batches(
         self, types: Types, n_rows: int, columns: Sequence[str] | None
     ) -> "Iterator[tuple[pa.Table, float]]":
         """Yield (table, fraction of the file that has been read): consecutive rows of the file.
@@ -337,30 +347,32 @@ class _Stored:
         schema = pa.schema([schema.field(one) for one in names])
         n = 0
         if n_all == 0:
-            yield _typed(schema.empty_table(), types), 1.0
+            yield _convert_columns(schema.empty_table(), types), 1.0
         for batch in self._file.batches(names, n_rows):
             n += len(batch)
             table = pa.Table.from_batches([batch]).select(names).replace_schema_metadata()
-            yield _typed(table, types), n / n_all
+            yield _convert_columns(table, types), n / n_all
         self._file.expect_unchanged()
 
 
-class _DataSetToRead(_Stored):
-    """Reader of an Arrow data set; it counts as a file of one byte.
+class _ArrowDatasetReader(_ArrowFileReader):
+    """Reads an Arrow data set batch by batch, as if it were a single file.
+
+    Its `n_bytes`, which only measures progress, is 1, as the size of a data set is unknown.
 
     Parameters
     ----------
-    given : pyarrow.dataset.Dataset
+    dataset : pyarrow.dataset.Dataset
         The data set.
     """
 
-    def __init__(self, given: Any) -> None:
-        self._file = DataSet(given)
+    def __init__(self, dataset: Any) -> None:
+        self._file = DataSet(dataset)
         self.name, self.n_bytes = self._file.name, 1
 
 
-class _Text:
-    """Reader of a CSV file, or of CSV from standard input, which is read block by block.
+class _CsvFileReader:
+    """Reads a CSV file, or CSV from standard input, batch by batch.
 
     Parameters
     ----------
@@ -377,13 +389,13 @@ class _Text:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self.name = path, _named(path)
+        self._path, self.name = path, _get_display_name(path)
         self._is_stream = str(path) == STANDARD_STREAM
         self._file = None if self._is_stream else file_of(path)
         self.n_bytes = 1 if self._is_stream else path.stat().st_size
         self._delimiter = "\t" if ".tsv" in path.name.lower() else ","
 
-    def batches(
+    def read_batches(
         self, types: Types, n_rows: int, columns: Sequence[str] | None
     ) -> "Iterator[tuple[pa.Table, float]]":
         """Yield (table, fraction of the file that has been read): consecutive rows of the file.
@@ -394,16 +406,16 @@ class _Text:
         without rows if the file has none. Raise ValueError if the file has changed while it was
         read.
         """
-        content = self._content()
-        with self._reader(content, {}, None) as (first, _):
+        content = self._read_unless_streamable()
+        with self._open_csv_reader(content, {}, None) as (first, _):
             seen = first.schema
         _expect_utf8(seen.empty_table(), self.name)
         expect_distinct(seen.names)
         names = [one for one in seen.names if columns is None or one in columns]
-        chosen = _types_of_text(seen, types(seen))
+        chosen = _choose_csv_types(seen, types(seen))
         chosen = {one: chosen[one] for one in names}
         is_empty = True
-        with self._reader(content, chosen, names) as (reader, place):
+        with self._open_csv_reader(content, chosen, names) as (reader, place):
             for block in reader:
                 is_empty &= not len(block)
                 table = import_extra("pyarrow", "files").Table.from_batches([block]).select(names)
@@ -414,29 +426,32 @@ class _Text:
         if self._file is not None:
             self._file.expect_unchanged()
 
-    def _content(self) -> bytes | None:
-        """Return all text as UTF-8 if it cannot be read in blocks: standard input, UTF-16 and UTF-32.
+    def _read_unless_streamable(self) -> bytes | None:
+        """Read the whole text if it cannot be read block by block, and return it in UTF-8.
 
-        Return None for files in UTF-8. Raise ValueError for binary files and wrong delimiters.
+        This holds for standard input, and for files in UTF-16 or UTF-32. Return None for files in
+        UTF-8, which can be read block by block. Raise ValueError if the file is binary, or its
+        first line has another delimiter.
         """
         if self._is_stream:
-            whole = _text_of(self._path)
+            whole = _read_text_as_utf8(self._path)
             _expect_delimiter(whole, self._delimiter, self.name)
             return whole
-        with self._opened() as (stream, _):
+        with self._open_stream() as (stream, _):
             head = stream.read(_HEAD)
         content: bytes | None = None
         if any(head.startswith(mark) for mark in _MARKS):
-            content = head = _text_of(self._path)
-        _expect_no_zeros(head, self.name)
+            content = head = _read_text_as_utf8(self._path)
+        _expect_no_zero_bytes(head, self.name)
         _expect_delimiter(head, self._delimiter, self.name)
         return content
 
     @contextmanager
-    def _opened(self) -> "Iterator[tuple[Any, Callable[[], int]]]":
-        """Open the file; yield a stream of its decompressed text, and a function without arguments.
+    def _open_stream(self) -> "Iterator[tuple[Any, Callable[[], int]]]":
+        """Open the file for the body of a with statement.
 
-        The function returns how many bytes of the file have been read.
+        Yield a pyarrow stream of the decompressed text, and a function without arguments that
+        returns how many bytes of the file have been read so far.
         """
         pa = import_extra("pyarrow", "files")
         with pa.OSFile(str(self._path), "r") as raw:
@@ -446,23 +461,26 @@ class _Text:
             yield stream, raw.tell
 
     @contextmanager
-    def _reader(
+    def _open_csv_reader(
         self, content: bytes | None, types: "Mapping[str, pa.DataType]", names: Any
     ) -> "Iterator[tuple[Any, Callable[[], int]]]":
-        """Open a CSV reader; yield it, and a function that returns how many bytes have been read.
+        """Open a CSV reader for the body of a with statement.
 
-        content: the text if `_content` returned it, else None, and the file is opened; types: types
-        of columns by name, others are inferred; names: list of the columns to read, or None for
-        all.
+        Yield a `pyarrow.csv.CSVStreamingReader`, and a function without arguments that returns how
+        many bytes of the file have been read so far.
+
+        content: the text in UTF-8; None: the file is opened and read block by block; types: types
+        of columns by name, those of other columns are inferred; names: list of the columns to
+        read, or None for all.
         """
         csv = import_extra("pyarrow.csv", "files")
         chosen = {} if names is None else {"include_columns": names}
         how = csv.ConvertOptions(strings_can_be_null=True, column_types=types, **chosen)
         with ExitStack() as open_files:
-            stream: Any = _copied_to_arrow(content or b"")
+            stream: Any = _copy_to_arrow_memory(content or b"")
             place: Callable[[], int] = partial(int, 1)
             if content is None:
-                stream, place = open_files.enter_context(self._opened())
+                stream, place = open_files.enter_context(self._open_stream())
             reader = csv.open_csv(
                 stream,
                 read_options=csv.ReadOptions(block_size=_HEAD),
@@ -472,14 +490,15 @@ class _Text:
             yield open_files.enter_context(reader), place
 
 
-def _types_of_text(
+def _choose_csv_types(
     seen: "pa.Schema", wanted: "Mapping[str, pa.DataType]"
 ) -> "dict[str, pa.DataType]":
-    """Choose the types by which the columns of a CSV file are read, by name.
+    """Choose the type of each column of a CSV file, and return the types by column name.
 
-    seen: schema that was inferred from the first block of text; wanted: types that the caller
-    wants, by name. A wanted string type is used always, a wanted float type only if the first block
-    has numbers or no values. Other columns have the inferred type.
+    seen: schema that pyarrow inferred from the first block of text; wanted: types, string or
+    float64, that the caller requests for columns by name. A column gets the requested type if it is
+    string, or if it is float64 and the first block has numbers or no values in this column. All
+    other columns get the inferred type.
     """
     of = import_extra("pyarrow", "files").types
     types = {}
@@ -493,10 +512,11 @@ def _types_of_text(
     return types
 
 
-def _suffix_of(file: Path, known: Iterable[str], expected: str) -> str:
-    """Return the first of the known suffixes with which the name of a file ends, such as ".csv.gz".
+def _find_suffix(file: Path, known: Iterable[str], expected: str) -> str:
+    """Return the suffix of a file's name, such as ".csv.gz", in lower case.
 
-    Raise ValueError if there is none; expected: the suffixes, for the message.
+    known: supported suffixes, of which the first that matches is returned; expected: text of the
+    error message that lists them. Raise ValueError if no supported suffix matches.
     """
     for suffix in known:
         if file.name.lower().endswith(suffix):
@@ -504,7 +524,7 @@ def _suffix_of(file: Path, known: Iterable[str], expected: str) -> str:
     raise ValueError(f"the name of the file must end in {expected}, got {file}")
 
 
-def _named(file: Path) -> str:
+def _get_display_name(file: Path) -> str:
     """Return the name of a file for messages: its path, or "standard input" for "-"."""
     return "standard input" if str(file) == STANDARD_STREAM else str(file)
 
@@ -518,37 +538,37 @@ def _read_csv(file: Path, types: Types, delimiter: str = ",") -> "pa.Table":
     else.
     """
     pa = import_extra("pyarrow", "files")
-    content = _text_of(file)
-    _expect_delimiter(content, delimiter, _named(file))
-    table = _parsed(content, delimiter, {})
-    _expect_utf8(table, _named(file))
+    content = _read_text_as_utf8(file)
+    _expect_delimiter(content, delimiter, _get_display_name(file))
+    table = _parse_csv(content, delimiter, {})
+    _expect_utf8(table, _get_display_name(file))
     expect_distinct(table.column_names)
     is_string, seen = pa.types.is_string, table.schema
     wanted = {name: kind for name, kind in types(seen).items() if is_string(kind)}
     if all(is_string(seen.field(name).type) for name in wanted):
         return table
-    return _parsed(content, delimiter, wanted)
+    return _parse_csv(content, delimiter, wanted)
 
 
-def _parsed(content: bytes, delimiter: str, types: Mapping[str, "pa.DataType"]) -> "pa.Table":
-    """Parse the content of a CSV file, in which empty strings are null.
+def _parse_csv(content: bytes, delimiter: str, types: Mapping[str, "pa.DataType"]) -> "pa.Table":
+    """Parse the text of a CSV file, and return its table; empty fields become null.
 
     content: text in UTF-8; delimiter: separates columns; types: types of columns by name, those of
     other columns are inferred.
     """
     csv = import_extra("pyarrow.csv", "files")
     return csv.read_csv(
-        _copied_to_arrow(content),
+        _copy_to_arrow_memory(content),
         parse_options=csv.ParseOptions(delimiter=delimiter),
         convert_options=csv.ConvertOptions(strings_can_be_null=True, column_types=types),
     )
 
 
-def _copied_to_arrow(content: bytes) -> Any:
-    """Copy content to memory of Arrow, and return a file of Arrow that reads it.
+def _copy_to_arrow_memory(content: bytes) -> Any:
+    """Copy bytes (content) to memory that Arrow allocates; return a `pyarrow.BufferReader` of them.
 
-    Threads of Arrow may release what they have read while the interpreter ends. Memory of Python
-    cannot be released then: the process aborts.
+    Arrow's threads may release the memory that they have read while the Python interpreter shuts
+    down. If that memory belonged to a Python object, the process would abort.
     """
     pa = import_extra("pyarrow", "files")
     memory = pa.allocate_buffer(len(content))
@@ -556,10 +576,11 @@ def _copied_to_arrow(content: bytes) -> Any:
     return pa.BufferReader(memory)
 
 
-def _text_of(file: Path) -> bytes:
-    """Return the text of a CSV file, or of standard input, converted to UTF-8 and decompressed.
+def _read_text_as_utf8(file: Path) -> bytes:
+    """Read a whole CSV file and return its text in UTF-8.
 
-    Raise ValueError if the text contradicts its byte order mark, or contains zero bytes.
+    file: the path, decompressed if its suffix is ".gz"; "-" is standard input. Raise ValueError if
+    the text contradicts its byte order mark, or contains zero bytes.
     """
     if str(file) == STANDARD_STREAM:
         content = sys.stdin.buffer.read()
@@ -573,27 +594,30 @@ def _text_of(file: Path) -> bytes:
             content = content.decode(encoding).encode()
         except UnicodeError:
             raise ValueError(
-                f"{_named(file)} has the byte order mark of {encoding.upper()}, but its bytes are no "
-                "text in this encoding: save it as UTF-8"
+                f"{_get_display_name(file)} has the byte order mark of {encoding.upper()}, but its "
+                "bytes are no text in this encoding: save it as UTF-8"
             ) from None
-    _expect_no_zeros(content, _named(file))
+    _expect_no_zero_bytes(content, _get_display_name(file))
     return content
 
 
-def _expect_no_zeros(content: bytes, file: str) -> None:
-    """Raise ValueError if the content of a text file has zero bytes; file: its name in the message."""
+def _expect_no_zero_bytes(content: bytes, file: str) -> None:
+    """Raise ValueError if the content of a text file has zero bytes.
+
+    content: bytes of the file; file: its name in the message.
+    """
     if b"\0" in content:
         raise ValueError(
-            f"{file} must be text in UTF-8, but contains zero bytes: it is a binary file, or text in "
-            "UTF-16 without a byte order mark"
+            f"{file} must be text in UTF-8, but contains zero bytes: it is a binary file, or text "
+            "in UTF-16 without a byte order mark; save it as UTF-8"
         )
 
 
 def _expect_delimiter(content: bytes, delimiter: str, file: str) -> None:
-    """Raise ValueError if the first line has another delimiter, such as semicolons, instead.
+    """Raise ValueError if the first line lacks the delimiter, but has semicolons or tabs instead.
 
-    content: text of the file; delimiter: the expected one. A first line with quotes is not checked.
-    file: name of the file in the message.
+    content: text of the file in UTF-8; delimiter: the expected one, a comma or a tab; file: name
+    of the file in the message. A first line with quotes is not checked.
     """
     first = content.partition(b"\n")[0]
     if delimiter.encode() in first or b'"' in first:
@@ -602,28 +626,32 @@ def _expect_delimiter(content: bytes, delimiter: str, file: str) -> None:
     for other in (";", "\t"):
         if other.encode() in first:
             raise ValueError(
-                f"the columns of {file} must be separated by {words[delimiter]}, but its first line "
-                f"has {words[other]} instead"
+                f"the columns of {file} must be separated by {words[delimiter]}, but its first "
+                f"line has {words[other]} instead"
             )
 
 
 def _expect_utf8(table: "pa.Table", file: str) -> None:
     """Raise ValueError if the names or values of columns of a CSV file are not in UTF-8.
 
-    table: the columns as pyarrow read them; values in another encoding have type binary. file: name
-    of the file in the message.
+    table: as pyarrow read it from the file; columns in another encoding have type binary there;
+    file: name of the file in the message.
     """
     wanted = f"{file} must be text in UTF-8, but"
     try:
         names = table.column_names
     except UnicodeDecodeError:
-        raise ValueError(f"{wanted} its column names are in another encoding") from None
+        raise ValueError(
+            f"{wanted} its column names are in another encoding, such as latin-1: save it as UTF-8"
+        ) from None
     is_binary = import_extra("pyarrow", "files").types.is_binary
     kinds = zip(names, table.schema.types, strict=True)
     other = [name for name, kind in kinds if is_binary(kind)]
     if other:
-        columns = listed(map(repr, other))
-        raise ValueError(f"{wanted} column {columns} is in another encoding, such as latin-1")
+        columns = join_names(map(repr, other))
+        raise ValueError(
+            f"{wanted} column {columns} is in another encoding, such as latin-1: save it as UTF-8"
+        )
 
 
 def _read_parquet(file: Path, types: Types) -> "pa.Table":
@@ -632,7 +660,7 @@ def _read_parquet(file: Path, types: Types) -> "pa.Table":
     types: takes the schema that the reader would choose, and returns by name the types of columns
     that must have another type, string or float64.
     """
-    return _typed(import_extra("pyarrow.parquet", "files").read_table(file), types)
+    return _convert_columns(import_extra("pyarrow.parquet", "files").read_table(file), types)
 
 
 def _read_feather(file: Path, types: Types) -> "pa.Table":
@@ -641,20 +669,19 @@ def _read_feather(file: Path, types: Types) -> "pa.Table":
     types: takes the schema that the reader would choose, and returns by name the types of columns
     that must have another type, string or float64.
     """
-    return _typed(import_extra("pyarrow.feather", "files").read_table(file), types)
+    return _convert_columns(import_extra("pyarrow.feather", "files").read_table(file), types)
 
 
-def _typed(table: "pa.Table", types: Types) -> "pa.Table":
-    """Convert columns to the types that they must have, and drop a stored pandas index.
+def _convert_columns(table: "pa.Table", types: Types) -> "pa.Table":
+    """Convert columns of a table to requested types, and drop a stored pandas index.
 
-    table: as it was read from a Parquet or Arrow file; types: takes the schema that the reader
-    would choose, and returns by name the types of columns that must have another type, string or
-    float64. Dictionaries of numbers become numbers if float64 is wanted, and integers become
-    strings if string is wanted; all other columns stay unchanged. Raise ValueError if two columns
-    have the same name.
+    table: as it was read from a Parquet or Arrow file; types: takes its schema, and returns by name
+    the requested type of columns, string or float64. Dictionaries of numbers become numbers if
+    float64 is requested, and integers become strings if string is requested. All other columns stay
+    unchanged. Raise ValueError if two columns have the same name.
     """
     of = import_extra("pyarrow", "files").types
-    table = _without_index(table)
+    table = _drop_pandas_index(table)
     expect_distinct(table.column_names)
     for name, wanted in types(table.schema).items():
         j = table.column_names.index(name)
@@ -666,7 +693,7 @@ def _typed(table: "pa.Table", types: Types) -> "pa.Table":
     return table
 
 
-def _without_index(table: "pa.Table") -> "pa.Table":
+def _drop_pandas_index(table: "pa.Table") -> "pa.Table":
     """Return a table without the columns in which pandas stored the index of a data frame."""
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     return table.drop_columns([name for name in index if name in table.column_names])
@@ -686,30 +713,36 @@ _READERS: dict[str, Callable[[Path, Types], "pa.Table"]] = {
 _READ = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
 
 
-def _write_csv(parts: "Iterator[pa.Table]", file: IO[bytes], delimiter: str = ",") -> None:
-    """Write tables to an open file as CSV in UTF-8, below each other.
+def _write_csv(batches: "Iterator[pa.Table]", file: IO[bytes], delimiter: str = ",") -> None:
+    """Write tables below each other to an open file as CSV in UTF-8, with one header line.
 
-    parts: at least one table, all of one schema; delimiter: separates columns.
+    batches: the tables, at least one, all of one schema; delimiter: separates columns.
     """
-    csv, first = import_extra("pyarrow.csv", "files"), next(parts)
+    csv, first = import_extra("pyarrow.csv", "files"), next(batches)
     how = csv.WriteOptions(delimiter=delimiter)
     with csv.CSVWriter(file, first.schema, write_options=how) as writer:
-        for one in chain([first], parts):
+        for one in chain([first], batches):
             writer.write_table(one)
 
 
-def _write_csv_gz(parts: "Iterator[pa.Table]", file: BinaryIO) -> None:
-    """Write tables to an open file as CSV compressed by gzip; parts: at least one, of one schema."""
+def _write_csv_gz(batches: "Iterator[pa.Table]", file: BinaryIO) -> None:
+    """Write tables below each other to an open file as CSV that is compressed by gzip.
+
+    batches: the tables, at least one, all of one schema.
+    """
     # Without the time, so that the same table gives the same file.
     with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as inner:
-        _write_csv(parts, cast("IO[bytes]", inner))
+        _write_csv(batches, cast("IO[bytes]", inner))
 
 
-def _write_parquet(parts: "Iterator[pa.Table]", file: BinaryIO) -> None:
-    """Write tables to an open file as Parquet; parts: at least one, of one schema."""
-    first = next(parts)
+def _write_parquet(batches: "Iterator[pa.Table]", file: BinaryIO) -> None:
+    """Write tables below each other to an open file as Parquet.
+
+    batches: the tables, at least one, all of one schema.
+    """
+    first = next(batches)
     with import_extra("pyarrow.parquet", "files").ParquetWriter(file, first.schema) as writer:
-        for one in chain([first], parts):
+        for one in chain([first], batches):
             writer.write_table(one)
 
 
@@ -738,7 +771,7 @@ def expect_table_place(path: str | os.PathLike[str] | None) -> None:
     """
     if path is not None and str(path) != STANDARD_STREAM:
         expect_writable(path)
-        _suffix_of(Path(path), _WRITERS, ".csv, .csv.gz, .tsv or .parquet")
+        _find_suffix(Path(path), _WRITERS, ".csv, .csv.gz, .tsv or .parquet")
 
 
 def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
@@ -762,33 +795,34 @@ def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
     write_all([table], path)
 
 
-def write_all(parts: "Iterable[pa.Table]", path: str | os.PathLike[str] | None) -> None:
+def write_all(batches: "Iterable[pa.Table]", path: str | os.PathLike[str] | None) -> None:
     """Write tables below each other to one file, atomically, or as CSV to standard output.
 
-    parts: at least one table, all of one schema, consumed one by one; path: the file, whose suffix
-    determines the format as in `write`, or None or "-" for standard output. Raise OSError or
-    ValueError if the file cannot be written.
+    batches: the tables, at least one, all of one schema; each is written before the next is
+    requested. path: the file, whose suffix determines the format as in `write`; None or "-":
+    standard output. Raise OSError or ValueError if the file cannot be written.
     """
     expect_table_place(path)
     if path is None or str(path) == STANDARD_STREAM:
         sys.stdout.flush()
-        _write_csv(iter(parts), sys.stdout.buffer)  # in UTF-8, as in files
+        _write_csv(iter(batches), sys.stdout.buffer)  # in UTF-8, as in files
         return
-    put = _WRITERS[_suffix_of(Path(path), _WRITERS, "")]
-    write_atomically(path, lambda file: put(iter(parts), file))
+    put = _WRITERS[_find_suffix(Path(path), _WRITERS, "")]
+    write_atomically(path, lambda file: put(iter(batches), file))
 
 
 def expect_distinct(names: Iterable[str]) -> None:
-    """Raise ValueError if one of the names of columns occurs more than once."""
+    """Raise ValueError if a column name occurs more than once; names: names of all columns."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(
-            f"column names must be distinct, but {listed(twice)} occurs more than once: rename one"
+            f"column names must be distinct, but {join_names(twice)} occurs more than once: rename "
+            "one of the columns"
         )
 
 
-def listed(names: Iterable[str]) -> str:
-    """Join names with commas for a message; of more than 12 names the first 12 and "and k more"."""
+def join_names(names: Iterable[str]) -> str:
+    """Join names with commas for a message; after 12 names write "and k more" for the others."""
     every = [*names]
     more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""
     return ", ".join(every[:_LISTED]) + more
@@ -820,9 +854,9 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
     expect_distinct(columns.column_names)
     y = None
     if target is not None:
-        y = target_of(columns, target)
+        y = extract_target(columns, target)
         columns = columns.drop_columns([target])
-    features = [feature_of(columns, name) for name in columns.column_names]
+    features = [extract_feature(columns, name) for name in columns.column_names]
     if not features:
         raise ValueError("the table must have a feature column, but has none besides the target")
     kind = np.result_type(*features)  # object if any feature is
@@ -832,8 +866,8 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
     return Table(X, y, list(columns.column_names))
 
 
-def target_of(columns: "pa.Table", target: str) -> NDArray[Any]:
-    """Return the target column of a table as an array, (n,): numbers, or strings of a str dtype.
+def extract_target(columns: "pa.Table", target: str) -> NDArray[Any]:
+    """Convert the target column of a table to an array, (n,): numbers, or strings of a str dtype.
 
     columns: the table; target: name of the column. Raise ValueError if there is no such column, it
     has nulls, or a string ends in NUL.
@@ -841,7 +875,7 @@ def target_of(columns: "pa.Table", target: str) -> NDArray[Any]:
     if target not in columns.column_names:
         raise ValueError(
             f"the target must be a column, but there is no column {target!r}: name one of "
-            f"{listed(columns.column_names)}"
+            f"{join_names(columns.column_names)}"
         )
     values = columns.column(target).combine_chunks()
     if values.null_count:
@@ -850,14 +884,14 @@ def target_of(columns: "pa.Table", target: str) -> NDArray[Any]:
             "drop these rows"
         )
     y: NDArray[Any] = np.asarray(values.to_numpy(zero_copy_only=False))
-    return _strings(y, target) if y.dtype == object else y
+    return _convert_to_str_dtype(y, target) if y.dtype == object else y
 
 
-def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
-    """Convert values of a target, (n,), from objects to a NumPy str dtype.
+def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
+    """Convert strings of dtype object, (n,), to a NumPy str dtype.
 
-    target: name of the column, for the message. Raise ValueError if a string ends in NUL, which
-    NumPy would drop.
+    values: the strings; target: name of their column, for the message. Raise ValueError if a string
+    ends in NUL, which NumPy would drop.
     """
     if any(isinstance(value, str) and value.endswith("\0") for value in values):
         raise ValueError(
@@ -867,12 +901,13 @@ def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
     return values.astype(str)
 
 
-def feature_of(columns: "pa.Table", name: str) -> NDArray[Any]:
-    """Return the column of a feature, by its name, as an array, (n,); columns: the table.
+def extract_feature(columns: "pa.Table", name: str) -> NDArray[Any]:
+    """Convert a feature column of a table to an array, (n,).
 
-    Objects (str, or None for null) for string and dictionary columns; float64, NaN for null, for
-    integer, float and boolean columns, and for columns without any value. Raise ValueError for
-    other types, and for integers that float64 cannot represent.
+    columns: the table; name: name of the column. A string or dictionary column becomes an array of
+    objects: str, or None for null. An integer, float or boolean column, or one without any value,
+    becomes float64, with NaN for null. Raise ValueError for other types, and for integers that
+    float64 cannot represent.
     """
     pa = import_extra("pyarrow", "files")
     kind, values = columns.schema.field(name).type, columns.column(name)
@@ -889,6 +924,6 @@ def feature_of(columns: "pa.Table", name: str) -> NDArray[Any]:
         return np.asarray(values.cast(pa.float64()).to_numpy())
     except pa.ArrowInvalid:
         raise ValueError(
-            f"feature {name!r} must hold numbers that float64 can represent, got integers beyond 2^53: "
-            "drop the column if it is an identifier, or store it as text"
+            f"feature {name!r} must hold numbers that float64 can represent, got integers beyond "
+            "2^53: drop the column if it is an identifier, or store it as text"
         ) from None

@@ -16,13 +16,13 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def support_dask_collections(method: Method) -> Method:
-    """Decorate a prediction method of a fitted model so that it also accepts a Dask collection as X.
+    """Decorate a prediction method so that it also accepts a Dask collection as X.
 
-    The method must take X first and return one array with a row, or an element, for each row of X.
-    For a Dask array or data frame the decorated method returns a lazy Dask collection: a Dask
-    array, or a Dask series or data frame with the index of X. For any other X it calls the method.
-    The signature does not change: X may be passed by position or by keyword. It raises ValueError
-    if X is a collection and any other argument than `n_iter` is set.
+    The method of a fitted model must take X first and return one array with a row, or an element,
+    for each row of X. For a Dask array or data frame the decorated method returns a lazy Dask
+    collection: a Dask array, or a Dask series or data frame with the index of X. For any other X it
+    calls the method. The signature does not change: X may be passed by position or by keyword. It
+    raises ValueError if X is a collection and any other argument than `n_iter` is set.
     """
 
     @wraps(method)
@@ -31,8 +31,8 @@ def support_dask_collections(method: Method) -> Method:
             return method(self, X, *args, **kwargs)
         if args or any(value is not None for name, value in kwargs.items() if name != "n_iter"):
             raise ValueError(
-                f"{method.__name__} takes only n_iter beside X if X is a Dask collection: remove the "
-                "other arguments, or compute X first"
+                f"{method.__name__} takes only n_iter beside X if X is a Dask collection: remove "
+                "the other arguments, or compute X first"
             )
         predict: Any = partial(method, self, **kwargs)
         return _predict_lazily(self, predict, X)

@@ -19,7 +19,10 @@ _LIMIT: ContextVar[int | None] = ContextVar("memory of fits on parts", default=N
 
 
 def get_active_client() -> Any:
-    """Return the Dask client of the innermost `resources` block; None if it has none, or outside."""
+    """Return the Dask client of the innermost `resources` block.
+
+    None if the block has no client, or the caller is in no block.
+    """
     return _CLIENT.get()
 
 
@@ -47,10 +50,10 @@ def resources(*, client: Any = None, memory_limit: int | str | None = None) -> I
     memory_limit : int, str or None
         Most anonymous memory that this process may hold while it fits to files: a number of bytes,
         or a size such as "2GB" or "500 MiB". What it holds before the fit counts, such as libraries
-        and tables in memory. Temporary files do not count; they are best on a disk. A low limit
-        lowers the number of threads and of rows per block. Needs Linux, and paths of files as X. It
-        is not for clusters: Dask workers have their own `memory_limit`. Fits to rows in memory and
-        `predict_files` ignore it. None: no limit.
+        and tables in memory. Temporary files do not count: their folder should be on a disk, not in
+        memory (tmpfs). A low limit lowers the number of threads and of rows per block. Needs Linux,
+        and paths of files as X. It is not for clusters: Dask workers have their own `memory_limit`.
+        Fits to rows in memory and `predict_files` ignore it. None: no limit.
 
     Yields
     ------
@@ -77,8 +80,8 @@ def resources(*, client: Any = None, memory_limit: int | str | None = None) -> I
     limit = None if memory_limit is None else bytes_of(memory_limit)
     if limit is not None and client is not None:
         raise ValueError(
-            "memory_limit is for files that this process reads, but client is set: leave out one of "
-            "them. The workers of Dask have their own memory_limit"
+            "memory_limit is for files that this process reads, but client is set: leave out one "
+            "of them. The workers of Dask have their own memory_limit"
         )
     tokens = _CLIENT.set(client), _LIMIT.set(limit)
     try:
