@@ -206,7 +206,7 @@ class Certificate:
                 "rows of that source never coincide, and each that was drawn is in the table"
             )
         elif self.repeats and not self.worst:
-            sentences.append("rows that are alike are draws of their own, not copies")
+            sentences.append("rows that are equal are draws of their own, not copies")
         if self.worst:
             sentences.append(
                 f"{self.worst:,} rows repeat others and count as the worst case, which is right "
@@ -436,7 +436,7 @@ class Certificate:
             source, units = self.shift.source, units + self.shift.kept
         new = f"new rows{where} from {source}"
         if self.grouped:
-            losses = "share of errors" if self.unit is None else "mean"
+            losses = "fraction of errors" if self.unit is None else "mean"
             new = f"new groups from {source}, the mean over groups of each group's {losses},"
         subject = method.subject
         if self.unit is not None and not get_inequality(self.method).whole_errors:

@@ -178,7 +178,7 @@ class Guarantees:
     is_worst: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
-        of = f"{type(self.classifier).__name__} by {len(self.y):,} calibration samples"
+        of = f"{type(self.classifier).__name__} by {len(self.y):,} calibration rows"
         return f"<{type(self).__name__} of {of}: {self.certificate!r}>"
 
     def __post_init__(self) -> None:

@@ -403,7 +403,7 @@ class Selective:
         """Return this classifier with abstention as a sentence: margin, coverage and certificate."""
         return (
             f"Answering where the margin is at least {self.margin:.4g} "
-            f"({100 * self.coverage:.1f} % of the calibration samples): {self.certificate}"
+            f"({100 * self.coverage:.1f} % of the calibration rows): {self.certificate}"
         )
 
 

@@ -115,7 +115,7 @@ class OperatingPoint:
             f"{_round_up(self.false_positive_rate.highest)}, precision at least "
             f"{_round_down(self.precision.lowest)}, and "
             f"{_round_down(self.predicted_positive_rate.lowest)} to "
-            f"{_round_up(self.predicted_positive_rate.highest)} of new rows are taken for "
+            f"{_round_up(self.predicted_positive_rate.highest)} of new rows are predicted as "
             f"{self.positive}."
         )
         return text if self.certificate is None else f"{text}\n{self.certificate}"
@@ -474,9 +474,9 @@ class ThresholdGuarantees:
     def title(self) -> str:
         """The sentence above the printed table: confidence, number of rows, and what holds at once."""
         terms = self.terms
-        rows = format_quantity(self.n, "held-out row")
+        rows = format_quantity(self.n, "calibration row")
         if terms.distinct:
-            rows = format_quantity(self.n, "distinct held-out row")
+            rows = format_quantity(self.n, "distinct calibration row")
         if terms.repeats is None:
             rows += ", which were not compared with those of the fit"
         elif terms.repeats:

@@ -29,7 +29,7 @@ from certree.rows.split import check_groups
 # What the subsets of each method are, and which rate is 1 minus the error in them.
 _WORDS = {
     "every_leaf": ("leaf", ""),
-    "every_cell": ("cell", ""),
+    "every_cell": ("node", ""),
     "every_class": ("class", "recall"),
     "every_prediction": ("predicted class", "precision"),
     "every_group": ("group", ""),
