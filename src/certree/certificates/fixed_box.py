@@ -81,10 +81,12 @@ class FixedBox(ArrayRecord):
             raise ValueError(f"stats must count rows of 2 classes, got {counts.shape[1]} classes")
         if (counts % 1 != 0).any() or not counts[0].sum() >= 1:
             raise ValueError(
-                "stats must count each row once, and at least one row, got fractions or 0"
+                "stats must count each row once, and at least one row, got fractional counts or no rows"
             )
         if (self.stats.errors > counts.min(axis=1)).any():
-            raise ValueError("stats must have the majority class of each node as its label")
+            raise ValueError(
+                "stats must have the majority class of each node as its label, got another class"
+            )
 
     @property
     def n(self) -> int:
@@ -93,14 +95,15 @@ class FixedBox(ArrayRecord):
 
     @property
     def log_cells(self) -> float:
-        """Natural logarithm of the number of leaves of the grid: its depth times log 2."""
+        """Natural logarithm of the number of cells of the grid, which are the leaves of its tree."""
         return self.tree.depth * math.log(2)
 
     def prunings(self, log_delta: float) -> FragmentPrunings:
-        """Return the pruning rule whose penalty is that of the bound of `certify_fixed_box`.
+        """Return the family of prunings that minimise error plus a multiple of a bound's penalty.
 
-        log_delta: log of the probability with which the bound may fail. ``solve(1.0)`` of the
-        result gives the pruning with the lowest bound.
+        The bound is that of `certify_fixed_box`. log_delta: natural log of the probability with
+        which it may fail. ``solve(1.0)`` of the result returns the pruning with the lowest bound,
+        as `NodeWeights`.
         """
         nats = self.log_cells + math.log(3) - log_delta
         rule = fragment_prunings(self.tree, self.stats, log_cells=self.log_cells, count_empty=True)

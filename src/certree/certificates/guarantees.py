@@ -645,8 +645,8 @@ class Guarantees:
     def _sort_true_class_scores(self, per_class: bool) -> Scores:
         """Sort the conformity scores of the true classes of the calibration rows.
 
-        per_class: whether the scores of each class form a region of their own. Return the sorted
-        `Scores`.
+        per_class: True: the scores of each class are sorted and covered separately; False: all
+        scores together. Return `Scores` of the n calibration rows.
         """
         about = self._get_calibration_scores(), self._find_class_codes, self.is_worst
         return sort_truth_scores(*about, per_class=per_class)
@@ -659,10 +659,10 @@ class Guarantees:
         """
         return np.asarray(self.classifier.classes_)
 
-    def _expand_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
+    def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
         """Return `values`, whose columns are the scored classes, with one column for each class.
 
-        values: (n_rows, n_scored). of_others: value of the columns of classes without a score. Here
+        values: (n_rows, n_scored). fill: value of the columns of classes without a score. Here
         all classes have a score, so `values` is returned unchanged; certified fits override this.
         """
         return values
@@ -1037,7 +1037,9 @@ class CalibrationSamples(ArrayRecord):
         if self.is_worst is not None:
             columns["is_worst"] = check_column("is_worst", self.is_worst, "bool", (n,))
         if not self.tree.is_leaf[columns["leaf"]].all():
-            raise ValueError("leaf must hold numbers of leaves of the tree, got other nodes")
+            raise ValueError(
+                "leaf must hold numbers of leaves of the tree, got nodes that are split"
+            )
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
@@ -1058,8 +1060,9 @@ class CalibrationSamples(ArrayRecord):
     ) -> Self:
         """Collect the calibration set of a fit.
 
-        model_selection: the selection that was made with it, whose counts and prior are kept in the
-        result's cache. certifying: leaf, class and split assignment of the calibration rows.
+        model_selection: data of the selection that the fit made with this calibration set; its
+        `held` and `structure` become the cached attributes of the result, which saves computing
+        them again. certifying: leaf, class and split assignment of the calibration rows.
         """
         held, likeliest = model_selection.held, None
         if isinstance(model_selection, ModelSelection):
@@ -1184,14 +1187,14 @@ class FitGuarantees(Guarantees):
         """
         return super()._scored_classes[self._is_trained]
 
-    def _expand_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:
+    def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
         """Return `values` with one column for each class of ``classes_``.
 
-        values: (n_rows, n_scored), columns for the classes that training rows have. of_others:
+        values: (n_rows, n_scored), columns for the classes that training rows have. fill:
         value of the columns of the other classes.
         """
         trained = self.classifier._trained
-        return values if trained is None else trained.expand_columns(values, of_others)
+        return values if trained is None else trained.expand_columns(values, fill)
 
     def _compute_probabilities(self, X: ArrayLike) -> Float64:
         """Return ``classifier.predict_proba(X)`` without the classes that training rows lack.
@@ -1230,7 +1233,7 @@ class TreeGuarantees(FitGuarantees):
     Parameters
     ----------
     rows : CalibrationSamples
-        The calibration set; `y` and `predicted` are class codes of it.
+        The calibration set, from whose leaves and class codes `y` and `predicted` are derived.
     ballot : Vote
         Vote of the prunings in each node, which the classifier predicts by.
     fixed : bool

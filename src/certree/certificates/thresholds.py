@@ -507,13 +507,13 @@ def check_not_nan(name: str, value: float) -> float:
     return float(value)
 
 
-def _compute_precision(share: float, found: Float64, alarmed: Float64) -> Float64:
+def _compute_precision(prevalence: float, recall: Float64, false_positive_rate: Float64) -> Float64:
     """Compute the precision from prevalence, recall and false positive rate.
 
-    share: prevalence; found: recall, (m,); alarmed: false positive rate, (m,). Return (m,), with 1
-    where no row is predicted positive.
+    prevalence: fraction of positive rows; recall, false_positive_rate: at m thresholds, both (m,).
+    Return the precisions, (m,), with 1 where no row is predicted positive.
     """
-    right, wrong = share * found, (1 - share) * alarmed
+    right, wrong = prevalence * recall, (1 - prevalence) * false_positive_rate
     total = right + wrong
     return np.where(total > 0, right / np.where(total > 0, total, 1.0), 1.0)
 
