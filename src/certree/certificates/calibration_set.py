@@ -84,8 +84,8 @@ class HeldOut(ArrayRecord):
             stats.check_tree(self.tree)
         if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):
             raise ValueError(
-                f"stats must have a column for each of the {self.n_classes} classes of grown, and at "
-                f"most one more for other classes, got {self.stats.n_classes} columns"
+                f"stats must have a column for each of the {self.n_classes} classes of grown, and "
+                f"at most one more for other classes, got {self.stats.n_classes} columns"
             )
         if not np.array_equal(self.grown.label, self.stats.label):
             raise ValueError(
@@ -304,8 +304,8 @@ def replace_worst_classes(y: Int32, is_worst: NDArray[np.bool_] | None, n_classe
     """Return the classes of rows, with rows that always count as errors in a class of their own.
 
     y: class of each row, 0 .. n_classes - 1, (n,). is_worst: bool array (n,), True for repeated
-    rows that count as errors whatever is predicted; None: there are none. Return int array (n,): `y`,
-    but `n_classes` where `is_worst` is True.
+    rows that count as errors whatever is predicted; None: there are none. Return `y`, but with
+    `n_classes` where `is_worst` is True.
     """
     if is_worst is None:
         return y

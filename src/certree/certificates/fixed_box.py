@@ -95,7 +95,7 @@ class FixedBox(ArrayRecord):
 
     @property
     def log_cells(self) -> float:
-        """Natural logarithm of the number of cells of the grid, which are the leaves of its tree."""
+        """Natural logarithm of the number of cells of the grid: the leaves of its tree."""
         return self.tree.depth * math.log(2)
 
     def prunings(self, log_delta: float) -> FragmentPrunings:

@@ -182,8 +182,8 @@ class _MatchesOfFit:
     def _distinct_table(self) -> int:
         """Return a hash of the different rows added, with their classes, as int.
 
-        It is compared with the hash of the rows of a fit that dropped copies. If the fit kept all its
-        rows, return the hash of all rows added, copies included.
+        It is compared with the hash of the rows of a fit that dropped copies. If the fit kept all
+        its rows, return the hash of all rows added, copies included.
         """
         if not self._distinct:
             return self._table

@@ -275,9 +275,9 @@ class Overlaps(ArrayRecord):
         """Sum the errors of all pairs of voters over blocks of rows.
 
         rows: number of rows that are out-of-bag for each pair, (T, T), as `count_shared_rows`
-        returns it. parts: for each block of n_block rows two arrays (T, n_block). The first holds the
-        probability that each voter predicts each row wrongly, 0 for in-bag rows. The second is 1
-        where the row is out-of-bag for the voter, else 0.
+        returns it. parts: for each block of n_block rows two arrays (T, n_block). The first holds
+        the probability that each voter predicts each row wrongly, 0 for in-bag rows. The second is
+        1 where the row is out-of-bag for the voter, else 0.
         """
         sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in parts)
         return cls(rows, *reduce(np.add, sums))

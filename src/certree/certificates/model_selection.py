@@ -266,8 +266,8 @@ class ModelSelection(_SelectionData):
 def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
     """Make the default prior of certified trees: a mixture of three kinds of priors.
 
-    It mixes `branching_prior`, `count_prior`, and `doubted_prior` centred at one pruning. The labels
-    of all three favour those of the training rows.
+    It mixes `branching_prior`, `count_prior`, and `doubted_prior` centred at one pruning. All three
+    give a leaf most probably the label of its training rows.
 
     tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning, as
     weights 0 and 1.

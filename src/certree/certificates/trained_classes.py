@@ -25,8 +25,8 @@ class TrainedClasses:
     """Which of the K classes of a certified fit occur among the training rows.
 
     Trees, scores and certificates use only these classes, so that calibration rows do not decide
-    what can be predicted. Class codes, integers that stand for the class of a row, number the trained
-    classes first, then the others. Both are in the order of ``classes_``.
+    what can be predicted. Class codes, integers that stand for the class of a row, number the
+    trained classes first, then the others. Both are in the order of ``classes_``.
 
     Parameters
     ----------

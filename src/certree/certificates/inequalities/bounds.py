@@ -338,8 +338,8 @@ def occam_mix(*numbers: float) -> float:
     *numbers : float
         For each subset three numbers: its fraction of the new rows, its fraction of errors, and its
         fraction of the n calibration rows. Then n, complexity and log_delta: number of rows;
-        price of choosing by the rows (nats); log of the probability that the bound fails. Complexity
-        and log_delta are those of the bound on each single subset.
+        price of choosing by the rows (nats); log of the probability that the bound fails.
+        Complexity and log_delta are those of the bound on each single subset.
 
     Returns
     -------
@@ -615,9 +615,9 @@ def pac_bayes_fixed_lambda(
     Parameters
     ----------
     risk : float
-        Observed risk of the posterior, of losses between 0 and 1; or, for a bound on the loss in excess
-        of that of another predictor, the observed excess plus the amount by which sampling may
-        lower it.
+        Observed risk of the posterior, of losses between 0 and 1; or, for a bound on the loss in
+        excess of that of another predictor, the observed excess plus the amount by which sampling
+        may lower it.
     n : float
         Number of rows, >= 8.
     complexity, log_delta : float

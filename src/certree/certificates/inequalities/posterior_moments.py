@@ -366,9 +366,9 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
     """Find the smallest wrong mass of rows of the winning class, and of rows of another class.
 
     The wrong mass of a row is the probability that a drawn pruning predicts another class than the
-    row's. Both minima are over all leaves of the tree, with or without rows. tree: the tree; ballot:
-    probability of each class under a drawn pruning, in each node. With a single class the result is
-    (0, 1).
+    row's. Both minima are over all leaves of the tree, with or without rows. tree: the tree;
+    ballot: probability of each class under a drawn pruning, in each node. With a single class the
+    result is (0, 1).
     """
     if ballot.check_tree(tree).score.shape[1] == 1:
         return WrongRange(0.0, 1.0)
