@@ -185,7 +185,9 @@ class Guarantees:
         validate_settings(self)
         y, predicted = to_array("y", self.y), to_array("predicted", self.predicted)
         if y.ndim != 1 or y.shape != predicted.shape:
-            raise ValueError(f"y must have shape {predicted.shape}, got {y.shape}")
+            raise ValueError(
+                f"y must have shape {predicted.shape}, one-dimensional and as predicted, got {y.shape}"
+            )
         if self.shares is not None and len(self.shares) != len(y):
             raise ValueError(f"shares must have {len(y)} rows, as y has, got {len(self.shares)}")
 
@@ -354,7 +356,10 @@ class Guarantees:
             "predict_proba", outputs, "float64", (None, len(self._classes))
         )
         if np.isnan(shares).any():
-            raise ValueError("predict_proba of the classifier must return probabilities, got NaN")
+            raise ValueError(
+                "predict_proba of the classifier must return probabilities, got NaN: check the "
+                "classifier on these rows"
+            )
         return shares
 
     def _choose_delta(self, given: float | None) -> float:

@@ -175,8 +175,8 @@ class ModelSelection(_SelectionData):
         What a leaf of a pruning contributes to the vote: its majority label, or class
         probabilities.
     weighing : NodeStats or None
-        Weighted class counts of the calibration set, which shape the posterior; None: each row
-        counts once. In certificates each row counts once in any case.
+        Weighted class counts of the calibration rows, from which posteriors are computed; None:
+        each row counts once. In certificates each row counts once in any case.
     """
 
     held: HeldOut
@@ -290,8 +290,8 @@ class LabelledSelection(_SelectionData):
     delta : float
         Probability with which the certificate may fail.
     weighing : NodeStats or None
-        Weighted class counts of the calibration set, which shape the posterior; None: each row
-        counts once. In certificates each row counts once in any case.
+        Weighted class counts of the calibration rows, from which posteriors are computed; None:
+        each row counts once. In certificates each row counts once in any case.
     """
 
     held: HeldOut

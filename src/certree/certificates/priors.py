@@ -109,7 +109,7 @@ class Prior(ArrayRecord):
                 )
             object.__setattr__(self, name, values)
         if not self.n_labels:
-            raise ValueError("log_label must have at least one label, got none")
+            raise ValueError("log_label must have at least one label (last axis), got none")
         proposed = sum(math.exp(proposal.log_share) for proposal in self.candidate_labels)
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
             raise ValueError(
@@ -503,7 +503,7 @@ def _make_trusting_prior(
     class frequencies in the node.
     """
     if not ((trusts > 0) & (trusts <= 1)).all():
-        raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
+        raise ValueError(f"trust must lie in (0, 1], got {trusts.tolist()!r}")
     label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
     label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
     with np.errstate(divide="ignore"):

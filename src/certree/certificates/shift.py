@@ -130,9 +130,14 @@ def sample_by_weights(
     given: Float64 = check_column("weights", weights, "float64", (n,))
     most = Shift("weights", max_weight).most
     if not (given >= 0).all():
-        raise ValueError("weights must be finite and non-negative, got negative weights or NaN")
+        raise ValueError(
+            f"weights must be finite and non-negative, got {given[~(given >= 0)][0]:g}"
+        )
     if not (given <= most).all():
-        raise ValueError(f"weights must be at most max_weight={most:g}, got {given.max():g}")
+        raise ValueError(
+            f"weights must be at most max_weight={most:g}, got {given.max():g}: pass a max_weight that "
+            "bounds all possible weights"
+        )
     return np.random.default_rng(seed).random(n) * most < given
 
 

@@ -441,7 +441,8 @@ class ThresholdGuarantees:
         if not sure.any():
             raise ValueError(
                 f"precision={precision!r} is not certified at any threshold: the highest certified "
-                f"precision is {_round_down(self.precision.lowest.max())}"
+                f"precision is {_round_down(self.precision.lowest.max())}; pass a lower one, or more "
+                "calibration rows"
             )
         place = int(np.argmax(np.where(sure, self.recall.lowest, -1.0)))
         return self.at(float(self.threshold[place]))

@@ -339,5 +339,7 @@ def encode_groups(groups: ArrayLike, n: int) -> CodedLabels:
     """
     kinds = encode_labels("groups", check_groups(groups, n))
     if len(kinds.names) < 2:
-        raise ValueError(f"groups must have at least two different values, got {len(kinds.names)}")
+        raise ValueError(
+            f"groups must have at least two different values, got {len(kinds.names)}: leave groups out"
+        )
     return kinds
