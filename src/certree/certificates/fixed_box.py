@@ -169,7 +169,7 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     Returns
     -------
     NodeWeights
-        The pruning, as weights 0 and 1.
+        The pruning: weight 1 for its leaves, 0 for all other nodes.
     """
     return fixed.prunings(compute_log_delta(delta, share)).solve(1.0)
 
@@ -195,7 +195,8 @@ def certify_fixed_box(
     fixed : FixedBox
         The grid and the rows.
     pruning : NodeWeights
-        Weights 0 and 1, such as `spatially_adaptive` or `lowest_fixed_box` returns.
+        Weight 1 for the leaves of the pruning, 0 for all other nodes, as `spatially_adaptive` and
+        `lowest_fixed_box` return it.
     delta, share : float
         Probability with which certificates may fail, and the fraction of it that this one uses.
 
@@ -243,7 +244,7 @@ def certify_fixed_box(
 
 
 def find_matching_pruning(tree: Tree, pruned: Tree) -> NodeWeights:
-    """Return the pruning of `tree` that equals another tree, as weights 0 and 1.
+    """Return the pruning of `tree` that equals another tree: weight 1 for its leaves, else 0.
 
     pruned: a tree with the same splits as `tree`, down to its own leaves.
     """

@@ -206,7 +206,7 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def likeliest(self) -> NodeWeights:
-        """The most likely pruning under the training set's posterior, as weights 0 and 1."""
+        """The most likely pruning under the training set's posterior: weight 1 for its leaves, else 0."""
         return map_pruning(self.held.tree, self.posterior)
 
     @cached_property
@@ -269,8 +269,8 @@ def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> 
     It mixes `branching_prior`, `count_prior`, and `doubted_prior` centred at one pruning. All three
     give a leaf most probably the label of its training rows.
 
-    tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning, as
-    weights 0 and 1.
+    tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning,
+    weight 1 for its leaves, 0 for all other nodes.
     """
     plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
     centred = doubted_prior(tree, grown, pruning)

@@ -30,7 +30,7 @@ class Drawn:
     Parameters
     ----------
     pruning : NodeWeights
-        The pruning, as weights 0 and 1.
+        The pruning: weight 1 for its leaves, 0 for all other nodes.
     certificate : Certificate
         Bound on its error.
     """

@@ -346,7 +346,8 @@ def centred_prior(
     grown : NodeStats
         Class counts of the training rows in each node; their majority labels the nodes.
     pruning : NodeWeights
-        The pruning, as weights 0 and 1; it must not depend on calibration rows.
+        The pruning: weight 1 for its leaves, 0 for all other nodes. It must not depend on
+        calibration rows.
     doubt : float
         Probability that a node stops although the pruning splits it, or splits although it is a
         leaf of the pruning; and that a leaf has another label than its training rows. Between 0 and
@@ -383,7 +384,8 @@ def doubted_prior(
     grown : NodeStats
         Class counts of the training rows in each node; their majority labels the nodes.
     pruning : NodeWeights
-        The pruning, as weights 0 and 1; it must not depend on calibration rows.
+        The pruning: weight 1 for its leaves, 0 for all other nodes. It must not depend on
+        calibration rows.
     doubts : tuple of float
         For each component, all of equal weight, the probability that a node decides otherwise than
         the pruning, and that a leaf has another label than its training rows. Between 0 and 1.
@@ -410,7 +412,8 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     tree : Tree
         The tree.
     pruning : NodeWeights
-        The pruning, as weights 0 and 1; it must not depend on calibration rows.
+        The pruning: weight 1 for its leaves, 0 for all other nodes. It must not depend on
+        calibration rows.
 
     Returns
     -------
@@ -437,7 +440,7 @@ def _make_centred_distributions(
     tree : Tree
         The tree.
     pruning : NodeWeights
-        The pruning, as weights 0 and 1.
+        The pruning: weight 1 for its leaves, 0 for all other nodes.
     doubts : tuple of float
         For each distribution the probability that a node decides otherwise than the pruning,
         between 0 and 1.
