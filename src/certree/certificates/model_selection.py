@@ -206,7 +206,7 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def likeliest(self) -> NodeWeights:
-        """The most likely pruning under the training set's posterior: weight 1 for its leaves, else 0."""
+        """The most likely pruning under the training set's posterior: its leaves have weight 1."""
         return map_pruning(self.held.tree, self.posterior)
 
     @cached_property
