@@ -693,12 +693,12 @@ def restore_certificates(stored: StoredState) -> tuple[tuple[Certificate, ...], 
 
 
 def restore_full_certificate(stored: StoredState) -> Certificate | None:
-    """Read the certificate of a fit from the file of a model that was reduced afterwards.
+    """Read the field ``full_certificate_`` of a certified tree from its model file.
 
-    Such a model predicts by a smaller tree, whose own certificate is another entry of the file.
-    stored: the entries of the file, of which "full_certificate" is read. Return None if there is no
-    such entry, as the model was not reduced. Raises ValueError if it is malformed, or its
-    bound is lower than its observations allow.
+    It bounds the error of the vote of all prunings in a fit whose `max_leaf_nodes` has replaced
+    that vote by a single small tree. stored: the entries of the file, of which "full_certificate"
+    is read. Return None if there is no such entry, as the vote was not replaced. Raises ValueError
+    if it is malformed, or its bound is lower than its observations allow.
     """
     return restore_certificate(stored["full_certificate"]) if "full_certificate" in stored else None
 
