@@ -80,7 +80,7 @@ def test_row_numbers_are_checked():
 def test_statistics_that_do_not_belong_together_are_refused():
     held = split()
     relabelled = NodeStats(held.stats.counts, (held.stats.label + 1) % 3)
-    with pytest.raises(ValueError, match="as calibration rows must not label the nodes"):
+    with pytest.raises(ValueError, match=r"stats.label must equal grown.label"):
         HeldOut(TREE, held.grown, relabelled, GROW, WEIGH, 25)
     with pytest.raises(ValueError, match="stats must count n = 24 >= 1 observations, got 25"):
         HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 24)

@@ -283,20 +283,22 @@ def test_examples_print_what_they_say(module):
 def test_the_sentence():
     certificate = Certificate("occam_pruning", 0.11301, 0.05, 0.5, 6500, 0.1009, (0.1009,), 3.2)
     assert str(certificate) == (
-        "With probability at least 95 % over the draw of the 6,500 calibration samples, this tree's "
+        "With probability at least 95 % over the draw of the 6,500 calibration rows, this tree's "
         "error on new rows from the same source is at most 11.4 % (observed on them: 10.1 %; "
         "method: occam_pruning)."
     )
     grouped = Certificate("gibbs_kl", 0.25, 0.001, 1.0, 120, 0.1, (0.1,), 3.2, grouped=True)
     assert str(grouped) == (
-        "With probability at least 99.9 % over the draw of the 120 groups of calibration samples, the "
+        "With probability at least 99.9 % over the draw of the 120 groups of calibration rows, the "
         "error of a tree drawn anew for each row on new groups from the same source, the mean over "
-        "groups of each group's share of errors, is at "
+        "groups of each group's fraction of errors, is at "
         "most 25.0 % (observed on them: 10.0 %; method: gibbs_kl)."
     )
     assert grouped.assumptions[0].startswith("groups of rows are drawn independently")
     held_out = str(certree.certificates.hold_out(30, 1000))
-    assert held_out.startswith("With probability at least 95 % over the draw of the 1,000 held-out")
+    assert held_out.startswith(
+        "With probability at least 95 % over the draw of the 1,000 calibration"
+    )
 
 
 def test_hold_out_is_clopper_pearsons():
@@ -424,8 +426,9 @@ def test_answers_are_certified_where_there_are_any():
     assert certificate.n == held.stats.n[leaves].sum() < held.n
     wrong = held.stats.n[leaves] - held.stats.counts[leaves, label[leaves]]
     assert certificate.risk == pytest.approx(wrong.sum() / certificate.n)
-    assert "calibration samples that it answers, this vote's error, where it answers, on" in str(
-        certificate
+    assert (
+        "calibration rows that it does not abstain from, this vote's error, where it does not "
+        "abstain, on" in str(certificate)
     )
     with pytest.raises(ValueError, match="label must not be abstention for all"):
         certree.certificates.occam_answers(held, np.full(len(label), 2), prior)

@@ -309,10 +309,14 @@ def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
         ("calibration.leaf", lambda leaf: leaf * 0, "leaf must hold numbers of leaves"),
         ("calibration.leaf", lambda leaf: leaf + 10**6, "leaf must lie in"),
         ("calibration.leaf", lambda leaf: leaf[1:], "leaf must have shape"),
-        ("calibration.leaf", lambda leaf: np.roll(leaf, 1), "not those that the certificate is of"),
+        (
+            "calibration.leaf",
+            lambda leaf: np.roll(leaf, 1),
+            "the calibration set of its certificate",
+        ),
         ("calibration.leaf", lambda leaf: leaf.astype(np.int64), "leaf must have dtype int32"),
         ("calibration.y", lambda y: y + 9, "y must lie in"),
-        ("calibration.y", lambda y: 2 - y, "not those that the certificate is of"),
+        ("calibration.y", lambda y: 2 - y, "the calibration set of its certificate"),
         ("calibration.given", lambda given: given * 0, "must hold each row index at most once"),
         ("calibration.given", lambda given: given - 10**4, "given must lie in"),
         ("calibration.splits", lambda splits: splits[1:], "splits must have shape"),
@@ -335,7 +339,9 @@ def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(900) // 3)
     certree.save(model, tmp_path / "model")
     rewrite(tmp_path / "model", {"calibration.weight": np.full(len(model.calibration_.y), weight)})
-    with pytest.raises(ValueError, match=r"weight must hold numbers in|that the certificate is of"):
+    with pytest.raises(
+        ValueError, match=r"weight must hold numbers in|calibration set of its certificate"
+    ):
         certree.load(tmp_path / "model")
 
 

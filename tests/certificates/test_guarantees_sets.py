@@ -63,9 +63,8 @@ def test_sets_of_every_class_are_those_of_its_own_rows():
         np.testing.assert_array_equal(found[:, c], 1 - shares[:, c] <= scores[place - 1])
         assert certificate.n == len(own)
         assert certificate.risk == pytest.approx(1 - found[own, c].mean())
-        assert (
-            f"of the {len(own)} calibration samples of class {c}, for all classes at once"
-            in str(certificate)
+        assert f"of the {len(own)} calibration rows of class {c}, for all classes at once" in str(
+            certificate
         )
 
 

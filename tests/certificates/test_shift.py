@@ -141,11 +141,11 @@ def test_a_monitor_says_what_it_has_seen():
     assert monitor.mean_loss is None
     monitor.update([0] * 9 + [1])
     assert str(monitor) == (
-        "An error of at most 4.1 % was promised; it is 10.0 % on 10 new rows so far, which does not "
+        "An error of at most 4.1 % was guaranteed; it is 10.0 % on 10 new rows so far, which does not "
         "speak against it."
     )
     monitor.update(np.ones(10, dtype=bool))
-    assert f"since row {monitor.first_alarm} the promise counts as broken" in str(monitor)
+    assert f"since row {monitor.first_alarm} the guarantee counts as broken" in str(monitor)
     assert "with probability 1 % at most" in str(monitor)
     assert html.escape(str(monitor)) in monitor._repr_html_()
     again = pickle.loads(pickle.dumps(monitor))

@@ -197,8 +197,8 @@ def test_a_classifier_that_judging_rows_chose_pays_its_price():
 def test_words_say_what_holds():
     _, found, _, _ = guaranteed(100)
     head = (
-        r"With probability at least 95 % over the draw of 100 held-out rows, which were not compared "
-        r"with those of the fit, \d+ of them of class 1, for all thresholds at once:"
+        r"With probability at least 95 % over the draw of 100 calibration rows, which were not "
+        r"compared with those of the fit, \d+ of them of class 1, for all thresholds at once:"
     )
     lines = str(found).splitlines()
     assert lines[1].endswith("taken  false positive rate    recall  precision")

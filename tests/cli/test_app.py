@@ -1629,7 +1629,7 @@ def test_groups_of_a_fit_are_a_column(tmp_path, loans):
     assert model.certificate_.grouped
     assert model.certificate_.n < 3
     assert "rows" not in model.feature_names_in_
-    assert "groups of calibration samples" in printed
+    assert "groups of calibration rows" in printed
 
 
 def test_monotonic_constraints_are_set_by_columns(tmp_path, loans):
@@ -1745,7 +1745,7 @@ def test_a_fit_to_a_folder_with_groups_equals_one_in_memory(tmp_path, folder):
     X, y = rows.drop_columns(["late", "key"]), rows["late"].to_numpy(False)
     same = type(there)(**there.get_params(deep=False)).fit(X, y, groups=rows["key"].to_numpy())
     assert there.certificates_ == same.certificates_
-    assert "groups of calibration samples" in found.output
+    assert "groups of calibration rows" in found.output
     np.testing.assert_array_equal(there.predict_proba(X), same.predict_proba(X))
 
 

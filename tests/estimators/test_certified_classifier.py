@@ -652,7 +652,7 @@ def test_any_classifier_is_certified_by_new_rows():
     names = np.array(["bad", "good"])[y]
     dummy = DummyClassifier().fit(X, names)
     assert certree.certify(dummy, X, names).risk == pytest.approx(212 / 569)
-    with pytest.raises(ValueError, match=r"y must have shape \(269,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"y must have shape \(269,\), .*got \(2,\)"):
         certree.certify(forest, X[300:], y[:2])
 
 

@@ -111,7 +111,7 @@ def test_rows_of_the_fit_certify_nothing(model, tmp_path):
         certree.certify(model, np.vstack([X_new, X[:5]]), np.append(y_new, y[:5]))
     certificate = certree.certify(model, X_new, y_new)
     assert certificate.repeats == 0
-    assert "of the 200 held-out rows" in str(certificate)
+    assert "of the 200 calibration rows" in str(certificate)
     assert certificate.bound > 0.5
 
 

@@ -107,7 +107,7 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
         )
     rows = FileRows(X, y)
     if not rows.n_rows:
-        raise ValueError("X must name files that hold at least one row, got files without any")
+        raise ValueError("X must name files that hold at least one row, got files without rows")
     names = getattr(classifier, "feature_names_in_", None)
     columns = rows.features if names is None else list(names)
     if missing := [name for name in columns if name not in rows.features]:

@@ -84,12 +84,13 @@ class HeldOut(ArrayRecord):
             stats.check_tree(self.tree)
         if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):
             raise ValueError(
-                f"stats must count the {self.n_classes} classes of grown, and at most one column of "
-                f"other classes, got {self.stats.n_classes} columns"
+                f"stats must have a column for each of the {self.n_classes} classes of grown, and "
+                f"at most one more for other classes, got {self.stats.n_classes} columns"
             )
         if not np.array_equal(self.grown.label, self.stats.label):
             raise ValueError(
-                "stats must have the labels of grown, as calibration rows must not label the nodes"
+                "stats.label must equal grown.label, as the training rows label the nodes and the "
+                "calibration rows must not"
             )
         observed = float(self.stats.n[0])
         if self.n < 1 or abs(observed - self.n) > 1e-6 * self.n:
@@ -124,8 +125,9 @@ class HeldOut(ArrayRecord):
     def compute_pruning_error(self, pruning: NodeWeights) -> float:
         """Compute the fraction of calibration observations that a pruning gets wrong.
 
-        Its leaves have the labels of the training rows. pruning: weights 0 and 1; ValueError if
-        they are not those of a pruning.
+        Its leaves have the labels of the training rows, and groups count equally. pruning: weights
+        of the m nodes, 1 for the leaves of the pruning, else 0. Raises ValueError if they are not
+        those of a pruning.
         """
         return float(expect_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
 
@@ -276,15 +278,15 @@ def count_calibration_rows(
     tree : Tree
         The tree.
     leaf, y : ndarray of int32, shape (n,)
-        Leaf and class of each calibration row; classes beyond those of `grown` are counted in one
-        further column.
+        Leaf that each calibration row reaches, and its class, >= 0; classes beyond those of `grown`
+        are counted in one further column.
     weight : ndarray of float64, shape (n,), or None
         Weight of each row; None: 1. Weighted counts are exact sums, which do not depend on the
         order of the rows.
     grown : NodeStats
         Counts of the training rows, whose labels the result has.
     weight_unit : float
-        Mean weight of a row, which the result holds.
+        Mean weight of a row, stored in the result as its field `weight_unit`.
 
     Returns
     -------
@@ -299,10 +301,11 @@ def count_calibration_rows(
 
 
 def replace_worst_classes(y: Int32, is_worst: NDArray[np.bool_] | None, n_classes: int) -> Int32:
-    """Return the class codes that rows are counted with, (n,).
+    """Return the classes of rows, with rows that always count as errors in a class of their own.
 
-    y: class of each row, (n,); is_worst: rows that count as the worst case get the code
-    `n_classes`, an error whatever is predicted; None: return `y`.
+    y: class of each row, 0 .. n_classes - 1, (n,). is_worst: bool array (n,), True for repeated
+    rows that count as errors whatever is predicted; None: there are none. Return `y`, but with
+    `n_classes` where `is_worst` is True.
     """
     if is_worst is None:
         return y
@@ -318,7 +321,7 @@ def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be a one-dimensional array of row indices, got {values!r}")
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:
-        raise ValueError(f"{name} must lie in 0 .. {n - 1}")
+        raise ValueError(f"{name} must lie in 0 .. {n - 1}, got {numbers.min()} .. {numbers.max()}")
     numbers = numbers.astype(np.intp) if numbers.size else np.zeros(0, dtype=np.intp)
     numbers.flags.writeable = False
     return numbers
@@ -327,18 +330,24 @@ def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
 def check_positions(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDArray[Any]], int]:
     """Check the positions and group weights of calibration rows.
 
-    given: position of each calibration row among the n_given rows of a fit; weight: weight of each
-    in (0, 1], or None. Return a dictionary with the checked arrays "given" and, if not None,
-    "weight"; and the number of calibration rows.
+    given: position of each calibration row among the n_given rows of a fit, (n,); weight: 1 /
+    (calibration rows of its group) of each, (n,), in (0, 1]; None: no groups. Return a dictionary
+    with the checked arrays "given" and, if not None, "weight"; and the number n of calibration
+    rows. Raises ValueError if a position or weight is out of range, or shapes differ.
     """
     columns: dict[str, NDArray[Any]] = {"given": check_column("given", given, "int64", (None,))}
     places = columns["given"]
     if len(places) and not (places.min() >= 0 and places.max() < n_given):
-        raise ValueError(f"given must lie in 0 .. {n_given - 1}")
+        raise ValueError(
+            f"given must lie in 0 .. {n_given - 1}, the positions of the rows of the fit, got "
+            f"{places.min()} .. {places.max()}"
+        )
     if weight is not None:
         columns["weight"] = weights = check_column("weight", weight, "float64", (len(places),))
         if not ((weights > 0) & (weights <= 1)).all():
-            raise ValueError("weight must hold numbers in (0, 1]")
+            raise ValueError(
+                f"weight must hold numbers in (0, 1], got {weights.min():g} .. {weights.max():g}"
+            )
     return columns, len(places)
 
 
@@ -370,9 +379,10 @@ class CertifyingRows:
     sides : TrainCalibrationSplit
         Which rows of the fit are training and calibration rows.
     leaf, y : ndarray of int32, shape (n,)
-        Leaf and class code of each calibration row.
+        Leaf that each calibration row reaches, and its class code.
     weight : ndarray of float64, shape (n,), or None
-        Row weight of each calibration row, used for posteriors only; None: 1.
+        ``sample_weight`` of each calibration row. It shapes posteriors over prunings only, as
+        certificates count each row once; None: 1.
     grown : NodeStats
         Weighted class counts of the training rows in each node.
     """
@@ -405,10 +415,10 @@ class CertifyingRows:
         return HeldOut(tree, self.grown, stats, sides.train, sides.calibration, n, *about)
 
     def weights(self) -> Float64 | None:
-        """Return the weights of the calibration rows for posteriors, (n,); None: all are 1.
+        """Return the weight with which each calibration row shapes posteriors over prunings, (n,).
 
-        For rows in groups the row weights are divided by the number of calibration rows of the
-        group.
+        None: all weights are 1. For rows in groups the row weights are divided by the number of
+        calibration rows of the group.
         """
         if self.weight is None or self.sides.groups is None:
             return self.weight
@@ -473,7 +483,10 @@ class HeldOutNumbers(ArrayRecord):
         weight: Float64 = check_column("weight", self.weight, "float64", y.shape)
         leaf = check_codes("leaf", self.leaf, len(y), self.tree.n_nodes)
         if not (np.isfinite(y).all() and self.limit in POSITIVE):
-            raise ValueError(f"y and limit must be finite, and limit > 0, got {self.limit!r}")
+            raise ValueError(
+                "y and limit must be finite, and limit > 0, got a y of "
+                f"{y.min(initial=np.inf):g} .. {y.max(initial=-np.inf):g} and limit={self.limit!r}"
+            )
         if self.n < 1 or not abs(weight.sum() - self.n) <= 1e-6 * self.n:
             raise ValueError(f"weight must sum to n = {self.n} >= 1, got {weight.sum():g}")
         if self.is_worst is not None:

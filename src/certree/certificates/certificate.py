@@ -206,7 +206,7 @@ class Certificate:
                 "rows of that source never coincide, and each that was drawn is in the table"
             )
         elif self.repeats and not self.worst:
-            sentences.append("rows that are alike are draws of their own, not copies")
+            sentences.append("rows that are equal are draws of their own, not copies")
         if self.worst:
             sentences.append(
                 f"{self.worst:,} rows repeat others and count as the worst case, which is right "
@@ -370,7 +370,7 @@ class Certificate:
         if get_inequality(self.method).difference:
             raise ValueError(
                 f"{what} needs a certificate of one error, but method {self.method!r} bounds the "
-                "difference of two errors"
+                "difference of two errors: use a certificate of another family, such as groups"
             )
 
     def n_samples_needed(self, target: float) -> int | None:
@@ -436,7 +436,7 @@ class Certificate:
             source, units = self.shift.source, units + self.shift.kept
         new = f"new rows{where} from {source}"
         if self.grouped:
-            losses = "share of errors" if self.unit is None else "mean"
+            losses = "fraction of errors" if self.unit is None else "mean"
             new = f"new groups from {source}, the mean over groups of each group's {losses},"
         subject = method.subject
         if self.unit is not None and not get_inequality(self.method).whole_errors:
@@ -492,15 +492,15 @@ def shift_bound(bound: float, shift: Shift | None) -> float:
     return bound if shift is None else shift.worst(bound)
 
 
-def get_sampling_facts(one: Any) -> dict[str, Any]:
+def get_sampling_facts(source: Any) -> dict[str, Any]:
     """Return how calibration rows were drawn and repeated, as keyword arguments of `Certificate`.
 
     Parameters
     ----------
-    one : object
-        A `Certificate`, `Terms`, `HeldOut`, `HeldOutNumbers` or `TrainCalibrationSplit`; its
-        attributes `grouped`, `repeats` and `distinct` are read, and if it has them `matches`,
-        `worst` and `near_copies`.
+    source : object
+        Describes calibration rows: a `Certificate`, `Terms`, `HeldOut`, `HeldOutNumbers` or
+        `TrainCalibrationSplit`. Its attributes `grouped`, `repeats` and `distinct` are read, and if
+        it has them `matches`, `worst` and `near_copies`.
 
     Returns
     -------
@@ -508,10 +508,10 @@ def get_sampling_facts(one: Any) -> dict[str, Any]:
         The values of these six fields, by name; `matches` and `near_copies` default to None,
         `worst` to 0.
     """
-    about = {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
+    about = {name: getattr(source, name) for name in ("grouped", "repeats", "distinct")}
     # Only certificates and terms for new rows have these attributes.
-    about |= {"matches": getattr(one, "matches", None), "worst": getattr(one, "worst", 0)}
-    return {**about, "near_copies": getattr(one, "near_copies", None)}
+    about |= {"matches": getattr(source, "matches", None), "worst": getattr(source, "worst", 0)}
+    return {**about, "near_copies": getattr(source, "near_copies", None)}
 
 
 def compute_log_delta(delta: float, share: float = 1.0) -> float:
@@ -599,9 +599,10 @@ def compute_certificate(
 
 
 def _get_min_rows(method: str) -> int:
-    """Return the smallest number of rows that a method accepts.
+    """Return the smallest number of calibration rows that a method accepts.
 
-    0 if it is about subsets of rows, else 1.
+    method: key of `METHODS`. Return 0 if its bounds are about subsets of the rows, which may be
+    empty, else 1.
     """
     return 0 if METHODS[method].where else 1
 
@@ -624,28 +625,29 @@ def restore_certificate(entries: dict[str, Any]) -> Certificate:
     entries = {**added, **entries} if isinstance(entries, dict) else entries
     if not isinstance(entries, dict) or set(entries) != names:
         raise ValueError(
-            f"a certificate of the model file must have the fields {sorted(names)}, got {entries!r}"
+            "the model file is damaged: a certificate of the model file must have the fields "
+            f"{sorted(names)}, got {entries!r}"
         )
     shift = entries["shift"]
     if shift is not None and (not isinstance(shift, dict) or set(shift) != {"kind", "most"}):
         raise ValueError(
-            "shift of a certificate of the model file must be None or have the fields kind and most, "
-            f"got {shift!r}"
+            "the model file is damaged: shift of a certificate must be None or have the fields kind "
+            f"and most, got {shift!r}"
         )
     observed = tuple(entries["observed"])
     shift = None if shift is None else Shift(**shift)
     if entries["matches"] is not None:
         raise ValueError(
-            "matches of a certificate of the model file must be None, as its rows are those of the "
-            f"fit, got {entries['matches']!r}"
+            "the model file is damaged: matches of a certificate must be None, as calibration rows "
+            f"of the fit itself are not compared with it, got {entries['matches']!r}"
         )
     near = restore_near_copies(entries["near_copies"])
     rest = {"observed": observed, "shift": shift, "near_copies": near}
     given = Certificate(**{**entries, **rest})
     if given.method not in METHODS:
         raise ValueError(
-            f"method of a certificate of the model file must be one of {', '.join(METHODS)}, got "
-            f"{given.method!r}"
+            "the model file is damaged: method of a certificate must be one of "
+            f"{', '.join(METHODS)}, got {given.method!r}"
         )
     _check_restored_numbers(given)
     again = given.at(given.delta)
@@ -675,25 +677,28 @@ def serialize_certificates(
 def restore_certificates(stored: StoredState) -> tuple[tuple[Certificate, ...], Certificate]:
     """Read a fit's certificates from a model file, and recompute their bounds.
 
-    Return all certificates, and the one among them that belongs to the model that predicts. Raises
-    ValueError if an entry is malformed, or a bound is lower than its observations allow.
+    stored: the entries of the file, of which "certificates" and "deployed" are read, as
+    `serialize_certificates` writes them. Return all certificates, and the one among them that
+    belongs to the model that predicts. Raises ValueError if an entry is malformed, or a bound is
+    lower than its observations allow.
     """
     saved = stored["certificates"]
     if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
         raise ValueError(
-            f"certificates of the model file must be a list of at most {_MOST_CERTIFICATES}, got "
-            f"{saved!r}"
+            "the model file is damaged: certificates of the model file must be a list of at most "
+            f"{_MOST_CERTIFICATES}, got {saved!r}"
         )
     certificates = tuple(map(restore_certificate, saved))
     return certificates, certificates[stored.get_integer("deployed", 0, len(saved) - 1)]
 
 
 def restore_full_certificate(stored: StoredState) -> Certificate | None:
-    """Read the certificate of the full vote from a model file that holds a smaller tree.
+    """Read the field ``full_certificate_`` of a certified tree from its model file.
 
-    stored: the entries of the file; the entry "full_certificate" is read. Return None if there is
-    no such entry. Raises ValueError if it is malformed, or its bound is lower than its observations
-    allow.
+    It bounds the error of the vote of all prunings in a fit whose `max_leaf_nodes` has replaced
+    that vote by a single small tree. stored: the entries of the file, of which "full_certificate"
+    is read. Return None if there is no such entry, as the vote was not replaced. Raises ValueError
+    if it is malformed, or its bound is lower than its observations allow.
     """
     return restore_certificate(stored["full_certificate"]) if "full_certificate" in stored else None
 
@@ -702,35 +707,42 @@ def _check_restored_numbers(given: Certificate) -> None:
     """Raise ValueError if numbers of a certificate from a file are not finite or out of range."""
     if type(given.n) is not int or not _get_min_rows(given.method) <= given.n <= _MOST_RESTORED:
         raise ValueError(
-            f"n of a certificate of the model file must be an integer in {_get_min_rows(given.method)} "
-            f".. {_MOST_RESTORED}, got {given.n!r}"
+            "the model file is damaged: n of a certificate must be an integer in "
+            f"{_get_min_rows(given.method)} .. {_MOST_RESTORED}, got {given.n!r}"
         )
     numbers = (given.delta, given.share, given.risk, given.complexity, *given.observed)
     if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
         raise ValueError(
-            "delta, share, risk, complexity and observed of a certificate of the model file must be "
-            f"finite numbers, got {numbers}"
+            "the model file is damaged: delta, share, risk, complexity and observed of a certificate "
+            f"must be finite numbers, got {numbers}"
         )
     if given.repeats is not None and (type(given.repeats) is not int or given.repeats < 0):
         raise ValueError(
-            "repeats of a certificate of the model file must be an integer >= 0 or None, got "
+            "the model file is damaged: repeats of a certificate must be an integer >= 0 or None, got "
             f"{given.repeats!r}"
         )
     if type(given.worst) is not int or given.worst < 0:
         raise ValueError(
-            f"worst of a certificate of the model file must be an integer >= 0, got {given.worst!r}"
+            "the model file is damaged: worst of a certificate must be an integer >= 0, got "
+            f"{given.worst!r}"
         )
     if given.unit is not None and not (
         type(given.unit) in (int, float) and 0 < given.unit < math.inf
     ):
         raise ValueError(
-            "unit of a certificate of the model file must be a positive number or None, got "
+            "the model file is damaged: unit of a certificate must be a positive number or None, got "
             f"{given.unit!r}"
         )
     if not 0 <= given.risk <= given._largest_bound:
-        raise ValueError(f"risk must lie in 0 .. {given._largest_bound:g}, got {given.risk!r}")
+        raise ValueError(
+            "the model file is damaged: risk of a certificate must lie in 0 .. "
+            f"{given._largest_bound:g}, got {given.risk!r}"
+        )
     if given.complexity < 0 and given.method != "single_draw":
-        raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
+        raise ValueError(
+            "the model file is damaged: complexity of a certificate must not be negative, got "
+            f"{given.complexity!r}"
+        )
 
 
 @validate_arguments
@@ -754,8 +766,13 @@ def tightest(*certificates: Certificate) -> Certificate:
     """
     if len({certificate.delta for certificate in certificates}) != 1:
         deltas = sorted({certificate.delta for certificate in certificates})
-        raise ValueError(f"certificates must all have the same delta, got {deltas}")
+        raise ValueError(
+            f"certificates must all have the same delta, got {deltas}: compute all for one delta"
+        )
     total = sum(certificate.share for certificate in certificates)
     if total > 1 + 1e-9:
-        raise ValueError(f"shares of delta must sum to at most 1, got {total:g}")
+        raise ValueError(
+            f"shares of delta must sum to at most 1, got {total:g}: compute each certificate with a "
+            "smaller share"
+        )
     return min(certificates, key=lambda certificate: certificate.bound)

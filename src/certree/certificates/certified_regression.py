@@ -57,7 +57,8 @@ class CertifiedRegressorMixin:
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         """Return predictions and half widths of prediction intervals, both (n_rows,).
 
-        X: rows, (n_rows, p); reach: score limit of each region, (R,), from `Scores.find_limits`.
+        X: rows, (n_rows, p). reach: largest conformity score that an interval includes, in each of
+        R regions of the tree (one if there are no regions), (R,), from `Scores.find_limits`.
         """
 
     @snapshot_method
@@ -138,7 +139,7 @@ class CertifiedRegressorMixin:
         *,
         duplicates: Duplicates | None = None,
     ) -> Certificate:
-        """Return the certificate of the mean absolute error by the fit, or by new rows.
+        """Certify the mean absolute error by new rows, or return the certificate of the fit.
 
         Parameters
         ----------
@@ -226,19 +227,22 @@ class CertifiedRegressorMixin:
         return self.conformity_scores_
 
 
-def find_error_limit(off: Float64, y: Float64) -> float:
+def find_error_limit(absolute_errors: Float64, y: Float64) -> float:
     """Return the limit at which absolute errors are clipped, from errors of the training rows.
 
-    off: absolute errors, (n,); y: targets, (n,), at least one. See `compute_error_limit`.
+    absolute_errors: of the training rows, (n,); y: their targets, (n,), at least one. Return the
+    limit in units of the target; see `compute_error_limit`.
     """
-    return compute_error_limit(float(off.max(initial=0.0)), float(y.min()), float(y.max()))
+    largest = float(absolute_errors.max(initial=0.0))
+    return compute_error_limit(largest, float(y.min()), float(y.max()))
 
 
 def compute_error_limit(largest: float, least: float, most: float) -> float:
     """Return the limit at which absolute errors are clipped: the largest error of the training rows.
 
-    largest: that error; least, most: smallest and largest target. If the error is 0 up to rounding,
-    return the range of the targets, or 1 if that is 0.
+    largest: largest absolute error of the training rows; least, most: smallest and largest target
+    of the training rows. If the error is 0 up to rounding, return the range of the targets, or 1 if
+    that is 0.
     """
     if largest > _NOTHING * max(abs(least), abs(most)):
         return largest

@@ -81,10 +81,12 @@ class FixedBox(ArrayRecord):
             raise ValueError(f"stats must count rows of 2 classes, got {counts.shape[1]} classes")
         if (counts % 1 != 0).any() or not counts[0].sum() >= 1:
             raise ValueError(
-                "stats must count each row once, and at least one row, got fractions or 0"
+                "stats must count each row once, and at least one row, got fractional counts or no rows"
             )
         if (self.stats.errors > counts.min(axis=1)).any():
-            raise ValueError("stats must have the majority class of each node as its label")
+            raise ValueError(
+                "stats must have the majority class of each node as its label, got another class"
+            )
 
     @property
     def n(self) -> int:
@@ -93,14 +95,15 @@ class FixedBox(ArrayRecord):
 
     @property
     def log_cells(self) -> float:
-        """Natural logarithm of the number of leaves of the grid: its depth times log 2."""
+        """Natural logarithm of the number of cells of the grid: the leaves of its tree."""
         return self.tree.depth * math.log(2)
 
     def prunings(self, log_delta: float) -> FragmentPrunings:
-        """Return the pruning rule whose penalty is that of the bound of `certify_fixed_box`.
+        """Return the family of prunings that minimise error plus a multiple of a bound's penalty.
 
-        log_delta: log of the probability with which the bound may fail. ``solve(1.0)`` of the
-        result gives the pruning with the lowest bound.
+        The bound is that of `certify_fixed_box`. log_delta: natural log of the probability with
+        which it may fail. ``solve(1.0)`` of the result returns the pruning with the lowest bound,
+        as `NodeWeights`.
         """
         nats = self.log_cells + math.log(3) - log_delta
         rule = fragment_prunings(self.tree, self.stats, log_cells=self.log_cells, count_empty=True)
@@ -166,7 +169,7 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     Returns
     -------
     NodeWeights
-        The pruning, as weights 0 and 1.
+        The pruning: weight 1 for its leaves, 0 for all other nodes.
     """
     return fixed.prunings(compute_log_delta(delta, share)).solve(1.0)
 
@@ -192,7 +195,8 @@ def certify_fixed_box(
     fixed : FixedBox
         The grid and the rows.
     pruning : NodeWeights
-        Weights 0 and 1, such as `spatially_adaptive` or `lowest_fixed_box` returns.
+        Weight 1 for the leaves of the pruning, 0 for all other nodes, as `spatially_adaptive` and
+        `lowest_fixed_box` return it.
     delta, share : float
         Probability with which certificates may fail, and the fraction of it that this one uses.
 
@@ -240,7 +244,7 @@ def certify_fixed_box(
 
 
 def find_matching_pruning(tree: Tree, pruned: Tree) -> NodeWeights:
-    """Return the pruning of `tree` that equals another tree, as weights 0 and 1.
+    """Return the pruning of `tree` that equals another tree: weight 1 for its leaves, else 0.
 
     pruned: a tree with the same splits as `tree`, down to its own leaves.
     """

@@ -178,14 +178,16 @@ class Guarantees:
     is_worst: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
-        of = f"{type(self.classifier).__name__} by {len(self.y):,} calibration samples"
+        of = f"{type(self.classifier).__name__} by {len(self.y):,} calibration rows"
         return f"<{type(self).__name__} of {of}: {self.certificate!r}>"
 
     def __post_init__(self) -> None:
         validate_settings(self)
         y, predicted = to_array("y", self.y), to_array("predicted", self.predicted)
         if y.ndim != 1 or y.shape != predicted.shape:
-            raise ValueError(f"y must have shape {predicted.shape}, got {y.shape}")
+            raise ValueError(
+                f"y must have shape {predicted.shape}, one-dimensional and as predicted, got {y.shape}"
+            )
         if self.shares is not None and len(self.shares) != len(y):
             raise ValueError(f"shares must have {len(y)} rows, as y has, got {len(self.shares)}")
 
@@ -354,7 +356,10 @@ class Guarantees:
             "predict_proba", outputs, "float64", (None, len(self._classes))
         )
         if np.isnan(shares).any():
-            raise ValueError("predict_proba of the classifier must return probabilities, got NaN")
+            raise ValueError(
+                "predict_proba of the classifier must return probabilities, got NaN: check the "
+                "classifier on these rows"
+            )
         return shares
 
     def _choose_delta(self, given: float | None) -> float:
@@ -645,8 +650,8 @@ class Guarantees:
     def _sort_true_class_scores(self, per_class: bool) -> Scores:
         """Sort the conformity scores of the true classes of the calibration rows.
 
-        per_class: whether the scores of each class form a region of their own. Return the sorted
-        `Scores`.
+        per_class: True: the scores of each class are sorted and covered separately; False: all
+        scores together. Return `Scores` of the n calibration rows.
         """
         about = self._get_calibration_scores(), self._find_class_codes, self.is_worst
         return sort_truth_scores(*about, per_class=per_class)
@@ -659,10 +664,10 @@ class Guarantees:
         """
         return np.asarray(self.classifier.classes_)
 
-    def _expand_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
+    def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
         """Return `values`, whose columns are the scored classes, with one column for each class.
 
-        values: (n_rows, n_scored). of_others: value of the columns of classes without a score. Here
+        values: (n_rows, n_scored). fill: value of the columns of classes without a score. Here
         all classes have a score, so `values` is returned unchanged; certified fits override this.
         """
         return values
@@ -1037,7 +1042,9 @@ class CalibrationSamples(ArrayRecord):
         if self.is_worst is not None:
             columns["is_worst"] = check_column("is_worst", self.is_worst, "bool", (n,))
         if not self.tree.is_leaf[columns["leaf"]].all():
-            raise ValueError("leaf must hold numbers of leaves of the tree, got other nodes")
+            raise ValueError(
+                "leaf must hold numbers of leaves of the tree, got nodes that are split"
+            )
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
@@ -1058,8 +1065,9 @@ class CalibrationSamples(ArrayRecord):
     ) -> Self:
         """Collect the calibration set of a fit.
 
-        model_selection: the selection that was made with it, whose counts and prior are kept in the
-        result's cache. certifying: leaf, class and split assignment of the calibration rows.
+        model_selection: data of the selection that the fit made with this calibration set; its
+        `held` and `structure` become the cached attributes of the result, which saves computing
+        them again. certifying: leaf, class and split assignment of the calibration rows.
         """
         held, likeliest = model_selection.held, None
         if isinstance(model_selection, ModelSelection):
@@ -1184,14 +1192,14 @@ class FitGuarantees(Guarantees):
         """
         return super()._scored_classes[self._is_trained]
 
-    def _expand_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:
+    def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
         """Return `values` with one column for each class of ``classes_``.
 
-        values: (n_rows, n_scored), columns for the classes that training rows have. of_others:
+        values: (n_rows, n_scored), columns for the classes that training rows have. fill:
         value of the columns of the other classes.
         """
         trained = self.classifier._trained
-        return values if trained is None else trained.expand_columns(values, of_others)
+        return values if trained is None else trained.expand_columns(values, fill)
 
     def _compute_probabilities(self, X: ArrayLike) -> Float64:
         """Return ``classifier.predict_proba(X)`` without the classes that training rows lack.
@@ -1230,7 +1238,7 @@ class TreeGuarantees(FitGuarantees):
     Parameters
     ----------
     rows : CalibrationSamples
-        The calibration set; `y` and `predicted` are class codes of it.
+        The calibration set, from whose leaves and class codes `y` and `predicted` are derived.
     ballot : Vote
         Vote of the prunings in each node, which the classifier predicts by.
     fixed : bool

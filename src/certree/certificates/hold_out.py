@@ -158,7 +158,9 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
     check_one_target("a certificate", classifier)
     predicted, truth = np.asarray(classifier.predict(X)), to_array("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
-        raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
+        raise ValueError(
+            f"y must have shape {predicted.shape}, a class for each row of X, got {truth.shape}"
+        )
     classes = getattr(classifier, "classes_", None)
     if classes is None:
         _check_label_types("y", truth, predicted)

@@ -180,9 +180,10 @@ class _MatchesOfFit:
         return None
 
     def _distinct_table(self) -> int:
-        """Return a hash of the set of all different rows added, with their classes, as int.
+        """Return a hash of the different rows added, with their classes, as int.
 
-        If the fit kept all rows, or none were added, return the hash of all rows added.
+        It is compared with the hash of the rows of a fit that dropped copies. If the fit kept all
+        its rows, return the hash of all rows added, copies included.
         """
         if not self._distinct:
             return self._table

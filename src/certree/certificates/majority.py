@@ -41,7 +41,7 @@ class PosteriorVote:
         The tree with the class counts of its training set and its calibration set, whose rows may
         come in groups.
     posterior : NodeWeights or LabelledWeights
-        The posterior over prunings or labelled prunings, chosen by any rows.
+        The posterior over prunings or labelled prunings; it may depend on the calibration rows.
     prior : Prior
         A prior made without the calibration set.
     ballot : Vote or None
@@ -185,7 +185,7 @@ def certify_posterior(
         The tree with the class counts of its training set and its calibration set, whose rows may
         come in groups.
     posterior : NodeWeights or LabelledWeights
-        The posterior over prunings or labelled prunings, chosen by any rows.
+        The posterior over prunings or labelled prunings; it may depend on the calibration rows.
     prior : Prior
         A prior made without the calibration set.
     delta : float
@@ -254,7 +254,7 @@ _ROUNDING = 1e-9
 class Overlaps(ArrayRecord):
     """Error counts of each pair of T voters on the rows that are out-of-bag for both.
 
-    A pair may consist of one voter twice. `over` makes it.
+    A pair may consist of one voter twice. `sum_blocks` makes it.
 
     Parameters
     ----------
@@ -275,9 +275,9 @@ class Overlaps(ArrayRecord):
         """Sum the errors of all pairs of voters over blocks of rows.
 
         rows: number of rows that are out-of-bag for each pair, (T, T), as `count_shared_rows`
-        returns it. parts: for each block of n_block rows a pair of arrays (T, n_block): the
-        probability that each voter is wrong, which must be 0 for in-bag rows, and 1 where the row
-        is out-of-bag, else 0.
+        returns it. parts: for each block of n_block rows two arrays (T, n_block). The first holds
+        the probability that each voter predicts each row wrongly, 0 for in-bag rows. The second is
+        1 where the row is out-of-bag for the voter, else 0.
         """
         sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in parts)
         return cls(rows, *reduce(np.add, sums))
@@ -484,7 +484,10 @@ def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64
         raise ValueError(f"wrong must hold numbers of shape {out.shape}, got {shares.shape}")
     read = np.where(out, shares, 0.0)
     if not ((read >= -_ROUNDING) & (read <= 1 + _ROUNDING)).all():
-        raise ValueError("wrong must lie in 0 .. 1 wherever judged is True")
+        raise ValueError(
+            "wrong must lie in 0 .. 1 wherever judged is True, got "
+            f"{read.min():g} .. {read.max():g}"
+        )
     return out.astype(np.float64), np.clip(read, 0.0, 1.0)
 
 

@@ -36,7 +36,7 @@ class Method:
     subject: str
     needs: str
     reference: str
-    rows: str = "calibration samples"
+    rows: str = "calibration rows"
     where: str = ""
 
 
@@ -44,20 +44,20 @@ _CLASSIFIER = "this classifier's error"
 _VOTE = "this vote's error"
 _TREE = "this tree's error"
 DRAWS = "the error of a tree drawn anew for each row"
-_ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
-_BEFORE = "tree, labels and prior were fixed without the calibration samples"
-_TREE_BEFORE = "tree and prior were fixed without the calibration samples"
-_ORDER_BEFORE = "the shares that order the classes were fixed without the calibration samples"
+_ONE_BEFORE = "the classifier was fixed before the calibration rows were seen"
+_BEFORE = "tree, labels and prior were fixed without the calibration rows"
+_TREE_BEFORE = "tree and prior were fixed without the calibration rows"
+_ORDER_BEFORE = "the probabilities that order the classes were fixed without the calibration rows"
 _SCORES_BEFORE = (
-    "the scores were fixed before the held-out rows were seen, or chosen by them at the price of their "
-    "prior mass"
+    "the scores were fixed before the calibration rows were seen, or chosen by them at the price of "
+    "their prior mass"
 )
 _SAMPLES_BEFORE = (
-    "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
-    "its sample alone"
+    "samples were drawn independently of what the rows contain, and each voter, its labels and its "
+    "prior were fixed by its sample alone"
 )
 _EVERY_BEFORE = (
-    "the classifier was fixed before the held-out rows were seen, or chosen by them at the price of "
+    "the classifier was fixed before the calibration rows were seen, or chosen by them at the price of "
     "its prior mass"
 )
 _OF_A_VOTER = "rows or more out of each voter's sample"
@@ -69,25 +69,25 @@ METHODS: dict[str, Method] = {
         _CLASSIFIER,
         _ONE_BEFORE,
         "Clopper and Pearson, Biometrika 1934",
-        "held-out rows",
+        "calibration rows",
     ),
     "hold_out_best": Method(
         "occam",
         _CLASSIFIER,
-        "all classifiers were fixed before the held-out rows were seen",
+        "all classifiers were fixed before the calibration rows were seen",
         "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows",
+        "calibration rows",
     ),
     "hold_out_mean": Method(
-        "occam_mean", _CLASSIFIER, _ONE_BEFORE, "Hoeffding, JASA 1963", "held-out rows"
+        "occam_mean", _CLASSIFIER, _ONE_BEFORE, "Hoeffding, JASA 1963", "calibration rows"
     ),
     "hold_out_answers": Method(
         "occam",
-        "for all margins at once, this classifier's error, where it answers,",
-        "classifier, probabilities and margins were fixed before the held-out rows were seen",
-        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality, given which rows are "
-        "answered",
-        "held-out rows that it answers",
+        "for all margins at once, this classifier's error, where it does not abstain,",
+        "classifier, probabilities and margins were fixed before the calibration rows were seen",
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality, given from which rows "
+        "it abstains",
+        "calibration rows that it does not abstain from",
     ),
     "occam_vote": Method("occam", _VOTE, _TREE_BEFORE, "Langford, JMLR 2005"),
     "occam_mean": Method(
@@ -98,34 +98,34 @@ METHODS: dict[str, Method] = {
     ),
     "occam_answers": Method(
         "occam",
-        "this vote's error, where it answers,",
+        "this vote's error, where it does not abstain,",
         _TREE_BEFORE,
-        "Langford, JMLR 2005, given which rows are answered",
-        "calibration samples that it answers",
+        "Langford, JMLR 2005, given from which rows it abstains",
+        "calibration rows that it does not abstain from",
     ),
     "occam_pruning": Method("occam", _TREE, _BEFORE, "Langford, JMLR 2005"),
     "every_leaf": Method(
         "occam_leaf",
         f"for all leaves at once, {_CLASSIFIER}",
-        f"{_EVERY_BEFORE}; its leaves are the largest cells with one label of a tree fixed before",
+        f"{_EVERY_BEFORE}; its leaves are the largest nodes with one label of a tree fixed before",
         "Clopper and Pearson, Biometrika 1934, given how many rows each leaf has",
-        "held-out rows in leaf {part}",
+        "calibration rows in leaf {part}",
         where=" in leaf {part}",
     ),
     "every_cell": Method(
         "occam",
-        f"for all cells at once, {_CLASSIFIER}",
-        f"{_EVERY_BEFORE}; the cells are those of a tree that was fixed before",
+        f"for all nodes at once, {_CLASSIFIER}",
+        f"{_EVERY_BEFORE}; the nodes are those of a tree that was fixed before",
         "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows in cell {part}",
-        where=" in cell {part}",
+        "calibration rows in node {part}",
+        where=" in node {part}",
     ),
     "every_class": Method(
         "occam",
         f"for all classes at once, {_CLASSIFIER}",
         _EVERY_BEFORE,
         "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows of class {part}",
+        "calibration rows of class {part}",
         where=" of class {part}",
     ),
     "every_prediction": Method(
@@ -133,31 +133,31 @@ METHODS: dict[str, Method] = {
         f"for all predicted classes at once, {_CLASSIFIER}",
         _EVERY_BEFORE,
         "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows that it takes for {part}",
-        where=" that it takes for {part}",
+        "calibration rows that it predicts as {part}",
+        where=" that it predicts as {part}",
     ),
     "every_group": Method(
         "occam",
         f"for all groups at once, {_CLASSIFIER}",
         _EVERY_BEFORE,
         "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows of group {part}",
+        "calibration rows of group {part}",
         where=" of group {part}",
     ),
     "every_gap": Method(
         "occam_gap",
-        f"for all pairs of groups at once, {_CLASSIFIER} in the first less that in the second",
+        f"for all pairs of groups at once, {_CLASSIFIER} in the first minus that in the second",
         _EVERY_BEFORE,
         "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows of groups {part}",
+        "calibration rows of groups {part}",
         where=" of groups {part}",
     ),
     "every_mix": Method(
         "occam_mix",
         f"for all mixes of classes at once, {_CLASSIFIER}",
-        f"{_EVERY_BEFORE}; rows of a class are alike, however many of them there are",
+        f"{_EVERY_BEFORE}; the distribution of the rows of each class stays the same",
         "the law of total probability, with the bounds of every_class",
-        "held-out rows",
+        "calibration rows",
         where=" of classes mixed as {part}",
     ),
     "single_draw": Method(
@@ -165,12 +165,12 @@ METHODS: dict[str, Method] = {
         _TREE,
         f"{_BEFORE}; the tree was drawn once, and its draw counts like that of the rows",
         "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
-        "calibration samples and of the tree",
+        "calibration rows and of the tree",
     ),
     "fixed_box": Method(
         "root_fragment",
         _TREE,
-        "the box and the number of its cells were fixed without any row; there are two classes",
+        "the box and the number of its grid cells were fixed without any row; there are two classes",
         "Scott and Nowak, NIPS 2003, Lemma 1",
         "rows that label, prune and certify",
     ),
@@ -211,39 +211,42 @@ METHODS: dict[str, Method] = {
     "absolute_error": Method(
         "occam_mean",
         "this regressor's mean absolute error",
-        "the regressor, and where its errors are cut, were fixed before the held-out rows were seen",
+        "the regressor, and the value at which its errors are clipped, were fixed before the "
+        "calibration rows were seen",
         "Hoeffding, JASA 1963",
-        "held-out rows",
+        "calibration rows",
     ),
     "absolute_error_pruning": Method(
         "occam_mean",
         "this tree's mean absolute error",
-        "tree, means, prior and where errors are cut were fixed without the calibration samples",
+        "tree, means, prior and the value at which errors are clipped were fixed without the "
+        "calibration rows",
         "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
     ),
     "band": Method(
         "occam",
-        "the share of targets outside their bands",
-        "the regressor and the proportions of its bands were fixed before the held-out rows were seen",
+        "the fraction of targets outside their intervals",
+        "the regressor and the proportions of its intervals were fixed before the calibration rows "
+        "were seen",
         "Wilks, Annals of Mathematical Statistics 1941",
-        "held-out rows",
+        "calibration rows",
     ),
     "leaf_band": Method(
         "occam",
-        "for all regions of the tree at once, the share of targets outside their bands",
-        "the regressor and the regions were fixed before the held-out rows were seen",
+        "for all regions of the tree at once, the fraction of targets outside their intervals",
+        "the regressor and the regions were fixed before the calibration rows were seen",
         "Wilks, Annals of Mathematical Statistics 1941, given which rows lie in the region",
-        "held-out rows in region {part}",
+        "calibration rows in region {part}",
         where=" in region {part}",
     ),
     "every_threshold": Method(
         "threshold_cost",
         "for all thresholds and all costs at once, this classifier's mean cost",
         f"{_SCORES_BEFORE}; there are two classes",
-        "Berk and Jones, 1979, for bands of both classes, with the chance of a miss by Moscovich and "
-        "Nadler, Statistics and Probability Letters 2017; Clopper and Pearson, Biometrika 1934, for "
-        "the prevalence",
-        "held-out rows",
+        "Berk and Jones, 1979, for confidence bands of both classes, with the probability of a miss by "
+        "Moscovich and Nadler, Statistics and Probability Letters 2017; Clopper and Pearson, "
+        "Biometrika 1934, for the prevalence",
+        "calibration rows",
         where=" at {part}",
     ),
     "named_cost": Method(
@@ -251,21 +254,21 @@ METHODS: dict[str, Method] = {
         "for all thresholds of a list at once, this classifier's mean cost",
         f"{_SCORES_BEFORE}, and so were costs and thresholds; there are two classes",
         "Buehler, JASA 1957, with Bonferroni's inequality",
-        "held-out rows",
+        "calibration rows",
         where=" at {part}",
     ),
     "prediction_set": Method(
         "occam",
-        "the share of rows whose set lacks their class",
+        "the fraction of rows whose prediction set lacks their class",
         _ORDER_BEFORE,
         "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012",
     ),
     "class_set": Method(
         "occam",
-        "for all classes at once, the share of rows whose set lacks their class",
+        "for all classes at once, the fraction of rows whose prediction set lacks their class",
         _ORDER_BEFORE,
         "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012, given the classes of all rows",
-        "calibration samples of class {part}",
+        "calibration rows of class {part}",
         where=" of class {part}",
     ),
     "ensemble_first_order": Method(

@@ -75,14 +75,16 @@ _Posterior = TypeVar("_Posterior", NodeWeights, LabelledWeights)
 class CandidateVote(Generic[_Posterior]):
     """A posterior over prunings that may be selected, with its vote.
 
+    The vote is the weighted majority vote, or weighted mean, of the predictions of all prunings.
+
     Parameters
     ----------
     posterior : NodeWeights or LabelledWeights
         The posterior over prunings, or over labelled prunings.
     ballot : Vote
-        Its vote in each node.
+        Scores and labels of its vote in each node.
     lambda_error : float or None
-        Inverse temperature if it is a Gibbs posterior of the path `PATH`, else None.
+        Inverse temperature, one of `PATH`, if it is a Gibbs posterior; None: it is not.
     """
 
     posterior: _Posterior
@@ -105,10 +107,10 @@ class SelectedModel:
     certificate : Certificate
         Bound on its error.
     alternatives : tuple of Certificate
-        Certificates of all candidates, which hold together.
+        Certificates of all candidates for this selection, which hold together.
     others : tuple of Certificate
-        Further certificates of the calibration set's posterior by other methods; each holds by
-        itself.
+        Further certificates of the posterior that the calibration set chose: of one of its
+        prunings, and of its vote by PAC-Bayes bounds. Each holds by itself, not together.
     lambda_error : float or None
         Inverse temperature of the posterior; None if it was not chosen by the bound.
     """
@@ -141,7 +143,7 @@ class _SelectionData:
 
     @property
     def stats(self) -> NodeStats:
-        """Class counts of the calibration rows in each node, which shape the posterior.
+        """Class counts of the calibration rows in each node, from which posteriors are computed.
 
         The field `weighing` if it is not None, else ``held.stats``, in which each row counts once.
         """
@@ -157,7 +159,8 @@ class _SelectionData:
 class ModelSelection(_SelectionData):
     """The data of a selection between the training set's vote and votes chosen by the calibration set.
 
-    Pass it to `select_model`. Priors and votes are computed when first used.
+    A vote is the weighted majority vote, or weighted mean, of all prunings of the tree under a
+    posterior. Pass the instance to `select_model`. Priors and votes are computed when first used.
 
     Parameters
     ----------
@@ -169,10 +172,11 @@ class ModelSelection(_SelectionData):
     delta : float
         Probability with which the certificates may fail.
     voting : Voting
-        How prunings vote.
+        What a leaf of a pruning contributes to the vote: its majority label, or class
+        probabilities.
     weighing : NodeStats or None
-        Weighted class counts of the calibration set, which shape the posterior; None: each row
-        counts once. In certificates each row counts once in any case.
+        Weighted class counts of the calibration rows, from which posteriors are computed; None:
+        each row counts once. In certificates each row counts once in any case.
     """
 
     held: HeldOut
@@ -202,12 +206,12 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def likeliest(self) -> NodeWeights:
-        """The most likely pruning under the training set's posterior, as weights 0 and 1."""
+        """The most likely pruning under the training set's posterior: its leaves have weight 1."""
         return map_pruning(self.held.tree, self.posterior)
 
     @cached_property
     def prior(self) -> Prior:
-        """The prior that certificates use.
+        """The prior over labelled prunings that certificates use.
 
         The training set's vote has probability .9 in it; the rest is divided as in `structure`.
         """
@@ -221,13 +225,16 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def ballots(self) -> Ballots:
-        """What each node votes for as a leaf, by the pooled counts of both sets."""
+        """Contribution of each node to the vote of prunings of which it is a leaf.
+
+        It is computed from the class counts of training and calibration rows together.
+        """
         return self.voting.ballots(self.held.tree, self.both)
 
     def candidates(
         self, posteriors: Sequence[NodeWeights] = ()
     ) -> Iterable[CandidateVote[NodeWeights]]:
-        """Yield candidate votes by the counts of training and calibration set together.
+        """Yield candidates for the selection, whose leaves vote by training and calibration rows.
 
         posteriors: the posteriors whose votes are yielded, in this order; empty: all Gibbs
         posteriors of `path`.
@@ -259,11 +266,11 @@ class ModelSelection(_SelectionData):
 def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
     """Make the default prior of certified trees: a mixture of three kinds of priors.
 
-    It mixes the branching prior, the count prior, and the priors centred at one pruning with
-    several doubts, all with labels that favour those of the training rows.
+    It mixes `branching_prior`, `count_prior`, and `doubted_prior` centred at one pruning. All three
+    give a leaf most probably the label of its training rows.
 
-    tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning, as
-    weights 0 and 1.
+    tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning,
+    weight 1 for its leaves, 0 for all other nodes.
     """
     plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
     centred = doubted_prior(tree, grown, pruning)
@@ -283,8 +290,8 @@ class LabelledSelection(_SelectionData):
     delta : float
         Probability with which the certificate may fail.
     weighing : NodeStats or None
-        Weighted class counts of the calibration set, which shape the posterior; None: each row
-        counts once. In certificates each row counts once in any case.
+        Weighted class counts of the calibration rows, from which posteriors are computed; None:
+        each row counts once. In certificates each row counts once in any case.
     """
 
     held: HeldOut
@@ -322,7 +329,7 @@ def select_model(
     posteriors: Sequence[NodeWeights] = (),
     selection: Deploy = "best",
 ) -> SelectedModel:
-    """Certify the training set's vote and the best vote of the calibration set, and select one of them.
+    """Certify the training set's vote and the calibration set's vote of lowest bound, and select one.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class Drawn:
     Parameters
     ----------
     pruning : NodeWeights
-        The pruning, as weights 0 and 1.
+        The pruning: weight 1 for its leaves, 0 for all other nodes.
     certificate : Certificate
         Bound on its error.
     """
@@ -201,7 +201,10 @@ def occam_answers(
     """
     prior.check_source(held.tree, held.grown)
     if prior.n_labels != held.n_classes + 1:
-        raise ValueError(f"prior must have {held.n_classes + 1} labels, got {prior.n_labels}")
+        raise ValueError(
+            f"prior must have {held.n_classes + 1} labels, got {prior.n_labels}: add the label of "
+            "abstention by allow_abstention(prior)"
+        )
     cells = check_codes("label", label, held.tree.n_nodes, prior.n_labels)
     silent = held.tree.is_leaf & (cells == held.n_classes)
     quiet = float(held.stats.n[silent].sum())
@@ -227,7 +230,8 @@ def occam_pruning(
     held : HeldOut
         The tree with the class counts of its training set and its calibration set.
     pruning : NodeWeights
-        Weights 0 and 1 over the nodes, where the leaves of the pruning have 1; chosen by any rows.
+        Weights 0 and 1 over the nodes, where the leaves of the pruning have 1; they may depend on
+        the calibration rows.
     prior : Prior
         A prior made without the calibration set; its label probabilities are not used.
     delta, share : float
@@ -269,7 +273,7 @@ def single_draw(
         The tree with the class counts of its training set and its calibration set, whose rows may
         come in groups.
     posterior : NodeWeights
-        The posterior over prunings, chosen by any rows.
+        The posterior over prunings; it may depend on the calibration rows.
     prior : Prior
         A prior made without the calibration set; its label probabilities are not used.
     delta, share : float
@@ -366,7 +370,9 @@ def absolute_error_pruning(
         If the prior is of another tree, or the weights are not those of a pruning.
     """
     if prior.tree is not held.tree:
-        raise ValueError("prior must be over the prunings of the tree it is used with, got another")
+        raise ValueError(
+            "prior must be over the prunings of held.tree, got the prior of another tree object"
+        )
     means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
     value = means.cast(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
     nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
@@ -403,7 +409,7 @@ class Selective:
         """Return this classifier with abstention as a sentence: margin, coverage and certificate."""
         return (
             f"Answering where the margin is at least {self.margin:.4g} "
-            f"({100 * self.coverage:.1f} % of the calibration samples): {self.certificate}"
+            f"({100 * self.coverage:.1f} % of the calibration rows): {self.certificate}"
         )
 
 

@@ -103,14 +103,18 @@ class Prior(ArrayRecord):
             with np.errstate(over="ignore"):
                 totals = np.exp(values).sum(axis=-1)
             if not (totals <= 1 + 1e-9).all():  # also refuses NaN
-                raise ValueError(f"{name} must hold logs of probabilities that sum to at most 1")
+                raise ValueError(
+                    f"{name} must hold logs of probabilities that sum to at most 1, got a sum of "
+                    f"{totals.max():g}"
+                )
             object.__setattr__(self, name, values)
         if not self.n_labels:
-            raise ValueError("log_label must have at least one label, got none")
+            raise ValueError("log_label must have at least one label (last axis), got none")
         proposed = sum(math.exp(proposal.log_share) for proposal in self.candidate_labels)
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
             raise ValueError(
-                "probabilities of the components and candidate labels must sum to at most 1"
+                "probabilities of the components and candidate labels must sum to at most 1, got "
+                f"{float(np.exp(self.log_share).sum()) + proposed:g}"
             )
         for distribution in self.distributions:
             distribution.check_tree(self.tree)
@@ -123,7 +127,8 @@ class Prior(ArrayRecord):
         """
         if self.tree is not tree:
             raise ValueError(
-                "prior must be over the prunings of the tree it is used with, got another"
+                "prior must be over the prunings of the tree of the calibration set (held.tree), got "
+                "the prior of another tree object"
             )
         if self.seen is not None and self.seen is not grown:
             raise ValueError(
@@ -203,7 +208,10 @@ class Prior(ArrayRecord):
 
 
 def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
-    """Return the distribution over prunings with the given stopping factors, without any rows."""
+    """Return the prior distribution over prunings that `stops` describes.
+
+    tree: the tree; stops: weights of stopping at and of splitting each node. No rows enter.
+    """
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
 
@@ -338,7 +346,8 @@ def centred_prior(
     grown : NodeStats
         Class counts of the training rows in each node; their majority labels the nodes.
     pruning : NodeWeights
-        The pruning, as weights 0 and 1; it must not depend on calibration rows.
+        The pruning: weight 1 for its leaves, 0 for all other nodes. It must not depend on
+        calibration rows.
     doubt : float
         Probability that a node stops although the pruning splits it, or splits although it is a
         leaf of the pruning; and that a leaf has another label than its training rows. Between 0 and
@@ -375,7 +384,8 @@ def doubted_prior(
     grown : NodeStats
         Class counts of the training rows in each node; their majority labels the nodes.
     pruning : NodeWeights
-        The pruning, as weights 0 and 1; it must not depend on calibration rows.
+        The pruning: weight 1 for its leaves, 0 for all other nodes. It must not depend on
+        calibration rows.
     doubts : tuple of float
         For each component, all of equal weight, the probability that a node decides otherwise than
         the pruning, and that a leaf has another label than its training rows. Between 0 and 1.
@@ -402,7 +412,8 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     tree : Tree
         The tree.
     pruning : NodeWeights
-        The pruning, as weights 0 and 1; it must not depend on calibration rows.
+        The pruning: weight 1 for its leaves, 0 for all other nodes. It must not depend on
+        calibration rows.
 
     Returns
     -------
@@ -429,7 +440,7 @@ def _make_centred_distributions(
     tree : Tree
         The tree.
     pruning : NodeWeights
-        The pruning, as weights 0 and 1.
+        The pruning: weight 1 for its leaves, 0 for all other nodes.
     doubts : tuple of float
         For each distribution the probability that a node decides otherwise than the pruning,
         between 0 and 1.
@@ -468,8 +479,9 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     grown : NodeStats
         Class counts of the training rows in each node; their majority labels the nodes.
     trust : float
-        Prior probability of a node's own label, in (0, 1]. The rest is divided in proportion to the
-        class frequencies in the node, smoothed by one row with the frequencies of the parent.
+        Prior probability that a leaf has the label of its training rows, in (0, 1]. The rest is
+        divided in proportion to the class frequencies in the node, smoothed by one row with the
+        frequencies of the parent.
 
     Returns
     -------
@@ -489,11 +501,12 @@ def _make_trusting_prior(
     """Return a mixture of distributions whose labels favour those of the training rows.
 
     tree: the tree; distributions: J distributions over prunings; grown: class counts of the
-    training rows; trusts: for each component the probability of a node's own label, (J,), in (0,
-    1]. The rest of the label probability follows the smoothed class frequencies in the node.
+    training rows; trusts: for each component the probability that a leaf has the label of its
+    training rows, (J,), in (0, 1]. The rest of the label probability follows the smoothed
+    class frequencies in the node.
     """
     if not ((trusts > 0) & (trusts <= 1)).all():
-        raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
+        raise ValueError(f"trust must lie in (0, 1], got {trusts.tolist()!r}")
     label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
     label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
     with np.errstate(divide="ignore"):

@@ -130,9 +130,14 @@ def sample_by_weights(
     given: Float64 = check_column("weights", weights, "float64", (n,))
     most = Shift("weights", max_weight).most
     if not (given >= 0).all():
-        raise ValueError("weights must be finite and non-negative, got negative weights or NaN")
+        raise ValueError(
+            f"weights must be finite and non-negative, got {given[~(given >= 0)][0]:g}"
+        )
     if not (given <= most).all():
-        raise ValueError(f"weights must be at most max_weight={most:g}, got {given.max():g}")
+        raise ValueError(
+            f"weights must be at most max_weight={most:g}, got {given.max():g}: pass a max_weight that "
+            "bounds all possible weights"
+        )
     return np.random.default_rng(seed).random(n) * most < given
 
 
@@ -284,17 +289,17 @@ class Monitor:
 
         Bound, mean loss, and whether it raised an alarm.
         """
-        promise = f"an error of at most {format_bound(self.bound)}"
+        claim = f"an error of at most {format_bound(self.bound)}"
         if not self._rows:
-            return f"{promise} was promised, and no rows have come in yet.".capitalize()
+            return f"{claim} was guaranteed, and no rows have come in yet.".capitalize()
         seen = f"{100 * self._losses / self._rows:.1f} % on {self._rows:,} new rows so far"
         said = "which does not speak against it"
         if self.broken:
             said = (
-                f"and since row {self._first_alarm:,} the promise counts as broken; while it is kept "
+                f"and since row {self._first_alarm:,} the guarantee counts as broken; while it holds "
                 f"this happens with probability {100 * self.alpha:.4g} % at most"
             )
-        return f"{promise} was promised; it is {seen}, {said}.".capitalize()
+        return f"{claim} was guaranteed; it is {seen}, {said}.".capitalize()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -308,7 +313,7 @@ class Monitor:
         lines = [
             ["rows seen", f"{self._rows:,}"],
             ["mean loss", mean],
-            ["promised at most", f"{self.bound:.4f}"],
+            ["guaranteed at most", f"{self.bound:.4f}"],
             ["evidence (e-value)", f"{self.e_value:.4g}"],
             ["alarm at", f"{1 / self.alpha:.4g}"],
             ["first alarm", "none" if self._first_alarm is None else f"row {self._first_alarm:,}"],

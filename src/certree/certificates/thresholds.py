@@ -115,7 +115,7 @@ class OperatingPoint:
             f"{_round_up(self.false_positive_rate.highest)}, precision at least "
             f"{_round_down(self.precision.lowest)}, and "
             f"{_round_down(self.predicted_positive_rate.lowest)} to "
-            f"{_round_up(self.predicted_positive_rate.highest)} of new rows are taken for "
+            f"{_round_up(self.predicted_positive_rate.highest)} of new rows are predicted as "
             f"{self.positive}."
         )
         return text if self.certificate is None else f"{text}\n{self.certificate}"
@@ -441,7 +441,8 @@ class ThresholdGuarantees:
         if not sure.any():
             raise ValueError(
                 f"precision={precision!r} is not certified at any threshold: the highest certified "
-                f"precision is {_round_down(self.precision.lowest.max())}"
+                f"precision is {_round_down(self.precision.lowest.max())}; pass a lower one, or more "
+                "calibration rows"
             )
         place = int(np.argmax(np.where(sure, self.recall.lowest, -1.0)))
         return self.at(float(self.threshold[place]))
@@ -474,9 +475,9 @@ class ThresholdGuarantees:
     def title(self) -> str:
         """The sentence above the printed table: confidence, number of rows, and what holds at once."""
         terms = self.terms
-        rows = format_quantity(self.n, "held-out row")
+        rows = format_quantity(self.n, "calibration row")
         if terms.distinct:
-            rows = format_quantity(self.n, "distinct held-out row")
+            rows = format_quantity(self.n, "distinct calibration row")
         if terms.repeats is None:
             rows += ", which were not compared with those of the fit"
         elif terms.repeats:
@@ -507,13 +508,13 @@ def check_not_nan(name: str, value: float) -> float:
     return float(value)
 
 
-def _compute_precision(share: float, found: Float64, alarmed: Float64) -> Float64:
+def _compute_precision(prevalence: float, recall: Float64, false_positive_rate: Float64) -> Float64:
     """Compute the precision from prevalence, recall and false positive rate.
 
-    share: prevalence; found: recall, (m,); alarmed: false positive rate, (m,). Return (m,), with 1
-    where no row is predicted positive.
+    prevalence: fraction of positive rows; recall, false_positive_rate: at m thresholds, both (m,).
+    Return the precisions, (m,), with 1 where no row is predicted positive.
     """
-    right, wrong = share * found, (1 - share) * alarmed
+    right, wrong = prevalence * recall, (1 - prevalence) * false_positive_rate
     total = right + wrong
     return np.where(total > 0, right / np.where(total > 0, total, 1.0), 1.0)
 

@@ -25,8 +25,8 @@ class TrainedClasses:
     """Which of the K classes of a certified fit occur among the training rows.
 
     Trees, scores and certificates use only these classes, so that calibration rows do not decide
-    what can be predicted. Class codes of rows number these classes first, then the others; see
-    `Training.y`.
+    what can be predicted. Class codes, integers that stand for the class of a row, number the
+    trained classes first, then the others. Both are in the order of ``classes_``.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ class TrainedClasses:
         )
         if is_trained.all() or not is_trained.any():
             raise ValueError(
-                "is_trained of the model file must be True for some classes and False for others"
+                "the model file is damaged: is_trained must be True for some classes and False for "
+                "others"
             )
         return cls(is_trained)
 
@@ -117,9 +118,10 @@ class TrainedClasses:
         return spread
 
     def collapse_columns(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the columns of all K classes, (n, K), as columns of codes, (n, n_codes).
+        """Drop the columns of classes that training rows lack; the inverse of `expand_columns`.
 
-        The inverse of `expand_columns`: columns of classes that training rows lack are dropped.
+        values: (n, K), a column for each class of ``classes_``. Return (n, n_codes), a column for
+        each class code of the trained classes.
         """
         taken = np.zeros((len(values), self.n_codes), dtype=values.dtype)
         taken[:, : self.n_trained] = values[:, self.is_trained]

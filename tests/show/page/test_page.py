@@ -220,7 +220,7 @@ def test_a_page_shows_guarantees_of_classes_and_leaves(tmp_path):
         assert family.title in page.text
         for line in family.table()[1]:
             assert " ".join(line) in page.text
-    assert "With probability at least 95 %, for all cells at once" in page.text
+    assert "With probability at least 95 %, for all nodes at once" in page.text
     rules = model.rules(24)
     listed = sorted(rules, key=lambda rule: -families.cells[rule.node].n)
     places = []

@@ -194,8 +194,8 @@ def kl_lower(q: float, nats: float) -> float:
 def _kl_inverse(q: float, nats: float, side: int) -> float:
     """Estimate the p above q (side 1) or below q (side -1) at which ``kl(q, p) = nats``.
 
-    By at most ten Newton steps from Pinsker's bound, where kl is larger. Return q if that bound is
-    outside (0, 1).
+    Newton's method, at most ten steps, starts from the p of Pinsker's inequality, at which kl is at
+    least `nats`. Return q if that p is outside (0, 1).
     """
     p = q + side * math.sqrt(nats / 2)
     if not 0 < p < 1:
@@ -337,9 +337,9 @@ def occam_mix(*numbers: float) -> float:
     ----------
     *numbers : float
         For each subset three numbers: its fraction of the new rows, its fraction of errors, and its
-        fraction of the n calibration rows. Then n, complexity and log_delta (number of rows; price
-        of choosing by the rows, nats; log of the probability that the bound fails); these levels
-        are those of the bound on each subset.
+        fraction of the n calibration rows. Then n, complexity and log_delta: number of rows;
+        price of choosing by the rows (nats); log of the probability that the bound fails.
+        Complexity and log_delta are those of the bound on each single subset.
 
     Returns
     -------
@@ -362,7 +362,8 @@ def _split_triples(numbers: Sequence[float]) -> Iterator[tuple[float, float, flo
     """Yield the numbers in threes; ValueError if their count is not a multiple of three."""
     if len(numbers) % 3:
         raise ValueError(
-            f"numbers must hold three numbers for each subset of the rows, got {len(numbers)}"
+            "observed must hold three numbers for each subset of the rows (fraction of new rows, of "
+            f"errors, and of calibration rows), got {len(numbers)}"
         )
     return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
 
@@ -370,8 +371,8 @@ def _split_triples(numbers: Sequence[float]) -> Iterator[tuple[float, float, flo
 def prevalence_limits(positives: int, n: int, log_level: float) -> tuple[float, float]:
     """Compute lower and upper confidence limits of the fraction of positive rows.
 
-    positives: number of positive rows among n; log_level: log of the probability that all limits at
-    a threshold may fail, of which the two limits use a tenth. Return (lower, upper).
+    positives: number of positive rows among n; log_level: natural log of the probability that any
+    limit at any threshold fails, of which these two limits use a tenth. Return (lower, upper).
     """
     half = log_level + math.log(_OF_PREVALENCE / 2)
     return 1 - binomial_upper(n - positives, n, half), binomial_upper(positives, n, half)
@@ -380,8 +381,8 @@ def prevalence_limits(positives: int, n: int, log_level: float) -> tuple[float, 
 def compute_rate_level(log_level: float) -> float:
     """Return the log of the level that the confidence band of one class's score distribution uses.
 
-    log_level: log of the level of all limits at thresholds; each of the two classes uses 45 % of
-    that level.
+    log_level: natural log of the probability that any limit at any threshold fails. The band of
+    each of the two classes uses 45 % of that probability.
     """
     return log_level + math.log((1 - _OF_PREVALENCE) / 2)
 
@@ -614,8 +615,9 @@ def pac_bayes_fixed_lambda(
     Parameters
     ----------
     risk : float
-        Observed risk of the posterior, of losses between 0 and 1; or an excess loss plus the amount
-        by which it may be too low.
+        Observed risk of the posterior, of losses between 0 and 1; or, for a bound on the loss in
+        excess of that of another predictor, the observed excess plus the amount by which sampling
+        may lower it.
     n : float
         Number of rows, >= 8.
     complexity, log_delta : float
@@ -853,7 +855,9 @@ def disagreement(
     vote", NeurIPS 2020.
     """
     if n_classes != 2:
-        raise ValueError(f"n_classes must be 2 for the disagreement bound, got {n_classes}")
+        raise ValueError(
+            f"n_classes must be 2 for the disagreement bound, got {n_classes}: use another method"
+        )
     half = log_delta - math.log(2)
     highest = pac_bayes_kl(risk, n, complexity, half)
     lowest = kl_lower(differing, _compute_pac_bayes_radius(n, 2 * complexity, half))

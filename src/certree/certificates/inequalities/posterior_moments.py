@@ -199,7 +199,10 @@ def _check_votes(tree: Tree, ballot: Vote) -> Float64:
     """
     score = ballot.check_tree(tree).score
     if not ((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)).all():
-        raise ValueError("ballot must hold probabilities of classes, between 0 and 1")
+        raise ValueError(
+            "ballot must hold probabilities of classes, between 0 and 1, got "
+            f"{score.min():g} .. {score.max():g}"
+        )
     return score
 
 
@@ -339,7 +342,9 @@ def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, f
 
 @dataclass(frozen=True, slots=True)
 class WrongRange:
-    """The range of wrong masses over the leaves of a tree; `wrong_range` makes it.
+    """The smallest wrong mass of rows that a vote predicts correctly, and wrongly.
+
+    `wrong_range` makes it; the minima are over all leaves of a tree.
 
     The wrong mass of a row is the probability that a drawn pruning predicts another class than the
     row's.
@@ -358,11 +363,12 @@ class WrongRange:
 
 @validate_arguments
 def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
-    """Find the smallest probability of votes against the winning class, and against any other class.
+    """Find the smallest wrong mass of rows of the winning class, and of rows of another class.
 
-    Both minima are over all leaves of the tree, with or without rows. tree: the tree; ballot:
-    probability of each class under a drawn pruning, in each node. With a single class the result is
-    (0, 1).
+    The wrong mass of a row is the probability that a drawn pruning predicts another class than the
+    row's. Both minima are over all leaves of the tree, with or without rows. tree: the tree;
+    ballot: probability of each class under a drawn pruning, in each node. With a single class the
+    result is (0, 1).
     """
     if ballot.check_tree(tree).score.shape[1] == 1:
         return WrongRange(0.0, 1.0)
@@ -414,5 +420,8 @@ def _check_values(tree: Tree, value: ArrayLike) -> Float64:
     """Return `value` as float64 array (m,), after a check that it has a finite entry for each node."""
     values: Float64 = check_column("value", value, "float64", (tree.n_nodes,))
     if not (np.abs(values) <= MAX_SETTING).all():
-        raise ValueError(f"value must be finite, and at most {MAX_SETTING:g} in absolute value")
+        raise ValueError(
+            f"value must be finite, and at most {MAX_SETTING:g} in absolute value, got "
+            f"{values.min():g} .. {values.max():g}"
+        )
     return values

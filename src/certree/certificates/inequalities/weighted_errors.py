@@ -63,7 +63,8 @@ class _ConfidenceSet:
     """The pairs of error probabilities (p, q) that are not rejected by the observed counts.
 
     A pair is kept if outcomes of at most the observed rank have probability at least `level`. If
-    (p, q) is kept, so are all smaller pairs, as the rank rises with both counts. `of` makes it.
+    (p, q) is kept, so are all smaller pairs, as the rank rises with both counts.
+    `from_counts` makes it.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class _ConfidenceSet:
         """Collect the outcomes whose rank is at most that of the observed counts.
 
         errors: observed counts of both kinds; n: number of rows; weights: cost of each kind;
-        log_delta: log of the level.
+        log_delta: natural log of the level. Return the `_ConfidenceSet` of these outcomes.
         """
         level = math.exp(log_delta)
         spread = max(-float(ndtri(level)), 0.0)

@@ -270,7 +270,9 @@ class PredictionIntervals(ArrayRecord):
     def __post_init__(self) -> None:
         scale: Float64 = check_column("scale", self.scale, "float64", (None,))
         if not ((scale > 0) & (scale < np.inf)).all():
-            raise ValueError("scale must hold finite numbers > 0")
+            raise ValueError(
+                f"scale must hold finite numbers > 0, got {scale.min():g} .. {scale.max():g}"
+            )
         region = check_codes("region", self.region, len(scale), max(len(scale), 1))
         for name, values in (("scale", scale), ("region", region)):
             object.__setattr__(self, name, values)
@@ -280,14 +282,14 @@ class PredictionIntervals(ArrayRecord):
         expect_nodes(len(self.scale), tree)
         return self
 
-    def scores(self, leaf: Int32, off: Float64, mass: Float64) -> Scores:
+    def scores(self, leaf: Int32, error: Float64, mass: Float64) -> Scores:
         """Compute the sorted conformity scores of rows, absolute error divided by the leaf's scale.
 
-        leaf: leaf of each row, (N,); off: its absolute error, (N,); mass: fraction of delta of each
-        region, (R,).
+        leaf: leaf of each row, (N,); error: its absolute error, (N,); mass: fraction of delta of
+        each region, (R,).
         """
         with np.errstate(over="ignore"):  # a score of infinity is never covered
-            value = off / self.scale[leaf]
+            value = error / self.scale[leaf]
         return Scores.from_rows(value, self.region[leaf], mass)
 
     def half_width(self, leaf: Int32, reach: Float64) -> Float64:
@@ -312,7 +314,7 @@ def merge_leaves_into_regions(
     """Merge the leaves of a pruning into regions that are expected to have enough calibration rows.
 
     A split of the pruning is kept if both children are expected to receive three times the
-    calibration rows that their level needs.
+    calibration rows that finite intervals need at their fraction of delta.
 
     Parameters
     ----------

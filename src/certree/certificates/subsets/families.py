@@ -29,7 +29,7 @@ from certree.rows.split import check_groups
 # What the subsets of each method are, and which rate is 1 minus the error in them.
 _WORDS = {
     "every_leaf": ("leaf", ""),
-    "every_cell": ("cell", ""),
+    "every_cell": ("node", ""),
     "every_class": ("class", "recall"),
     "every_prediction": ("predicted class", "precision"),
     "every_group": ("group", ""),
@@ -339,5 +339,7 @@ def encode_groups(groups: ArrayLike, n: int) -> CodedLabels:
     """
     kinds = encode_labels("groups", check_groups(groups, n))
     if len(kinds.names) < 2:
-        raise ValueError(f"groups must have at least two different values, got {len(kinds.names)}")
+        raise ValueError(
+            f"groups must have at least two different values, got {len(kinds.names)}: leave groups out"
+        )
     return kinds

@@ -36,8 +36,8 @@ class RowSubset:
     n : int
         Number of calibration rows in the subset.
     complexity : float
-        What the bound pays (nats) for covering all subsets of the family at once, and for choices
-        by the calibration rows.
+        Amount (nats) by which the log probability of failure is lowered, so that the bounds of all
+        subsets of the family hold at once although the calibration rows made choices.
     """
 
     name: str
@@ -109,8 +109,8 @@ def make_label_subsets(
     """Count rows and errors by label; the labels share delta equally (Bonferroni).
 
     kinds: label of each row, n codes; wrong: whether each row is an error, (n,) bool; nats:
-    complexity of the choice of the classifier. Return a dictionary from label to subset, in the
-    order of ``kinds.names``.
+    complexity of the certificate, above 0 if the calibration rows chose the classifier. Return a
+    dictionary from label to subset, in the order of ``kinds.names``.
     """
     size, alpha = len(kinds.names) + 1, nats + math.log(len(kinds.names))
     rows = np.bincount(kinds.codes, minlength=size)[:-1]
@@ -126,9 +126,10 @@ def make_pair_subsets(
 ) -> dict[tuple[Any, Any], RowSubset]:
     """Count rows and errors of all ordered pairs of labels, for bounds on the difference of two errors.
 
-    The keys of the result are pairs (first, second) of labels; observed are the error of the first,
-    a lower count of the error of the second, and the fraction of the pair's rows that the first
-    has. All upper and lower limits have the same fraction of delta.
+    The keys of the result are pairs (first, second) of labels. `observed` are three fractions: of
+    errors among the rows of the first label; of certain errors (`surely_wrong`) among those of the
+    second; and of the pair's rows that have the first label. All upper and lower limits have
+    the same fraction of delta.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def make_pair_subsets(
     surely_wrong : ndarray of bool, shape (n,)
         Whether each row counts as an error in lower limits: repeated rows do not.
     nats : float
-        Complexity of the choice of the classifier.
+        Complexity of the certificate, above 0 if the calibration rows chose the classifier.
     """
     parts, most = {}, make_label_subsets(kinds, wrong, nats)
     least = make_label_subsets(kinds, surely_wrong, nats)
@@ -174,7 +175,7 @@ def make_leaf_subsets(
     wrong : ndarray of bool, shape (n,)
         Whether each calibration row is an error.
     nats : float
-        Complexity of the choice of the labelling.
+        Complexity of the certificate, above 0 if the calibration rows chose the labelling.
 
     Returns
     -------
@@ -215,7 +216,7 @@ def make_node_subsets(
     wrong : ndarray of bool, shape (n,)
         Whether each calibration row is an error.
     nats : float
-        Complexity of the choice of the classifier.
+        Complexity of the certificate, above 0 if the calibration rows chose the classifier.
 
     Returns
     -------
