@@ -90,32 +90,6 @@ def mean_ratio(method: str, field: str, to: str = OURS) -> str:
     return short(mean(ratios(method, field, to)))
 
 
-def below(method: str, field: str) -> str:
-    """Return by how many per cent our figure is below a method's, in geometric mean."""
-    return f"{100 * (1 - 1 / mean(ratios(method, field))):.0f} %"
-
-
-def lower(method: str, field: str, to: str = OURS) -> str:
-    """Return the number of tables on which a method has a smaller figure than another, in words."""
-    return WORDS[sum(ratio < 1 for ratio in ratios(method, field, to))]
-
-
-def lowest(field: str) -> str:
-    """Return the number of tables on which we have the smallest figure, in words."""
-    least = [min(MARKS, key=lambda method: one[method][field]) for one in evidence().values()]
-    return WORDS[least.count(OURS)]
-
-
-def scores(field: str) -> str:
-    """Make the table of a figure by data set and method, the lowest in bold."""
-    lines = []
-    for name, one in evidence().items():
-        values = [one[method][field] for method in MARKS]
-        least = min(values)
-        lines.append([name, *(f"**{v:.3f}**" if v == least else f"{v:.3f}" for v in values)])
-    return table(["table", *(label for label, _, _ in MARKS.values())], lines)
-
-
 def summary() -> str:
     """Make the table of losses, errors and times of every method relative to ours."""
     lines = []
@@ -207,28 +181,6 @@ def single_trees() -> str:
     return table(["table", "error, ours / tuned", "log loss, ours / tuned", "time over its"], lines)
 
 
-def ranking() -> str:
-    """Return the mean NDCG of rankers on simulated data, and seconds of a fit."""
-    found: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for line in lines_of("ranking.csv"):
-        if not line["method"].startswith("no vote"):
-            found.setdefault((line["world"], line["method"]), []).append(line)
-    lines = []
-    for (world, method), of in found.items():
-        truth, seen, time = (
-            np.mean([float(one[k]) for one in of]) for k in ("truth", "seen", "seconds")
-        )
-        lines.append([world, method, f"{seen:.3f}", f"{truth:.3f}", f"{time:.2f}"])
-    head = ["world", "ranker", "NDCG, relevance as seen", "without its noise", "seconds"]
-    return table(head, sorted(lines))
-
-
-def runs() -> str:
-    """List when files of results were made, and by which versions."""
-    lines = [[f"`{one['file']}`", one["date"], one["versions"]] for one in lines_of("runs.csv")]
-    return table(["file of `benchmarks/results`", "made", "versions"], lines)
-
-
 PAGES = (
     figures_of_boosting, figures_of_certificates, figures_of_docs, figures_of_scale,
     figures_of_table2, figures_of_trees,
@@ -236,9 +188,9 @@ PAGES = (
 FIGURES: dict[str, Callable[..., str]] = {
     one.__name__: one
     for one in (
-        average, span, largest, how_many_tables, mean_ratio, below, lower, lowest, results, scores,
+        average, span, largest, how_many_tables, mean_ratio, results,
         summary,
-        speed, slower, behind, single_trees, ranking, runs, of_case, made,
+        speed, slower, behind, single_trees, of_case, made,
         *(one for page in PAGES for one in vars(page).values() if defined_in(page, one)),
     )
 }  # fmt: skip

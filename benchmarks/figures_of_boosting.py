@@ -1,21 +1,18 @@
 """Figures of the page on boosted trees: qualities against times, and sizes of standard errors."""
 
-import numpy as np
-
 from benchmarks.boosting import (
     BEST,
     FAST,
     OURS,
     SIZES,
     Fits,
-    by_cell,
     lost,
     ratio_by_table,
     that_tell,
 )
 from benchmarks.learning_curves import NUMBERS, chooses
 from benchmarks.records import RESULTS, known
-from benchmarks.results_on_pages import decimals, lines_where, short, table
+from benchmarks.results_on_pages import decimals, short, table
 
 QUALITIES = {"fast": FAST, "default": OURS, "best": BEST}
 PEERS = ("LightGBM", "CatBoost")
@@ -60,29 +57,6 @@ def qualities() -> str:
     return table(["", *QUALITIES], lines)
 
 
-def over(quality: str, peer: str, field: str) -> str:
-    """Return our log loss ("log_loss") or time ("seconds") of a quality over a peer's, for classes."""
-    rows = _that_count(numbers=False)
-    rows = that_tell(rows) if field == "log_loss" else rows
-    return short(ratio_by_table(rows, field, QUALITIES[quality], peer)[0])
-
-
-def many_rows() -> str:
-    """Make the table of losses and seconds of the largest fits to tables that chose no default."""
-    methods = (*QUALITIES.values(), *PEERS)
-    lines = []
-    for numbers, field, word in ((False, "log_loss", "log loss"), (True, "error", "error")):
-        rows = [row for row in _that_count(numbers) if row["rows"] > SIZES[-1]]
-        losses, seconds = by_cell(rows, field), by_cell(rows, "seconds")
-        for place, cell in losses.items():
-            means = [np.mean([*cell[one].values()]) for one in methods]
-            times = [np.mean([*seconds[place][one].values()]) for one in methods]
-            name, n = place
-            lines.append([name, f"{n:,.0f}", word, *(decimals(float(one), 4) for one in means)])
-            lines.append(["", "", "seconds", *(short(float(one)) for one in times)])
-    return table(["", "rows", "", *QUALITIES, *PEERS], lines)
-
-
 def lost_cells(numbers: str) -> str:
     """Count the tables and sizes at which CatBoost is better by over two standard errors."""
     are_numbers = numbers == "numbers"
@@ -90,12 +64,3 @@ def lost_cells(numbers: str) -> str:
     which, n_cells = lost(rows, "error" if are_numbers else "log_loss", "CatBoost")
     names = dict.fromkeys(name for name, _ in which)
     return f"{len(which)} of {n_cells}" + (f" ({', '.join(names)})" if names else "")
-
-
-def size_over_halves() -> str:
-    """Return standard errors over the difference of two fits to halves, smallest to largest."""
-    sizes = [
-        float(one["unit"].rpartition("size ")[2])
-        for one in lines_where("uncertainty.csv", "case~two halves", "case~thirds")
-    ]
-    return f"{min(sizes):.1f} to {max(sizes):.1f}"

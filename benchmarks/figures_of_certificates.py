@@ -85,11 +85,6 @@ def of_draws(what: str, size: str) -> str:
     return f"{100 * np.mean(values):.0f} %"
 
 
-def most_above_rule_before() -> str:
-    """Return by how much a bound exceeds that of the earlier rule, at most."""
-    return decimals(max(TOLD["bound"](of) - TOLD["rule before"](of) for of in _drawn().values()))
-
-
 FOREST = {
     "certificate": "forest",
     "test error": "its test error",
@@ -148,17 +143,6 @@ def wider(kind: str) -> str:
         if peer == theirs and f"{name}, {ours}" in sizes
     ]
     return f"{min(more):.0f} to {max(more):.0f} %"
-
-
-def named_costs_save() -> str:
-    """Return by how many per cent the certified cost falls if costs are stated beforehand."""
-    cost = {one["case"]: float(one["figure"]) for one in lines_of("thresholds.csv")}
-    less = [
-        100 * (1 - value / cost[case.replace(", certified", ", by bands")])
-        for case, value in cost.items()
-        if case.endswith(", certified") and case.count(",") == 1
-    ]
-    return f"{min(less):.0f} to {max(less):.0f} %"
 
 
 def searched() -> str:

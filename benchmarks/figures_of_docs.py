@@ -54,17 +54,6 @@ def boosters() -> str:
     return table(head, lines)
 
 
-def booster_over(method: str, chosen: str) -> str:
-    """Return our log loss divided by a method's, on the tables that chose defaults or on the others."""
-    rows = known(RESULTS / "boosting.csv")
-    part = [
-        row
-        for row in rows
-        if row["table"] not in NUMBERS and chooses(row["table"]) == (chosen == "chosen")
-    ]
-    return decimals(boosting.standings(part, "log_loss")[method][1])
-
-
 def copies() -> str:
     """Return the fraction of repeated rows at which fits lose 3 %, and their loss at a quarter."""
     lines: dict[str, list[str]] = {}
@@ -338,31 +327,6 @@ def naive_bayes() -> str:
         for name, told in found.items()
     ]
     return table(["table", *BAYES], lines)
-
-
-def _errors_of_bayes() -> dict[tuple[str, str], float]:
-    """Return our errors by table and fit."""
-    found = {}
-    for one in lines_of("naive_bayes.csv"):
-        if told := re.match(r"(\w+), (.+): .*error ([\d.]+) /", one["case"]):
-            found[told[1], told[2]] = float(told[3])
-    return found
-
-
-def naive_bayes_error(name: str, fit: str) -> str:
-    """Return the error of naive Bayes on one table."""
-    return decimals(_errors_of_bayes()[name, fit])
-
-
-def naive_bayes_rises(*without: str) -> str:
-    """Return by how much the default's error exceeds that of power 1 at most, on other tables."""
-    errors = _errors_of_bayes()
-    rises = [
-        error - errors[name, "power 1"]
-        for (name, fit), error in errors.items()
-        if fit == "defaults" and name not in without
-    ]
-    return decimals(max(rises), 4)
 
 
 def rules() -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.defaults import REGRESSION
 from benchmarks.learning_curves import NUMBERS, OURS, SMALL, TUNED, cells, chooses, geometric, lost
 from benchmarks.records import RESULTS, known
-from benchmarks.results_on_pages import decimals, lines_of, mean, short, table, the_line
+from benchmarks.results_on_pages import decimals, lines_of, mean, short, table
 
 # Of `defaults`: candidates, and what they are called on the page. The first is what others are over.
 CLASSIFIERS = {
@@ -136,13 +136,3 @@ def _cell(told: dict[str, dict[str, str]], model: str, column: str) -> str:
         return "-"
     value = float(told[model][column])
     return decimals(value, 4) if column == "figure" else short(value)
-
-
-def scaled_widths() -> str:
-    """Return widths of scaled intervals over constant ones, on the tables that chose this default."""
-    ratios = [
-        float(the_line("intervals.csv", {"case": f"{name}, ours, scaled"})["figure"])
-        / float(the_line("intervals.csv", {"case": f"{name}, ours, one"})["figure"])
-        for name in ("bike_sharing", "diamonds")
-    ]
-    return " and ".join(short(one) for one in sorted(ratios))
