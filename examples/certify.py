@@ -1,4 +1,4 @@
-"""A certificate for a tree that predicts: what it promises, and what it is made of.
+"""Certify a tree: what the certificate guarantees, and what it is made of.
 
 On scikit-learn's breast cancer set: a fit that keeps rows apart for its certificate, the certificates
 of both candidates, how many rows another bound would need, and a classifier of somebody else, certified

@@ -1,9 +1,9 @@
 """
-A tree that can be read
-=======================
+A readable tree
+===============
 
-All prunings of the tree vote; what is drawn are the cells that matter most to them, with what the
-vote says there.
+All prunings of the tree vote. The picture shows the nodes with the most weight in the vote, and the
+vote's prediction for the rows of each node.
 """
 
 from sklearn.datasets import load_breast_cancer

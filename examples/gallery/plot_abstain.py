@@ -2,8 +2,8 @@
 Fewer answers, fewer errors
 ===========================
 
-A classifier that may stay silent where it is unsure errs less often where it answers. The bound
-holds for all margins at once, so that one may be chosen from this picture.
+A classifier that abstains where it is unsure has a smaller error where it answers. The bound holds
+for all margins at once, so you may choose a margin from this picture.
 """
 
 from sklearn.datasets import make_moons

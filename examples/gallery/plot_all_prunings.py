@@ -2,9 +2,8 @@
 All prunings beat the best one
 ==============================
 
-A large tree overfits, a small one knows too little. Every pruning between them is one answer, and
-somebody has to choose it. If all of them vote, nobody has to, and the vote has a lower log loss
-than the best single one.
+A large tree overfits, a small one misses structure. Usually one of the prunings between them has to be
+chosen. Here all of them vote, and the vote has a lower log loss than the best single pruning.
 """
 
 import matplotlib.pyplot as plt
@@ -32,5 +31,5 @@ _, ax = plt.subplots(layout="constrained")
 ax.plot(leaves, losses, "o-", color="#0072B2", label="one pruning")
 ax.axhline(of_vote, color="#D55E00", label="all prunings")
 ax.set(xscale="log", xlabel="leaves of the pruning", ylabel="log loss on new rows", ylim=(0, 2))
-ax.set_title(f"the best pruning has {min(losses):.2f}, all of them together {of_vote:.2f}")
+ax.set_title(f"the best pruning has {min(losses):.2f}, all together {of_vote:.2f}")
 ax.legend()

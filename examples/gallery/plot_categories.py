@@ -1,9 +1,9 @@
 """
-Categories as they are
-======================
+Categories without encoding
+===========================
 
-Towns have no order. One cut divides them in two sets; of the numbers of an ordinal encoder it
-takes one cut for each run of like towns, and nobody can read what is left.
+Towns have no order. One split divides them into two sets. The numbers of an ordinal encoder need one
+split for each run of similar towns, and the result is hard to read.
 """
 
 import warnings

@@ -1,9 +1,9 @@
 """
-A bound that comes down to the error
-====================================
+The bound approaches the error
+==============================
 
-The bound of a certified tree, by how many rows the fit was given, and its error on rows that
-nobody has seen. What is between the lines is the price of certainty.
+The bound of a certified tree and its error on new rows, by the number of rows in the fit. The gap
+between the lines is the price of certainty.
 """
 
 from sklearn.datasets import make_moons

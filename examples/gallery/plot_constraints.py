@@ -1,9 +1,8 @@
 """
-Predictions that only rise
-==========================
+Monotonic predictions
+=====================
 
-If more must never mean less, say so. A price that rises with the size of a home, seen through
-much noise:
+A price should rise with the size of a home, although noise hides it. ``monotonic_cst`` enforces that.
 """
 
 import matplotlib.pyplot as plt

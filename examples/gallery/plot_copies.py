@@ -2,8 +2,8 @@
 Why copies break a certificate
 ==============================
 
-Each row stands in the table three times. Who calls the copies genuine gets a bound that most fits
-break; who says that they are copies gets one that holds.
+Each row occurs three times in the table. With ``duplicates="genuine"`` most certificates are wrong;
+with ``duplicates="copies"`` they hold.
 """
 
 import matplotlib.pyplot as plt
@@ -37,4 +37,4 @@ ax.axhline(0, color="#777777")
 ax.set_xticks([0, 1], [f'duplicates="{one}"' for one in over])
 ax.set(ylabel="error on new rows less the bound")
 broken = {one: np.mean(np.array(found) > 0) for one, found in over.items()}
-ax.set_title(f"promises broken: {broken['genuine']:.0%} and {broken['copies']:.0%}")
+ax.set_title(f"failed certificates: {broken['genuine']:.0%} and {broken['copies']:.0%}")

@@ -1,9 +1,9 @@
 """
-A forest whose probabilities are right
+A forest with calibrated probabilities
 ======================================
 
-The average of a hundred full trees finds the right class and is too timid about it. Rows that did
-not grow a tree know what its leaves should say: with ``leaves="auto"`` they choose.
+The average of a hundred full trees finds the right class, but its probabilities are too close to
+1/2. With ``leaves="auto"`` the out-of-bag rows correct the leaves.
 """
 
 import matplotlib.pyplot as plt

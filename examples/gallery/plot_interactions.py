@@ -1,9 +1,9 @@
 """
-Which features act together
-===========================
+Features that interact
+======================
 
-Friedman's function multiplies its first two features and adds the others up. Shares of the
-variance of boosted trees by features and by pairs find that out.
+Friedman's function multiplies its first two features and adds the others. The fractions of the
+variance of boosted trees by features and by pairs show that.
 """
 
 from sklearn.datasets import make_friedman1

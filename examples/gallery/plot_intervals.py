@@ -1,9 +1,9 @@
 """
-Intervals that hold new numbers
-===============================
+Prediction intervals with guaranteed coverage
+=============================================
 
-Numbers whose noise differs from place to place. The intervals are promised to hold 90 % of new
-rows, for this fit, with probability 95 %; they are as wide as the noise asks for.
+The noise differs from place to place. The intervals cover at least 90 % of new rows for this fit, with
+probability 95 %, and their widths follow the noise.
 """
 
 import matplotlib.pyplot as plt
@@ -29,4 +29,4 @@ order = X_new[:, 0].argsort()
 ax.fill_between(X_new[order, 0], low[order], high[order], color="#56B4E9", alpha=0.5, lw=0)
 ax.plot(X_new[:600, 0], y_new[:600], ".", ms=3, color="#222222")
 ax.set(xlabel="x", ylabel="y")
-ax.set_title(f"90 % were promised, {held:.1%} of 20,000 new rows are held")
+ax.set_title(f"guaranteed: 90 %, covered: {held:.1%} of 20,000 new rows")

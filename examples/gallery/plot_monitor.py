@@ -1,10 +1,9 @@
 """
-Notice that a promise is broken
-===============================
+Notice that a guarantee is broken
+=================================
 
-Labels of new rows come in one by one. After 1000 of them the world changes, and the monitor
-raises an alarm that would come by chance in one of twenty deployments at most, however often one
-looks.
+Labels of new rows arrive one by one, and after 1000 of them the source changes. The monitor raises an
+alarm. While the guarantee holds, an alarm has probability 5 % at most, however often one looks.
 """
 
 import matplotlib.pyplot as plt
@@ -33,8 +32,8 @@ for day in range(40):
 
 _, ax = plt.subplots(layout="constrained")
 ax.bar(range(40), errors, color="#56B4E9", label="error of the day")
-ax.axhline(model.certificate_.bound, color="#D55E00", label="what was promised")
-ax.axvline(19.5, color="#777777", ls=":", label="the world changes")
+ax.axhline(model.certificate_.bound, color="#D55E00", label="certified bound")
+ax.axvline(19.5, color="#777777", ls=":", label="the source changes")
 ax.axvline(alarm, color="#222222", label="alarm")
 ax.set(xlabel="day, 50 labels each", ylabel="error")
 ax.set_title(f"the alarm comes {alarm - 19} days after the change")

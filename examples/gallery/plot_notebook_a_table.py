@@ -1,14 +1,14 @@
 """
-Notebook: a table with holes, from rows to a model
-==================================================
+Notebook: from a table with missing values to a model
+=====================================================
 
-A longer walk, to be downloaded as a notebook and changed: a table of loans with categories and
-missing values is looked at, fitted, compared and explained.
+A longer example to download as a notebook and change: a table of loans with categories and missing
+values is inspected, fitted, compared and explained.
 """
 
 # %%
-# The rows
-# --------
+# The table
+# ---------
 #
 # The table is made up, so that we know what is true: defaults are likelier with debts, less
 # likely with age, and for the self-employed debts count twice. One value in ten is missing.
@@ -39,7 +39,7 @@ print(y.value_counts(normalize=True).round(3))
 # A first tree
 # ------------
 #
-# Nothing is encoded, nothing imputed. The branch means nothing, and the tree finds that out.
+# Nothing is encoded or imputed. The branch has no influence, and the tree finds that out.
 
 from sklearn.model_selection import train_test_split
 
@@ -53,10 +53,10 @@ print(shares)
 figure = plot_tree(tree, max_leaves=6)
 
 # %%
-# Others
-# ------
+# Other models
+# ------------
 #
-# The log loss of the truth itself is what nobody can beat.
+# No model can have a lower log loss than the true probabilities.
 
 from sklearn.metrics import log_loss
 
@@ -81,10 +81,10 @@ ax.set(xlim=(0, 0.7), xlabel="log loss on test rows")
 ax.invert_yaxis()
 
 # %%
-# Why
-# ---
+# One prediction explained
+# ------------------------
 #
-# One row, explained by the last of them.
+# Boosted trees explain one row.
 
 from certree.show import plot_explanation
 

@@ -1,9 +1,9 @@
 """
-Notebook: what can be promised
-==============================
+Notebook: what can be guaranteed
+================================
 
-A longer walk, to be downloaded as a notebook and changed: one fit, and all that its calibration
-samples promise about it.
+A longer example to download as a notebook and change: one fit, and all guarantees that its calibration
+set gives.
 """
 
 # %%
@@ -64,8 +64,8 @@ print(model.conditional_guarantees("recall").recall)
 # Sets of classes
 # ---------------
 #
-# Where one class would be too bold, both are named. The true one is among them for 95 % of new
-# rows.
+# Where the model is unsure, the set holds both classes. For 95 % of new rows the set holds the true
+# class.
 
 sets = model.predict_set(X_new, coverage=0.95)
 held = sets[np.arange(len(y_new)), np.searchsorted(model.classes_, y_new)]
@@ -76,13 +76,13 @@ both = sets.sum(axis=1) == 2
 ax.plot(*X_new[:3000][~both[:3000]].T, ".", ms=3, color="#56B4E9", label="one class")
 ax.plot(*X_new[:3000][both[:3000]].T, ".", ms=3, color="#D55E00", label="both")
 ax.legend(loc="upper right")
-ax.set_title(f"both classes are named for {both.mean():.0%} of the rows")
+ax.set_title(f"sets with both classes: {both.mean():.0%} of the rows")
 
 # %%
-# Elsewhere
-# ---------
+# Another source
+# --------------
 #
-# If new rows come from a source that is a little different, the promise gets weaker by as much:
+# If new rows come from a source that is a little different, the guarantee gets weaker accordingly:
 
 for distance in (0.0, 0.01, 0.05):
     bound = model.certificate_.nearby(total_variation=distance).bound if distance else start[0]

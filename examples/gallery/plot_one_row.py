@@ -1,9 +1,8 @@
 """
-Why this row?
-=============
+Explain one prediction
+======================
 
-What each feature has added to the score of one biopsy. The steps add up to the prediction,
-exactly.
+What each feature added to the score of one biopsy. The contributions add up to the prediction exactly.
 """
 
 from sklearn.datasets import load_breast_cancer

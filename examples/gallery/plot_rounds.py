@@ -1,9 +1,9 @@
 """
-Rounds that do no harm
-======================
+Boosting that does not overfit
+==============================
 
-Boosting overfits where it goes on for too long. If the prunings of every tree vote, a tree that
-tells noise apart hardly moves, and many rounds cost little.
+Boosting overfits if it goes on for too long. If the prunings of every tree vote, a tree that fits noise
+hardly changes the scores, and too many rounds cost little.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-What a tree, a forest and boosted trees see
-===========================================
+Decision surfaces of a tree, a forest and boosted trees
+=======================================================
 
-Two moons that overlap. One pruning has a few flat steps, the vote of all prunings has finer ones,
-and many trees are smoother still. The darker, the surer.
+Two overlapping moons. One pruning has a few flat regions, the vote of all prunings has finer ones, and
+ensembles are smoother still. Darker means a probability closer to 0 or 1.
 """
 
 import matplotlib.pyplot as plt

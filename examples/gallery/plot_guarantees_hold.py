@@ -1,10 +1,10 @@
 """
-A promise that is kept
-======================
+Certificates hold
+=================
 
-A certificate of 90 % may fail in one fit of ten. Here 200 fits on fresh rows are certified, and
-each is judged by 20,000 further rows: hardly any lies above the line. An observed error, which
-promises nothing, is too low every other time.
+A certificate at level 90 % may fail in one fit of ten. Here 200 fits on new draws are certified, and
+each is tested on 20,000 further rows: hardly any point lies above the line. An observed error, which
+guarantees nothing, is too low in about half of the fits.
 """
 
 import matplotlib.pyplot as plt
@@ -27,14 +27,19 @@ for seed in range(200):
     true.append(1 - model.score(np.clip(X_new, -3, 4), y_new))
 
 # %%
-# Points above the line are broken promises:
+# Points above the line are certificates that failed:
 
 _, ax = plt.subplots(figsize=(5.6, 5), layout="constrained")
 low, high = 0.05, 0.4
 ax.plot(bounds, true, "o", ms=4, color="#0072B2", label="certified bound")
 ax.plot(observed, true, "x", ms=4, color="#E69F00", label="observed error")
 ax.plot([low, high], [low, high], color="#777777", lw=1)
-ax.set(xlim=(low, high), ylim=(low, high), xlabel="what was said", ylabel="error on new rows")
+ax.set(
+    xlim=(low, high),
+    ylim=(low, high),
+    xlabel="certified bound, or observed error",
+    ylabel="error on new rows",
+)
 broken = np.mean(np.array(true) > bounds), np.mean(np.array(true) > observed)
 ax.set_title(f"too low: {broken[0]:.0%} of the bounds, {broken[1]:.0%} of the observed errors")
 ax.legend(loc="upper left")
