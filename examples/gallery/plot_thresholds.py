@@ -2,9 +2,9 @@
 Choose a threshold after looking
 ================================
 
-Loans, of which one in seven defaults. A default that is taken for paid costs six refused good
-loans. The blue curves are promised at all thresholds at once, so that the cheapest may be chosen
-after looking.
+One in seven loans defaults. A default that is predicted as paid costs as much as six good loans that
+are refused. The blue curves are guaranteed at all thresholds at once, so the cheapest threshold may
+be chosen after looking.
 """
 
 import numpy as np
