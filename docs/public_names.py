@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 import certree
@@ -144,9 +146,37 @@ def leave_out(app: Sphinx, what: str, name: str, obj: object, skip: bool, option
     return skip or (foreign and name not in SHOWN_OF_SKLEARN and callable(obj))
 
 
+def link_names(app: Sphinx, doctree: nodes.document) -> None:
+    """Link code words that are public names, such as `Cart` or `certify(model, X, y)`, to the reference.
+
+    A lower-case word without parentheses, package or underscore is left alone: it may be a parameter.
+    """
+    if app.env.docname.startswith("reference/"):
+        return
+    targets = {
+        name: f"{package}.{name}" for package, names in public_names().items() for name in names
+    }
+    for literal in list(doctree.findall(nodes.literal)):
+        word, call, _ = literal.astext().partition("(")
+        package, _, name = word.rpartition(".")
+        is_name = bool(call or package) or "_" in word or word[:1].isupper()
+        target = targets.get(name) if is_name else None
+        if target is None or (package and not target.startswith(f"{package}.")):
+            continue
+        if isinstance(literal.parent, nodes.reference | addnodes.pending_xref | nodes.title):
+            continue
+        link = addnodes.pending_xref(
+            "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True, refwarn=False
+        )
+        link["refdoc"] = app.env.docname
+        literal.replace_self(link)
+        link += literal
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Connect the two to Sphinx."""
+    """Connect the functions above to Sphinx."""
     app.add_config_value("certree_uses", uses(), "")
     app.connect("autodoc-process-docstring", say_where_it_is_used, priority=800)
     app.connect("autodoc-skip-member", leave_out)
+    app.connect("doctree-read", link_names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,7 +17,8 @@ from pathlib import Path
 PROJECT = Path(__file__).parent.parent
 # Files of results that are of no run: the list of runs, and the answers that must not change.
 NO_RUNS = {"runs.csv", "answers.csv"}
-LARGEST = 2 * 2**20  # bytes of a wheel
+# Bytes of a wheel: 1.3 MB of core, and 1.1 MB of Python, much of which is docstrings for readers.
+LARGEST = 5 * 2**19
 DONE, OPEN, UNKNOWN = "done", "open", "unknown"
 
 Line = tuple[str, str]  # the state, and what it is of
@@ -86,7 +87,7 @@ def of_wheels(directory: Path) -> Iterator[Line]:
         yield OPEN, f"wheels in {directory.name}: none is built (make wheel)"
     for wheel in wheels:
         size, tags = wheel.stat().st_size, wheel.stem.split("-")[2:]
-        yield state(size <= LARGEST), f"{wheel.name}: {size / 2**20:.2f} MB of at most 2"
+        yield state(size <= LARGEST), f"{wheel.name}: {size / 2**20:.2f} MB of at most 2.5"
         linked = not tags[-1].startswith("linux_")
         yield state(linked), f"{wheel.name}: its tag says where it may be installed"
         with zipfile.ZipFile(wheel) as archive:
