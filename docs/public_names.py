@@ -147,7 +147,7 @@ def leave_out(app: Sphinx, what: str, name: str, obj: object, skip: bool, option
 
 
 def link_names(app: Sphinx, doctree: nodes.document) -> None:
-    """Link code words that are public names, such as `Cart` or `certify(model, X, y)`, to the reference.
+    """Link code words that are public names, such as `Cart` or `certify(...)`, to the reference.
 
     A lower-case word without parentheses, package or underscore is left alone: it may be a parameter.
     """
