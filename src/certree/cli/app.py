@@ -52,7 +52,10 @@ def command(panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        """Register a function as a command in `panel`, and return it unchanged."""
+        """Register a function as a command, and return it unchanged.
+
+        `panel`, the argument of `command`, is the heading of the help page under which it is listed.
+        """
 
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:

@@ -381,6 +381,8 @@ def fit(
 class _FitRequest:
     """Options of `fit` that say which data are read, and how the target is understood.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     file : Path
@@ -458,9 +460,10 @@ def _fit_folder(
 ) -> tuple[list[str], float]:
     """Fit the model to all rows of a folder of tables, block by block, without test scores.
 
-    model, request, monotonic, and the returned lines and seconds: as in `_fit_table`. Raise
-    ValueError if the estimator cannot be fitted to a folder, or `request.test_size` is neither None
-    nor 0.
+    model: unfitted estimator, which is fitted in place; request: the folder and the roles of its
+    columns; monotonic: features along which predictions must not fall, and must not rise. Return
+    lines about the folder and the model, for printing, and the seconds of the fit. Raise ValueError
+    if the estimator cannot be fitted to a folder, or `request.test_size` is neither None nor 0.
     """
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
@@ -547,7 +550,8 @@ def _read_table(
     file : Path
         The table.
     types : callable
-        Types of columns; see `certree.files.tables.read`.
+        Takes the schema that the reader would choose, and returns by name the types of columns that
+        must have another type: string or float64.
     target : str
         Column of the target.
     extra_columns : str or None
@@ -691,10 +695,11 @@ def _expect_target(y: Any, target_name: str, regression: bool) -> None:
 
 
 def _expect_target_of_folder(rows: FileRows, target_name: str, regression: bool) -> None:
-    """Check the target of a folder of files as `_expect_target` does.
+    """Raise ValueError if the target of a folder of files does not fit the option --regression.
 
-    rows: the files, of which only the target is read, until the outcome is certain; target_name:
-    name of the target in the message; regression: whether --regression was given.
+    With the option the target must be numeric; without it, it must not have more than 20 distinct
+    numbers. rows: the files, of which only the target is read, until the outcome is certain;
+    target_name: name of the target in the message; regression: whether --regression was given.
     """
     values: NDArray[Any] | None = None
     for chunk in rows.chunks(targets_only=True):

@@ -28,7 +28,8 @@ _N_ALPHAS = 20
 class _TunedTree:
     """scikit-learn's DecisionTreeClassifier with ccp_alpha chosen by 5-fold cross-validation.
 
-    Only `fit` is defined; it returns the fitted search, which predicts.
+    The constructor has no arguments. Only `fit` is defined; it returns the fitted search, which
+    predicts.
     """
 
     def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Any:

@@ -173,7 +173,9 @@ def table2(
     datasets : list of str or None
         Names of data sets; None: those of the paper.
     growers : list of str or None
-        Names of growers, keys of `GROWERS`; None: those of the paper's experiment.
+        Names of growers: "dyadic" (splits at midpoints), "dyadic-expanded" (with regions without
+        rows), "kd" (medians, feature after feature), "kd-spread" (medians of the widest feature);
+        None: all four.
     repeats : int
         Number of repetitions, each with another random draw.
     jobs : int
@@ -226,9 +228,11 @@ def figure2(
     data : str or None
         Folder of NAME.parquet files; None: data sets of scikit-learn and OpenML alone.
     datasets : list of str or None
-        Names of data sets; None: those of the paper.
+        Names of data sets; None: crowd, wine, digit and letter, those of more than two classes.
     growers : list of str or None
-        Names of growers, keys of `GROWERS`; None: those of the paper's experiment.
+        Names of growers: "dyadic" (splits at midpoints), "dyadic-expanded" (with regions without
+        rows), "kd" (medians, feature after feature), "kd-spread" (medians of the widest feature);
+        None: "dyadic" and "kd".
     repeats : int
         Number of repetitions, each with another random draw.
     jobs : int
@@ -288,7 +292,8 @@ def rates(
     Parameters
     ----------
     dimensions, sizes : list of str or None
-        Numbers of features and of training rows, as texts; None: those of the experiment.
+        Numbers of features and of training rows, as texts; None: 2 and 3 features; 2**8, 2**10,
+        ..., 2**16 rows.
     repeats : int
         Number of repetitions, each with another random draw.
     noise : float

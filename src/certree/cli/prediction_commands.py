@@ -292,7 +292,8 @@ def _compute_folder_guarantees(
     delta : float
         Probability with which a guarantee may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Treatment of equal rows; see `certree.certify`.
+        Treatment of equal rows. "auto": decide by their number; "genuine": each is an independent
+        draw; "copies": they are copies of one draw and count once; "refuse": raise an error.
 
     Returns
     -------
@@ -374,7 +375,8 @@ def certify(
         each inspection uses a part of delta, and all certificates hold together. None: the table is
         certified only once.
     duplicates : DuplicateRows
-        Treatment of equal rows.
+        Treatment of equal rows: auto, genuine (independent draws), copies (of one draw, which count
+        once) or refuse (an error).
     threshold_cost : str or None
         "A:B", the cost of a missed row of the second class and of a false alarm; None: no costs.
     groups : str or None

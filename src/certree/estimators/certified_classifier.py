@@ -83,8 +83,8 @@ def compute_learning_curve(
 ) -> list[CurvePoint]:
     """Compute the cross-validation error of pruned trees for training sets of several sizes.
 
-    The trees are pruned by cost-complexity, at the alpha with the smallest error on the validation
-    rows of the same size.
+    The trees are pruned by cost-complexity with errors. All folds of one size have the same alpha
+    (price of a leaf): the one with the smallest error on their validation rows.
 
     Parameters
     ----------
@@ -126,9 +126,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown; see `PACBayesTreeClassifier`. A `Grid` halves a box that is given
-        without the rows, so there is no training set: all rows are calibration rows. They choose
-        the posterior over all prunings with all labels of their leaves, and certify its vote.
+        How the tree is grown. "cart": splits of the largest decrease of impurity; "kd": splits at
+        medians; "dyadic": splits at midpoints; or a grower object. A `Grid` halves a box that is
+        given without the rows, so there is no training set: all rows are calibration rows. They
+        choose the posterior over all prunings with all labels of their leaves, and certify its
+        vote.
     train_size : "auto" or float, default="auto"
         Fraction of the rows, or groups, in the training set. "auto": one of 35, 50, 65, 75 and 85
         %, for which a learning curve predicts the lowest bound; it comes from cross-validation in a
@@ -145,9 +147,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         temperatures that cross-validation in the training set chooses. A `PACBayesPosteriors`
         object sets the cross-validation for both votes.
     vote : {"mean", "majority"} or Voting, default="mean"
-        How a pruning votes; see `PACBayesTreeClassifier`.
+        How a pruning votes: "mean" by the class frequencies of the leaf that a row reaches,
+        "majority" for its most frequent class; see `PACBayesTreeClassifier`.
     cv : int, splitter, iterable or None, default=3
-        Folds of the cross-validation in the training set; see `PACBayesTreeClassifier`.
+        Folds of the cross-validation in the training set. An integer is the number of random folds,
+        stratified by class; otherwise as in scikit-learn; None: 5 folds.
     preprocessor : transformer or None, default=None
         A transformer that is fitted on the training set and then applied to all rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
@@ -159,18 +163,21 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         fewer than 40 rows a warning). The certificate states the assumption.
     max_leaf_nodes : int or None, default=None
         If it is set, a single tree with at most this number of leaves predicts instead of the vote.
-        It is a pruning of the grown tree by cost-complexity with Gini impurity, with alpha chosen
-        by cross-validation in the training set. The calibration set certifies it and, as
-        `selection` says, may choose the classes of its leaves. None: all prunings of the tree vote.
-        To limit growth, use ``grower__max_leaf_nodes``.
+        It is a pruning of the grown tree by cost-complexity with Gini impurity; cross-validation in
+        the training set chooses alpha, the price of a leaf. The calibration set certifies it and,
+        as `selection` says, may choose the classes of its leaves. None: all prunings of the tree
+        vote. To limit growth, use ``grower__max_leaf_nodes``.
     max_depth : int, "log" or None, default=None
         Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
         rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`. Categories are those of the
-        training set.
+        Which features are categorical. "from_dtype": columns with a category, string or object
+        dtype; otherwise a boolean mask, indices or names; None: no feature. See
+        `PACBayesTreeClassifier`. Categories are those of the training set.
     monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraints on features; see `PACBayesTreeClassifier`.
+        Monotonic constraint of each feature, or a dictionary by name: 1 if the probability of the
+        second class must not fall as the feature rises, -1 if it must not rise, 0: none. Only with
+        `Cart` and two classes.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn; "balanced" counts the training set. The
         certificate ignores them.
@@ -690,8 +697,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         selected : SelectedModel
             The vote or pruning that was selected, with its certificates.
         posteriors : Mixture or None
-            The inverse temperatures that cross-validation has chosen. None: the single one with the
-            lowest bound, `selected.lambda_error`.
+            The inverse temperatures (factors of errors and of size in the log weight of a pruning)
+            that cross-validation has chosen. None: the single one with the lowest bound,
+            `selected.lambda_error`.
         full : Certificate or None
             If `tree` is a small tree, the bound of the vote of all prunings of the grown tree; else
             None.

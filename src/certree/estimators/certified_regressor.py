@@ -88,7 +88,7 @@ def collect_validation_errors(
         Leaf of each row in the tree of each fold.
     leaf : ndarray of int32, shape (n,)
         Leaf of each row in the tree of all training rows, which has m nodes.
-    rows : WeighedTarget
+    rows : WeightedTarget
         Targets and weights of the n rows, and the mean weight.
     predicted : list of ndarray of float64
         For each fold, the prediction of each node of its tree.
@@ -139,7 +139,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown; see `PACBayesTreeRegressor`.
+        How the tree is grown. "cart": splits of the largest decrease of the sum of squares; "kd":
+        splits at medians; "dyadic": splits at midpoints; or a grower object, see
+        `PACBayesTreeRegressor`.
     train_size : float, default=0.5
         Fraction of the rows, or groups, in the training set; the others are the calibration set.
     coverage : float, default=0.9
@@ -155,24 +157,29 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     smoothing : float, default=2
         Number of rows with the mean of its parent that are added to each node; see `Voting`.
     cv : int, splitter, iterable or None, default=5
-        Folds of the cross-validation in the training set; see `PACBayesTreeRegressor`.
+        Folds of the cross-validation in the training set. An integer is the number of random folds;
+        otherwise as in scikit-learn; None: 5 folds.
     preprocessor : transformer or None, default=None
         A transformer that is fitted on the training set and then applied to all rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        How rows with equal features and target are treated; see `CertifiedTreeClassifier`.
+        How rows with equal features and target are treated. "genuine": each is an independent draw
+        and counts; "copies": they are copies of one draw and count once in the certificate;
+        "refuse": raise an error; "auto": decide by their number; see `CertifiedTreeClassifier`.
     max_leaf_nodes : int or None, default=None
         If it is set, a single tree with at most this number of leaves predicts instead of all
         prunings together. It is a pruning of the grown tree by cost-complexity with sums of
-        squares, with alpha chosen by cross-validation in the training set. None: all prunings of
-        the tree predict together. To limit growth, use ``grower__max_leaf_nodes``.
+        squares; cross-validation in the training set chooses alpha, the price of a leaf. None: all
+        prunings of the tree predict together. To limit growth, use ``grower__max_leaf_nodes``.
     max_depth : int, "log" or None, default=None
         Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
         rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`. Categories are those of the
-        training set.
+        Which features are categorical. "from_dtype": columns with a category, string or object
+        dtype; otherwise a boolean mask, indices or names; None: no feature. See
+        `PACBayesTreeClassifier`. Categories are those of the training set.
     monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraints on features; see `PACBayesTreeRegressor`.
+        Monotonic constraint of each feature, or a dictionary by name: 1 if predictions must not
+        fall as the feature rises, -1 if they must not rise, 0: none. Only with `Cart`.
     random_state : int, RandomState or None, default=None
         Seed of the train/calibration split, of the folds, and of random splits and features.
     n_jobs : int or None, default=None
@@ -187,7 +194,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         largest error of the cross-validation in the training set.
     certificates_ : tuple of Certificate
         `certificate_`; and that of the intervals at `coverage` and `delta`, unless widths="leaf",
-        there are groups, or the calibration rows are too few. See `certify_interval`.
+        there are groups, or the calibration rows are too few for it.
     full_certificate_ : Certificate or None
         If `max_leaf_nodes` has replaced the vote of all prunings by a single small tree, the bound
         of that vote, which holds by itself and has the same limit of an error; else None.
@@ -383,12 +390,14 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         stats : TargetStats
             Row weight, mean and sum of squares of the training targets in its nodes.
         posteriors : Mixture
-            The inverse temperatures that cross-validation has chosen.
+            The inverse temperatures that cross-validation has chosen: the factors by which sums of
+            squares and size lower the weight of a pruning.
         folds : list of GrownFold
             The tree and the node statistics of each cross-validation fold.
         collect_errors : callable
             ``collect_errors(predicted, node_map)`` returns the absolute errors of the validation
-            rows; `predicted` and `node_map` are those of `collect_validation_errors`.
+            rows. `predicted`: for each fold, the prediction of each node of its tree; `node_map`:
+            for each node of `tree`, the node of the predicting tree that contains it, (m,).
         get_calibration : callable
             Takes no arguments. Returns four values: the train/calibration split; then the leaf in
             `tree`, the target and the weight of each calibration row. The weight is not used.

@@ -45,7 +45,7 @@ def truncate_tree(
     ends : ndarray of bool, shape (m,)
         Nodes that become leaves; leaves of `tree` stay leaves.
     voting : Voting
-        How a pruning votes.
+        How a pruning votes: by label or by smoothed mean, and with which monotonic constraints.
 
     Returns
     -------
@@ -126,8 +126,14 @@ def compact_tree(
 
     Parameters
     ----------
-    tree, stats, weights, voting
-        As in `truncate_tree`.
+    tree : Tree
+        The tree, with m nodes.
+    stats : Stats
+        Statistics of its nodes.
+    weights : NodeWeights
+        Posterior over its prunings.
+    voting : Voting
+        How a pruning votes: by label or by smoothed mean, and with which monotonic constraints.
     tolerance : float, or ndarray of float64, shape (K,)
         Largest change of the outcome at any leaf: one number for all K columns of the outcome
         (class probabilities, or the predicted number), or one for each column.
@@ -135,7 +141,8 @@ def compact_tree(
     Returns
     -------
     tree, stats, weights, vote
-        As in `truncate_tree`.
+        The smaller tree, the statistics of the nodes that are left, the posterior over its
+        prunings, and their vote.
     """
     ballots = voting.ballots(tree, stats)
     ballot = ballots.cast(tree, weights)

@@ -25,7 +25,8 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteCla
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown; see `PACBayesTreeClassifier`.
+        How the tree is grown. "cart": splits of the largest decrease of impurity; "kd": splits at
+        medians; "dyadic": splits at midpoints; or a grower object, see `PACBayesTreeClassifier`.
     inverse_temperature : float or None, default=None
         Factor of the absolute loss in the log weight of a pruning (nats); None: chosen by
         cross-validation.
@@ -33,16 +34,21 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteCla
         Number of rows with the class frequencies of its parent that are added to each node in the
         vote; see `Voting`. 0 is the vote of the reference.
     cv : int, splitter, iterable or None, default=5
-        Folds of the cross-validation; see `PACBayesTreeClassifier`.
+        Folds of the cross-validation. An integer is the number of random folds, stratified by
+        class; otherwise as in scikit-learn; None: 5 folds.
     scoring : {"error", "log_loss"}, default="error"
         Loss that the cross-validation minimises.
     max_depth : int, "log" or None, default=None
         Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
         rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`.
+        Which features are categorical. "from_dtype": columns with a category, string or object
+        dtype; otherwise a boolean mask, indices or names; None: no feature. See
+        `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraints on features; see `PACBayesTreeClassifier`.
+        Monotonic constraint of each feature, or a dictionary by name: 1 if the probability of the
+        second class must not fall as the feature rises, -1 if it must not rise, 0: none. Only with
+        `Cart` and two classes.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None

@@ -54,6 +54,8 @@ _DEPTH = 7
 class _NodeRows:
     """The training rows of one node.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     number : int
@@ -84,7 +86,7 @@ def _list_node_rows(tree: Tree, leaf: Int32) -> list[Indices]:
     """Return the indices of the rows in each node of a tree, ascending.
 
     tree: the tree, with m nodes; leaf: leaf that each row reaches, (n,) int32. The list has one
-    array for each of the m nodes.
+    array for each of the m nodes, in the order of their numbers; a row is in all nodes on its path.
     """
     order = np.argsort(leaf, kind="stable")
     ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
@@ -99,6 +101,8 @@ def _list_node_rows(tree: Tree, leaf: Int32) -> list[Indices]:
 @dataclass(frozen=True, slots=True, eq=False)
 class _GrownTree:
     """The grown tree before pruning, its training rows by node, and the model to fit in its leaves.
+
+    The constructor takes the attributes in this order.
 
     Attributes
     ----------
@@ -146,7 +150,9 @@ class _GrownTree:
 class _AlphaLoss:
     """The validation loss of the pruned tree as a function of alpha, the factor of the penalty.
 
-    `tune` minimises it.
+    The penalty is that of the pruning rule of `DecoratedTreeClassifier`. `tune` minimises the loss.
+
+    The constructor takes the attribute.
 
     Attributes
     ----------
@@ -161,7 +167,7 @@ class _AlphaLoss:
         """Compute the validation loss of the pruned tree for each alpha, summed over folds.
 
         temperatures: the g values of alpha, (g, 1); the name is that of the protocol `TunableLoss`.
-        Return the losses, (g,).
+        Return the g losses, (g,): weighted errors or log losses (nats).
         """
         return np.sum(
             [rule.compute_totals(loss, temperatures) for rule, loss in self.families], axis=0
@@ -418,7 +424,7 @@ class DecoratedTree(TreeVoteEstimator):
         return grown.fit_model(node.rows)
 
     def _group_by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
-        """Encode new rows X, and group those that reach a leaf with a model.
+        """Encode new rows X, (n, p), and group those that reach a leaf with a model.
 
         Returns
         -------
@@ -489,9 +495,10 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         coef0=1)``; None: logistic regression. If it has no ``predict_proba``, its predicted class
         has probability 1.
     grower : {"kd", "cart", "dyadic"}, grower or scikit-learn decision tree, default="kd"
-        How the tree is grown; see `PACBayesTreeClassifier`. Splits at medians ("kd") leave more for
-        the models to learn than the greedy splits of "cart", which make pure nodes. A name stands
-        for a grower with ``min_samples_split=51``.
+        How the tree is grown. "cart": splits of the largest decrease of impurity; "kd": splits at
+        medians; "dyadic": splits at midpoints; or a grower object. Splits at medians ("kd") leave
+        more for the models to learn than the greedy splits of "cart", which make pure nodes. A name
+        stands for a grower with ``min_samples_split=51``.
     min_samples_model : int, default=50
         A node with fewer rows, or with a single class, predicts its class frequencies.
     scale : bool, default=True
@@ -511,14 +518,17 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     scoring : {"error", "log_loss"}, default="error"
         Validation loss by which nodes are compared, or alpha is chosen.
     cv : int, splitter, iterable or None, default=3
-        Folds of the cross-validation; see `PACBayesTreeClassifier`. Not used if alpha is set.
+        Folds of the cross-validation. An integer is the number of random folds, stratified by
+        class; otherwise as in scikit-learn; None: 5 folds. Not used if alpha is set.
     max_depth : int, "log", None or "auto", default="auto"
         Largest depth of the tree; "auto" is 7, or that of the grower's resolution. "log": p times
         floor(log n), for n training rows of p features. None: no limit. Each node takes `cv` fits;
         with "polynomial" one more, or only one if alpha is set.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`. The models in the leaves get
-        category codes, in the order of the names.
+        Which features are categorical. "from_dtype": columns with a category, string or object
+        dtype; otherwise a boolean mask, indices or names; None: no feature. See
+        `PACBayesTreeClassifier`. The models in the leaves get category codes, in the order of the
+        names.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
@@ -772,20 +782,24 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
     leaf_estimator : regressor or None, default=None
         The regressor that is fitted in each leaf; None: ridge regression.
     grower : {"kd", "cart", "dyadic"}, grower or scikit-learn decision tree, default="kd"
-        How the tree is grown; see `DecoratedTreeClassifier`.
+        How the tree is grown. "kd": splits at medians; "cart": splits of the largest decrease of
+        the sum of squares; "dyadic": splits at midpoints; or a grower object. A name stands for a
+        grower with ``min_samples_split=51``.
     min_samples_model : int, default=50
         A node with fewer rows predicts its mean.
     scale : bool, default=True
         Whether features are standardised in each leaf.
     cv : int, splitter, iterable or None, default=3
-        Folds of the cross-validation, which compares nodes by squared error; see
-        `PACBayesTreeRegressor`.
+        Folds of the cross-validation, which compares nodes by squared error. An integer is the
+        number of random folds; otherwise as in scikit-learn; None: 5 folds.
     max_depth : int, "log", None or "auto", default="auto"
         Largest depth of the tree; "auto" is 7, or that of the grower's resolution. "log": p times
         floor(log n), for n training rows of p features. None: no limit. Each node takes `cv` fits.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`. The models in the leaves get
-        category codes, in the order of the names.
+        Which features are categorical. "from_dtype": columns with a category, string or object
+        dtype; otherwise a boolean mask, indices or names; None: no feature. See
+        `PACBayesTreeClassifier`. The models in the leaves get category codes, in the order of the
+        names.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the grower.
     n_jobs : int or None, default=None

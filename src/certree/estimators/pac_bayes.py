@@ -38,8 +38,9 @@ _POSTERIOR_CONSTRAINTS: dict[str, list[Any]] = {
 def make_voting(vote: Voting | Kind, signs: MonotonicSigns) -> Voting:
     """Return how the prunings of a classifier vote, from its parameter `vote`.
 
-    vote: "mean" or "majority", for which the result has smoothing 0.1, or a `Voting` object; signs:
-    the monotonic constraints, -1, 0 or 1 for each of p features, which replace those of the object;
+    vote: "mean" (by the class frequencies of the leaf that a row reaches) or "majority" (for its
+    most frequent class), for which the result has smoothing 0.1, or a `Voting` object; signs: the
+    monotonic constraints, -1, 0 or 1 for each of p features, which replace those of the object;
     None: they are not replaced.
     """
     voting = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
@@ -64,7 +65,10 @@ class PACBayesPosteriors(BaseEstimator):
         Inverse temperature of the penalty: factor of the square root of the number of rows of a
         leaf; None: chosen.
     search : {"mixture", "joint", "error-first"} or None, default=None
-        How the inverse temperatures are chosen; see `PACBayesTreeClassifier`.
+        How the inverse temperatures are chosen. "mixture": posteriors with eight values of
+        `lambda_error` vote together, with the mixture weights of the smallest validation log loss;
+        "joint": one posterior, both chosen together; "error-first": one posterior, `lambda_error`
+        chosen first, then `lambda_penalty`. None: "mixture" for scoring="log_loss", else "joint".
     scoring : {"log_loss", "error"}, default="log_loss"
         Loss that the cross-validation minimises.
 
@@ -107,7 +111,8 @@ class PACBayesTree(TreeVoteEstimator):
     def _get_posterior_parameters(self) -> Any:
         """Return the object with the attributes prior, lambda_error, lambda_penalty and search.
 
-        Here it is the estimator itself; certified classifiers have a `PACBayesPosteriors`.
+        They are the prior over prunings, the two inverse temperatures, and how these are chosen.
+        Here the object is the estimator itself; certified classifiers have a `PACBayesPosteriors`.
         """
         return self
 
@@ -181,9 +186,9 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
         together, with the mixture weights of the smallest cross-validated log loss. If
         `lambda_error` is None, the mixture has as many posteriors in which the loss of a leaf is
         the log loss of its class frequencies (nats) instead of its errors. "joint": one posterior,
-        both inverse temperatures chosen together on the grids of the paper. "error-first": one
-        posterior, lambda_error chosen first. None: "mixture" for scoring="log_loss", "joint" for
-        "error". Values that are set stay fixed.
+        both inverse temperatures chosen together on the grids of Nguyen and Kpotufe. "error-first":
+        one posterior, `lambda_error` chosen first, then `lambda_penalty`. None: "mixture" for
+        scoring="log_loss", "joint" for "error". Values that are set stay fixed.
     vote : {"mean", "majority"} or Voting, default="mean"
         How a pruning votes: "mean" by the class frequencies of the leaf that a row reaches,
         "majority" for its most frequent class. With "mean" each node has a tenth of a row added,
@@ -353,8 +358,8 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
         predict together, with the mixture weights of the smallest cross-validated squared error. If
         `prior` and `lambda_error` are None, the mixture also has, for each posterior, the single
         pruning with its largest weight. "joint": one posterior, both inverse temperatures chosen
-        together. "error-first": one posterior, lambda_error chosen first. Values that are set stay
-        fixed.
+        together. "error-first": one posterior, `lambda_error` chosen first, then `lambda_penalty`.
+        Values that are set stay fixed.
     smoothing : float, default=2
         Number of rows with the mean of its parent that are added to each node; see `Voting`.
     cv : int, splitter, iterable or None, default=5

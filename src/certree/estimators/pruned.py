@@ -80,34 +80,45 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown; see `PACBayesTreeClassifier`. With ``Dyadic(resolution="paper")`` the
-        largest depth is the one for which the error bound of the rule was proved; it depends on the
-        number of training rows, also in each fold. Only with rule "square-root",
-        "spatially-adaptive" or "polynomial". ``Grid(box, resolution="paper")`` is the same on a box
-        that is known without the rows; see `certify_fit`.
+        How the tree is grown. "cart": splits of the largest decrease of impurity; "kd": splits at
+        medians; "dyadic": splits at midpoints; or a grower object, see `PACBayesTreeClassifier`.
+        With ``Dyadic(resolution="paper")`` each feature is halved equally often, as often as in the
+        theorem of Scott and Nowak (2003) on the rule. How often depends on the number of training
+        rows, also in each fold. Only with rule "square-root", "spatially-adaptive" or "polynomial".
+        ``Grid(box, resolution="paper")`` is the same on a box that is known without the rows; see
+        `certify_fit`.
     rule : str or rule, default="cost-complexity"
         Penalty that is added to the errors of a pruning. "cost-complexity": alpha for each leaf;
-        "depth": more for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge":
-        sibling leaves merge, the cheapest first, as long as a merge adds at most alpha errors; see
-        `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial": see
-        `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`. "pessimistic",
-        "description-length": see `pessimistic` and `minimum_description_length`; for a single
-        target. Or a rule of `certree.prunings`, such as ``Polynomial(smoothness=3)``.
+        "depth": alpha times Scott and Nowak's penalty of 2006, which is higher for deep leaves; see
+        `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the cheapest
+        first, as long as a merge adds at most alpha errors; see `sibling_merge_path`.
+        "square-root": proportional to the square root of the number of leaves;
+        "spatially-adaptive": lower for trees that are fine in few regions only; "polynomial": the
+        same for polynomials in the leaves (Scott and Nowak 2003; see `square_root_penalised`,
+        `spatially_adaptive` and `polynomial_penalised`). "pessimistic": the errors of each leaf are
+        replaced by an upper confidence limit; "description-length": nats that describe the tree and
+        its classes; see `pessimistic` and `minimum_description_length`; both for a single target.
+        Or a rule of `certree.prunings`, such as ``Polynomial(smoothness=3)``.
     alpha : float or None, default=None
         Errors charged for each leaf or merge ("cost-complexity", "sibling-merge"); for the other
         rules a factor of the penalty, which is 1 in the publications. None: chosen by
         cross-validation.
     cv : int, splitter, iterable or None, default=5
-        Folds of the cross-validation; see `PACBayesTreeClassifier`.
+        Folds of the cross-validation. An integer is the number of random folds, stratified by
+        class; otherwise as in scikit-learn; None: 5 folds.
     scoring : {"error", "log_loss"}, default="error"
         Loss that the cross-validation minimises.
     max_depth : int, "log" or None, default=None
         Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
         rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`.
+        Which features are categorical. "from_dtype": columns with a category, string or object
+        dtype; otherwise a boolean mask, indices or names; None: no feature. See
+        `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraints on features; see `PACBayesTreeClassifier`.
+        Monotonic constraint of each feature, or a dictionary by name: 1 if the probability of the
+        second class must not fall as the feature rises, -1 if it must not rise, 0: none. Only with
+        `Cart` and two classes.
     class_weight : dict, list of dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn; a list with one dict for each of several
         targets.
@@ -269,7 +280,9 @@ class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown; see `PACBayesTreeRegressor` and `PrunedTreeClassifier`.
+        How the tree is grown. "cart": splits of the largest decrease of the sum of squares; "kd":
+        splits at medians; "dyadic": splits at midpoints; or a grower object, see
+        `PACBayesTreeRegressor`.
     rule : str or rule, default="cost-complexity"
         Penalty that is added to the sum of squares of a pruning; see `PrunedTreeClassifier`.
         "pessimistic" and "description-length" need classes and are not supported. The constants of
@@ -278,15 +291,18 @@ class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
         Noise variances charged for each leaf or merge; for the other rules a factor of the penalty.
         None: chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5
-        Folds of the cross-validation, which minimises the squared error; see
-        `PACBayesTreeRegressor`.
+        Folds of the cross-validation, which minimises the squared error. An integer is the number
+        of random folds; otherwise as in scikit-learn; None: 5 folds.
     max_depth : int, "log" or None, default=None
         Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
         rows of p features. None: no limit.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`.
+        Which features are categorical. "from_dtype": columns with a category, string or object
+        dtype; otherwise a boolean mask, indices or names; None: no feature. See
+        `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraints on features; see `PACBayesTreeRegressor`.
+        Monotonic constraint of each feature, or a dictionary by name: 1 if predictions must not
+        fall as the feature rises, -1 if they must not rise, 0: none. Only with `Cart`.
     random_state : int, RandomState or None, default=None
         Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
     n_jobs : int or None, default=None

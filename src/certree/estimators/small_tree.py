@@ -30,10 +30,10 @@ def compute_small_path(tree: Tree, stats: Any) -> PruningPath:
 
 
 def choose_small_alpha(folds: Sequence[GrownFold], n_threads: int) -> float:
-    """Choose the alpha of a cost-complexity pruning by the smallest cross-validated loss.
+    """Choose alpha, the price of a leaf in cost-complexity pruning, by cross-validation.
 
-    The prunings are those of `compute_small_path`; the loss is the log loss, or the squared error
-    for numeric targets.
+    The prunings are those of `compute_small_path`. The alpha with the smallest validation loss is
+    chosen: log loss, or squared error for numeric targets.
 
     folds: trees and node statistics of the cross-validation folds of the training set; n_threads:
     number of threads. Return alpha; 1 if there are no folds.
@@ -47,8 +47,8 @@ def choose_small_alpha(folds: Sequence[GrownFold], n_threads: int) -> float:
 def find_small_pruning(tree: Tree, stats: Stats, n_leaves: int, alpha: float) -> NodeWeights:
     """Return the cost-complexity pruning at `alpha` with at most `n_leaves` leaves.
 
-    If the pruning at `alpha` has more leaves, the smallest larger alpha is used that leaves at most
-    `n_leaves`.
+    alpha is the price of a leaf. If the pruning at `alpha` has more leaves, the smallest larger
+    value is used that leaves at most `n_leaves`.
 
     tree: the tree, with m nodes; stats: statistics of the training rows in its nodes. The result
     has weight 1 at the leaves of the pruning, 0 at all other nodes.
@@ -70,7 +70,8 @@ def shrink_tree(
     n_leaves : int
         Largest number of leaves.
     alpha : float
-        The alpha of the pruning; a larger one is used if the pruning would have too many leaves.
+        Price of a leaf: how much each leaf must lower the sum of rows times Gini impurity, or the
+        sum of squares. A larger one is used if the pruning would have too many leaves.
     voting : Voting
         How the pruning predicts.
 

@@ -158,8 +158,8 @@ class TreeVoteEstimator(TreeModel):
         weight : ndarray of float64, shape (n,), or None
             Row weights; None: 1 each.
         weight_unit : float
-            Mean weight of a training row of the whole fit, also if these are rows of a fold; see
-            `NodeStats`.
+            Mean weight of a training row of the whole fit, also if these are rows of a fold.
+            Posteriors and prunings divide sums of weights by it to get numbers of rows.
         squared_weight : ndarray of float64, shape (n,), or None
             If each entry stands for several rows, the sum of their squared weights; None: each
             entry is one row. Regressors ignore it.
@@ -171,11 +171,11 @@ class TreeVoteEstimator(TreeModel):
         """
 
     def _get_search(self) -> Search:
-        """Return how inverse temperatures are chosen: "joint" here; see `choose_posteriors`."""
+        """Return how inverse temperatures are chosen; here "joint", all together on a grid."""
         return "joint"
 
     def _get_scoring(self) -> Scoring:
-        """Return the loss that cross-validation minimises: the attribute `scoring`."""
+        """Return the loss that cross-validation minimises: "error", "log_loss" or "squared"."""
         return self.scoring
 
     def set_params(self, **params: Any) -> Self:
@@ -332,8 +332,8 @@ class TreeVoteEstimator(TreeModel):
     ) -> TrainingSamples:
         """Return the training rows together with the parameters of growth.
 
-        These are depth, monotonic constraints, number of threads and the grower's seed, which is
-        drawn from random_state. training: the encoded rows.
+        These are the largest depth, monotonic constraints, number of threads and the grower's seed,
+        which is drawn from random_state. training: the encoded rows.
         """
         return TrainingSamples(
             training.X,
@@ -409,20 +409,23 @@ class TreeVoteEstimator(TreeModel):
         return show_progress(self.verbose > 0, steps, type(self).__name__)
 
     def _needs_cross_validation(self) -> bool:
-        """Return whether some inverse temperature (or alpha) is None.
+        """Return whether some inverse temperature (or alpha of the pruning rule) is None.
 
         Then cross-validation has to choose it.
         """
         return None in self._get_temperatures()
 
     def _get_temperatures(self) -> list[float | None]:
-        """Return the value of each parameter in `_temperatures`; None if it is to be chosen."""
+        """Return the value of each parameter in `_temperatures`; None if it is to be chosen.
+
+        These are the inverse temperatures of the posterior, or the alpha of the pruning rule.
+        """
         return [getattr(self, name) for name in self._temperatures]
 
     def _tune(self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None) -> Mixture:
         """Choose the inverse temperatures that are None by cross-validation.
 
-         See `choose_posteriors` for the search.
+        The search is that of `_get_search`: together, one after the other, or as a mixture.
 
         grown: tree, and node statistics of training and validation rows, of each fold; advance:
         function without arguments that is called after each step, for a progress bar. Return the
@@ -452,7 +455,7 @@ class TreeVoteEstimator(TreeModel):
             The tree of each fold.
         leaves : list of ndarray of int32, shape (n,)
             Leaf of each of the n rows in the tree of each fold.
-        rows : WeighedTarget
+        rows : WeightedTarget
             Targets and weights of the n rows.
 
         Returns
@@ -760,8 +763,8 @@ class TreeVoteEstimator(TreeModel):
     def _select_outputs(self, outcomes: Float64) -> Float64:
         """Return the columns of outcomes of the vote from which the other columns follow.
 
-        outcomes: (k, K). Here all K columns are returned; for two classes only that of the second
-        one.
+        outcomes: K columns of probabilities, or of numbers, for k nodes, (k, K). Here all K columns
+        are returned; classifiers of two classes return only that of the second one, (k, 1).
         """
         return outcomes
 
@@ -819,8 +822,8 @@ class TreeVoteEstimator(TreeModel):
     def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
         """Return the prediction for one outcome of the vote.
 
-        outcome: class probabilities, (K,), or the predicted number, (1,). Return two values: the
-        class and its probability, or the number and None.
+        outcome: of a model of one target, class probabilities, (K,), or the predicted number, (1,).
+        Return two values: the class and its probability, or the number and None.
         """
 
     @available_if(has_numeric_leaves)
@@ -837,9 +840,11 @@ class TreeVoteEstimator(TreeModel):
         -------
         Rules
             One rule for each leaf of that part: "if ... and ... then class (probability, rows)".
-            The prediction is the outcome of the vote. For a node whose children are not shown, it
-            is the mean outcome of its training rows. For certified classifiers with a calibration
-            set, each rule has `error_at_most`, an upper bound on its error.
+            That part grows from the root: next is always the split with the largest number of
+            training rows times posterior probability. The prediction is the outcome of the vote.
+            For a node whose children are not shown, it is the mean outcome of its training rows.
+            For certified classifiers with a calibration set, each rule has `error_at_most`, an
+            upper bound on its error.
 
         Raises
         ------
@@ -864,7 +869,9 @@ class TreeVoteEstimator(TreeModel):
         Parameters
         ----------
         max_leaves : int
-            Largest number of leaves that are shown; "..." marks nodes whose children are left out.
+            Largest number of leaves that are shown, chosen as in `rules`: splits of many training
+            rows and high posterior probability first. "..." marks nodes whose children are left
+            out.
 
         Returns
         -------
@@ -894,7 +901,8 @@ class TreeVoteEstimator(TreeModel):
     def _compute_leaf_values(self) -> Float64:
         """Return the prediction of each leaf of `tree_`: class probabilities (m, K) or a number (m, 1).
 
-        Rows of nodes that are not leaves are 0.
+        Row v is node number v; rows of nodes that are not leaves are 0. Several targets have their
+        columns side by side.
         """
 
     def _build_formula(self) -> Formula:
@@ -1077,7 +1085,8 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     def _split_by_target(self, outcomes: Float64) -> list[Float64]:
         """Split outcomes of the vote, (n, total), into one array (n, K) for each target.
 
-        Columns that belong to no class, which a target of a single class has, are dropped.
+        outcomes: probabilities, with the columns of all targets side by side. A target of a single
+        class has a second column, which belongs to no class and is dropped.
         """
         n_classes = np.atleast_1d(self.n_classes_).tolist()
         return [

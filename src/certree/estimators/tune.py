@@ -61,14 +61,18 @@ class Candidate:
     A pruning is a tree after some nodes have become leaves; a posterior is a distribution over all
     prunings of a tree, whose vote predicts.
 
+    The constructor takes the two attributes.
+
     Attributes
     ----------
     family : callable
         ``family(tree, stats)`` takes a tree and the statistics of its nodes on training rows. It
-        returns a `Tunable`: one posterior over prunings for each tuple of inverse temperatures, or
-        one pruning for each alpha.
+        returns a `Tunable`: one posterior over prunings for each tuple of inverse temperatures (the
+        factors of loss and size in the log weight of a pruning), or one pruning for each alpha (the
+        factor of a pruning rule's penalty, such as the price of a leaf).
     voting : Voting
-        How a pruning votes: by majority label or by smoothed means.
+        How a pruning votes: by the majority label of the leaf that a row reaches, or by its
+        smoothed class frequencies or mean.
     """
 
     family: Callable[[Tree, Any], Tunable]
@@ -79,11 +83,13 @@ class Candidate:
 class GrownFold:
     """The tree of one cross-validation fold, with statistics of its training and validation rows.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     tree : Tree
-        The tree with m nodes; it was grown on the training rows of the fold, on all rows, or on
-        none.
+        The tree with m nodes; it was grown on the training rows of the fold; on all rows, if all
+        folds share one tree; or without rows, if the grower ignores them.
     stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
         Statistics of the training rows of the fold in every node.
     validation : ndarray of float64, sparse entries, or list of these
@@ -118,7 +124,7 @@ class GrownFold:
             node.
         leaf : ndarray of int32, shape (n,)
             Leaf of `tree` that each of the n rows reaches.
-        rows : WeighedTarget
+        rows : WeightedTarget
             Targets and weights of the n rows, and the mean weight of a row.
 
         Returns
@@ -165,16 +171,22 @@ class GrownFold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objective:
-    """The validation loss of one candidate as a function of its inverse temperatures.
+    """The validation loss of one candidate as a function of its inverse temperatures or alpha.
+
+    A candidate is a kind of posterior or a pruning rule. Its parameters, called temperatures here,
+    are the t inverse temperatures of a posterior (`lambda_error` and `lambda_penalty` of PAC-Bayes
+    trees; `inverse_temperature` of Helmbold and Schapire's), or the single alpha of a pruning rule
+    (the factor of its penalty; t = 1). The constructor takes the attributes in this order.
 
     Attributes
     ----------
     families : sequence of (Tunable, ValidationVotes)
-        One pair for each fold and target: a function of the inverse temperatures that gives
-        posterior weights of the prunings of the fold's tree; and the votes of its nodes, with the
-        statistics of the validation rows. Empty if there is no fold.
+        One pair for each fold and target: a `Tunable`, which holds the posteriors, or prunings, of
+        the fold's tree for all temperatures; and the votes of its nodes, with the statistics of the
+        validation rows. Empty if there is no fold.
     scoring : {"error", "log_loss", "squared"}
-        The loss; "squared" for numeric targets.
+        The loss. "error": weight of misclassified rows; "log_loss": nats; "squared": squared
+        errors, for numeric targets.
     n_threads : int
         Number of threads; the losses do not depend on it.
     """
@@ -189,9 +201,9 @@ class Objective:
     ) -> "Objective":
         """Build the posteriors and votes of a candidate on the trees of all folds.
 
-        folds: tree and node statistics of each fold; candidate: the kind of posterior; scoring,
-        n_threads: the fields of `Objective`. Raise ValueError if `scoring` is none of "error",
-        "log_loss" and "squared".
+        folds: tree and node statistics of each fold; candidate: the kind of posterior, or pruning
+        rule; scoring: the loss; n_threads: number of threads. Raise ValueError if `scoring` is none
+        of "error", "log_loss" and "squared".
         """
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
@@ -202,10 +214,13 @@ class Objective:
         return cls(families, scoring, n_threads)
 
     def compute_losses(self, temperatures: Float64) -> Float64:
-        """Compute the validation loss of each posterior, summed over rows, folds and targets.
+        """Compute the validation loss of g posteriors or prunings.
 
-        temperatures: one tuple of t inverse temperatures (or one alpha) in each row, (g, t). Return
-        the losses, (g,): weight of misclassified rows, nats, or weighted squared errors.
+        Losses are summed over rows, folds and targets. temperatures: (g, t), one row for each
+        posterior with its t inverse temperatures. If the candidate is a pruning rule, each row
+        holds its alpha alone, (g, 1). The candidate, not the caller, determines which. Return the g
+        losses, (g,), in the order of the rows: weight of misclassified rows, nats, or weighted
+        squared errors, as `scoring` says.
         """
         total = np.zeros(len(temperatures))
         for family, votes in self.families:
@@ -221,14 +236,14 @@ class Objective:
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            The inverse temperatures of each posterior.
+            The t inverse temperatures of each of the g posteriors.
 
         Returns
         -------
         weight : ndarray of float64, shape (a,)
             Weight of the rows of each group.
         truth : ndarray of float64, shape (a,)
-            1 for classes; the mean target of the group for numbers.
+            1 in each group for classes; the mean target of the group for numbers.
         votes : ndarray of float64, shape (a, g)
             Probability of the group's class by each posterior, or the number that it predicts.
 
@@ -261,9 +276,10 @@ def _subsample(columns: tuple[Float64, ...], max_size: int) -> tuple[Float64, ..
 
 
 def expect_family(family: Tunable) -> Family:
-    """Return `family` unchanged if it has posteriors over prunings, which a mixture needs.
+    """Return `family` unchanged if it holds posteriors over prunings, which a mixture needs.
 
-    Raise TypeError if it has single prunings only, such as those of a cost-complexity path.
+    family: the posteriors, or prunings, of one tree by their inverse temperatures or alpha. Raise
+    TypeError if it holds single prunings only, such as those of a cost-complexity path.
     """
     if not isinstance(family, Family):
         raise TypeError(
@@ -282,14 +298,18 @@ class Mixture(ArrayRecord):
     A single posterior is a mixture with g = 1 and weight 1. It holds no tree: `compute_posterior`
     computes the mixture on any tree.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     temperatures : ndarray of float64, shape (g, t)
-        The t inverse temperatures (or the alpha) of each posterior.
+        The t inverse temperatures of each posterior; for a single pruning, the alpha of its rule (g
+        = t = 1).
     mixture_weights : ndarray of float64, shape (g,)
         Weight of each posterior; they sum to 1.
     families : sequence of str, length g
-        Name of the candidate to which each posterior belongs.
+        Name of the candidate (kind of posterior) to which each posterior belongs, such as "error,
+        leaves".
     """
 
     temperatures: Float64
@@ -414,8 +434,8 @@ def _fit_mixture_weights(
     scoring : {"log_loss", "squared"}
         The loss.
     rows, truth, votes : ndarray of float64, shapes (a,), (a,) and (a, g)
-        Weight, truth and predictions of groups of validation rows; see
-        `Objective.predict_validation`.
+        Row weight of each of a groups of validation rows; its truth (1 for classes, or the mean
+        target); the probability of its class, or predicted number, by each posterior.
 
     Returns
     -------
@@ -447,7 +467,8 @@ def _fit_mixture_weights(
 class TunableLoss(Protocol):
     """Protocol: a validation loss as a function of inverse temperatures, which `tune` minimises.
 
-    `Objective` implements it for votes of prunings.
+    `Objective` implements it for votes of prunings. There are t inverse temperatures; for a pruning
+    rule they are its alpha alone.
     """
 
     @property
@@ -455,7 +476,11 @@ class TunableLoss(Protocol):
         """One entry for each fold (and target); `tune` chooses nothing if it is empty."""
 
     def compute_losses(self, temperatures: Float64) -> Float64:
-        """Return the validation loss, (g,), for each row of inverse temperatures, (g, t)."""
+        """Compute the validation loss for each of g choices of the temperatures.
+
+        temperatures: (g, t), one choice of the t inverse temperatures in each row; for a pruning
+        rule, one alpha in each row, (g, 1). Return the losses, (g,).
+        """
 
 
 def tune(
@@ -466,19 +491,20 @@ def tune(
 ) -> tuple[float, ...]:
     """Choose the inverse temperatures that are None by the smallest validation loss.
 
-    A log grid of ten values from 2**-8 to 2**6 is searched first, then ten equally spaced values
-    from half to twice the best one. If losses are equal within rounding, the smallest temperatures
-    win.
+    A grid of ten values from 2**-8 to 2**6, equally spaced in the logarithm, is searched first;
+    then ten equally spaced values from half to twice the best one. If losses are equal within
+    rounding, the smallest temperatures win.
 
     Parameters
     ----------
     objective : TunableLoss
         The validation losses.
     temperatures : sequence of float or None, length t
-        The inverse temperatures (or alphas) that are fixed; None for each that is to be chosen.
+        The inverse temperatures (or the alpha of a pruning rule) that are fixed; None for each that
+        is to be chosen.
     search : {"joint", "error-first"}
         "joint": choose all on the product of their grids. "error-first": choose them one after the
-        other; those that are not chosen yet are 1.
+        other in the order of `temperatures`; those that are not chosen yet are 1.
     advance : callable
         Called without arguments after each grid, for a progress bar.
 
@@ -565,10 +591,13 @@ def choose_posteriors(
     objectives : mapping of str to Objective
         The validation losses of each candidate, by its name; on ties the first candidate wins.
     temperatures : sequence of float or None, length t
-        The inverse temperatures that the user has set; None for each that is to be chosen.
+        The inverse temperatures, or alpha, that the user has set; None for each that is to be
+        chosen.
     search : {"mixture", "joint", "error-first"}
-        "mixture": a mixture of posteriors of all candidates, by `mix_candidates`. Otherwise a
-        single posterior, whose temperatures `tune` chooses by this search.
+        "mixture": a mixture of posteriors of all candidates, with the weights of the smallest loss.
+        Otherwise a single posterior of the best candidate: "joint" chooses its temperatures
+        together, on the product of their grids; "error-first" one after the other in the order of
+        `temperatures`.
     advance : callable
         Called without arguments after each step of the search, for a progress bar.
 

@@ -289,8 +289,9 @@ class UpdatableTree(TreeVoteEstimator):
     def _take_seen_rows(self, X: Any, y: Any, sample_weight: Any) -> SeenRows:
         """Check rows that are added or removed, and return what `seen_rows_` keeps of them.
 
-        X, y, sample_weight: as in `partial_fit`. Raise ValueError if they have other features,
-        classes or categories than the fit.
+        X: rows, (n, p); y: class or number of each row, (n,); sample_weight: their weights, (n,),
+        or None for 1 each. Raise ValueError if they have other features, classes or categories than
+        the fit.
         """
         if (categories := self.categories_) is not None:
             _check_no_new_categories(

@@ -44,7 +44,8 @@ def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) 
     """Write a header and arrays as a zip archive.
 
     The archive is compressed, unless header or arrays would then be larger than `open_archive`
-    allows for a file of its size.
+    allows for a file of its size: max(4 MiB, 4 size) for the header, max(64 MiB, 100 size) for all
+    arrays.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
         If there is no such file.
     ValueError
         If it is not a regular file, not a zip archive as `write_archive` writes it, or declares
-        more arrays or bytes than `Archive` allows for its size.
+        more than 64 arrays, or more bytes than max(64 MiB, 100 times its size).
     """
     # Reading a pipe could block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
@@ -122,9 +123,8 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
 def _expect_directory(file: BinaryIO, size: int) -> None:
     """Check the start and the end of a zip file; raise ValueError if it cannot be a model file.
 
-    A zip file ends with a directory of its members, which may have at most as many entries and
-    bytes as that of a model file. file: open for reading, at any position, which changes; size: its
-    size in bytes.
+    A zip file ends with a directory of its members, which may have at most 64 entries and 16 KiB.
+    file: open for reading, at any position, which changes; size: its size in bytes.
     """
     end = struct.Struct("<4s4H2LH")
     file.seek(0)
@@ -164,7 +164,7 @@ class Archive(Mapping[str, NDArray[Any]]):
     ValueError
         If a member is not a .npy file, is encrypted, has the name of another member, or is
         compressed by another method than deflate; or if all members together declare more bytes
-        than `_max_array_bytes` allows for the file.
+        than max(64 MiB, 100 size).
     """
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
@@ -205,7 +205,7 @@ class Archive(Mapping[str, NDArray[Any]]):
     def header(self) -> bytes:
         """Return the JSON text of the header in UTF-8.
 
-        Raise ValueError if it is missing, or longer than `_max_header_bytes` allows for the file.
+        Raise ValueError if it is missing, or longer than max(4 MiB, 4 times the size of the file).
         """
         limit = _max_header_bytes(self.size)
         if HEADER in self._members and self._members[HEADER].file_size > limit:
@@ -280,7 +280,8 @@ def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ND
     """Read the data of a .npy file and return the array, read-only.
 
     Raise ValueError if data are missing, text has invalid code points, or a boolean is neither 0
-    nor 1. stream: as `_read_array_header` leaves it; dtype, shape: as it returns them.
+    nor 1. stream: binary file at the start of the data, after the header; dtype, shape: those that
+    the header declares.
     """
     # Reading one byte beyond the data reaches the end of the member, where zipfile checks the
     # checksum.

@@ -200,7 +200,8 @@ def predict_files(
     def count_rows() -> Iterator[pa.Table]:
         """Yield the tables of `predictions`, and add their numbers of rows to `n_rows`.
 
-        Both are variables of `predict_files`.
+        Both are variables of `predict_files`: `predictions` is the iterator of output tables, one
+        for each batch; `n_rows` is the number of rows that have been predicted so far.
         """
         nonlocal n_rows
         for table in predictions:
@@ -214,7 +215,8 @@ def predict_files(
 def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
     """Raise ValueError if the output file is in a folder that is read, at any depth.
 
-    A second run would read the predictions as rows. source, target: as in `predict_files`.
+    A second run would read the predictions as rows. source: path of a file or folder, list of
+    these, or Arrow data set; target: the output file.
     """
     if str(target) == tables.STANDARD_STREAM:
         return
@@ -246,7 +248,7 @@ def _predict_batches(
     model : fitted estimator of certree
         The model.
     source : path, list of paths, or pyarrow.dataset.Dataset
-        The rows; see `read_model_batches`.
+        Files, or folders of files; "-" is CSV from standard input.
     keep : list of str
         Columns of the source to copy to the output.
     threshold : float or None
@@ -333,8 +335,10 @@ def _predict_batch(
 ) -> pa.Table:
     """Return the output table of one batch of rows: the columns to keep, then the predictions.
 
-    model: fitted estimator; keep, threshold: as in `predict_files`. Raise ValueError if the batch
-    lacks a column of `keep`, or its name is also that of a prediction column.
+    model: fitted estimator; keep: columns of the batch to copy to the output; threshold:
+    probability from which the second of two classes is predicted, None: the most probable class.
+    Raise ValueError if the batch lacks a column of `keep`, or its name is also that of a prediction
+    column.
     """
     pa = import_extra("pyarrow", "files")
     missing = [name for name in keep if name not in batch.table.column_names]

@@ -262,7 +262,8 @@ def read_batches(
     Raises
     ------
     OSError, ValueError
-        As `read`, and if a file changes while it is read.
+        If a file does not exist, cannot be read in the format of its suffix, has two columns of the
+        same name, or changes while it is read.
     """
     pa = import_extra("pyarrow", "files")
     every = [_ArrowDatasetReader(source)] if _is_arrow_dataset(source) else _create_readers(source)
@@ -789,8 +790,10 @@ def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
 
     Raises
     ------
-    OSError, ValueError
-        See `expect_table_place`.
+    OSError
+        If the path is a directory, its parent does not exist, or write permission is missing.
+    ValueError
+        If the suffix is none of these.
     """
     write_all([table], path)
 

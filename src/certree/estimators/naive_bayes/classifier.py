@@ -68,8 +68,10 @@ def resolve_densities(
     ----------
     densities : str, sequence of str, or dict from str to str
         An option for all features, one for each feature, or options by feature name; features that
-        the dictionary lacks get "auto". Options are "auto", "normal", "histogram" and
-        "categorical".
+        the dictionary lacks get "auto". "normal": one normal density for each class; "histogram": a
+        histogram with bins that all classes share; "categorical": a table of categories; "auto": a
+        table for a categorical feature, else the better of the first two by leave-one-out log
+        likelihood. This function does not resolve "auto".
     n_features : int
         Number of features.
     names : sequence of str, or None
@@ -414,9 +416,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         j : int
             Index of the feature, whose moments have been computed if it is numeric.
         choice : {"auto", "normal", "histogram", "categorical"}
-            The option of the user.
+            The option of the user; "auto": a table if the feature is categorical, else normal or
+            histogram, whichever has the larger leave-one-out log likelihood.
         floor : float
-            Square root of what is added to variances; see `_compute_floor`.
+            Square root of what is added to variances of normal densities.
         x, y, weight : ndarray of shape (n,)
             Value or category code (NaN if missing), class code and weight of each row.
 

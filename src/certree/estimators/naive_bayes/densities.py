@@ -54,6 +54,8 @@ class Moments(ArrayRecord):
     Standard deviations are kept instead of variances, so that nothing overflows. Their divisor is
     the number of rows, not that number minus 1.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     rows : ndarray of float64, shape (K,)
@@ -180,6 +182,8 @@ class Moments(ArrayRecord):
 class Normal(ArrayRecord):
     """A normal density of one feature in each of K classes.
 
+    The constructor takes `mean` and `deviation`.
+
     Attributes
     ----------
     mean, deviation : ndarray of float64, shape (K,)
@@ -235,6 +239,8 @@ def _compute_log_normal(residual: Float64, deviation: Float64) -> Float64:
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoricalTable(ArrayRecord):
     """A smoothed table of the B categories of one feature in each of K classes.
+
+    The constructor takes `counts` and `alpha`.
 
     Attributes
     ----------
@@ -319,6 +325,8 @@ class CategoricalTable(ArrayRecord):
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram(ArrayRecord):
     """A smoothed histogram of one feature in each of K classes, with B bins that all classes share.
+
+    The constructor takes `edges` and `table`.
 
     Attributes
     ----------
@@ -635,8 +643,8 @@ def compute_bin_edges(x: Float64, bins: int | str) -> Float64:
 def _choose_n_bins(x: Float64, rule: str) -> int:
     """Choose the number of bins of a histogram by a rule.
 
-    x: values, (n,), without NaN and not all equal; rule: "auto", "fd" or "sturges"; see
-    `compute_bin_edges`.
+    x: values, (n,), without NaN and not all equal; rule: "fd" (Freedman and Diaconis), "sturges",
+    or "auto", the larger number of the two.
     """
     n = float(len(x))
     lower, upper = _compute_quartiles(x)

@@ -51,9 +51,9 @@ def compute_divergences(density: Density, log_prior: Float64) -> Float64:
 def _integrate_normals(density: Normal, log_prior: Float64) -> Float64:
     """Compute the divergences of K normal densities, (K,), by numeric integration.
 
-    The arguments are those of `compute_divergences`. The density is scaled first so that no
-    difference overflows. The result is not yet clipped to its range, and may be NaN for a class of
-    prior 0.
+    density: means and standard deviations of the K classes; log_prior: log prior probabilities,
+    (K,). The density is scaled first so that no difference overflows. The result is not yet clipped
+    to its range, and may be NaN for a class of prior 0.
     """
     unit = max(np.abs(density.mean).max(), density.deviation.max())
     tiny = float(np.finfo(np.float64).tiny)

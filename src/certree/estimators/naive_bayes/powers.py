@@ -75,6 +75,8 @@ class PowerLosses(ArrayRecord):
     dropped: whenever the number of rows passes a power of two, `recent` becomes `older`, and the
     former `older` is dropped.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     rows : float
