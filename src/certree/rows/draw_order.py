@@ -102,7 +102,7 @@ class ColumnSums:
         return cls(n_codes, *sums)
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums of the rows of both blocks."""
+        """Return the sums of the rows of two blocks of one table, self and other."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return replace(self, **sums)
 
