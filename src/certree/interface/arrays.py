@@ -92,7 +92,7 @@ class ArrayRecord:
 
         values: the values of all fields, in the order of the dataclass. They must already satisfy
         the checks of `__post_init__`, or come from the C++ core. Arrays that users can reach must
-        be read-only; see `freeze`.
+        be read-only, in memory that nobody can change; `freeze` makes them so.
         """
         record = object.__new__(cls)
         for field, value in zip(fields(cls), values, strict=True):  # type: ignore[arg-type]

@@ -249,8 +249,8 @@ def snapshot_method(
 ) -> Callable[Concatenate[Model, Arguments], Result]:
     """Decorate a method that reads a fitted model, so that a fit in another thread cannot interfere.
 
-    At each call `self` is a snapshot of the model at that moment; see `get_snapshot`. Attributes
-    that the method sets are lost.
+    At each call `self` is a shallow copy of the model at that moment, with the parameters of its
+    fit; see `get_snapshot`. Attributes that the method sets are lost.
     """
 
     @wraps(method)

@@ -54,7 +54,7 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
 
 
 class RowRate:
-    """Counts rows and measures their mean rate since the object was made; see `update`.
+    """Counts rows and measures their mean rate since the object was made.
 
     The constructor has no arguments.
     """

@@ -453,6 +453,8 @@ def _is_categorical_column(column: SeriesOrArray) -> bool:
 class _IndexedNames:
     """A dictionary-encoded categorical column: distinct category names, and an index for each row.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     names : list of str or None

@@ -107,7 +107,7 @@ class ColumnSums:
         return replace(self, **sums)
 
     def order_columns(self) -> Int32:
-        """Return the indices of the columns, (p,) int32, in an order that the sums determine.
+        """Return the indices of the columns, (p,) int32, sorted by their sums.
 
         Fits consider and draw columns in this order, whatever the order of the columns in the
         table. Columns with equal sums, whose values are equal, keep their relative order.

@@ -617,7 +617,8 @@ def find_known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_],
         True for rows that equal a row of the fit.
     is_equal_rounded : ndarray of bool, shape (n,)
         True for rows that equal a row of the fit after either of them is rounded to float32, if the
-        rounded row is fractional (see `Float32Rounding`).
+        rounded row is fractional: it holds a number with decimals that float32 does not represent
+        exactly.
     """
     kinds = Float32Rounding.inspect(X)
     rounded = np.zeros(len(X), dtype=bool)

@@ -426,9 +426,9 @@ def _compare_codes(
 ) -> tuple[int, int, float, float]:
     """Count the calibration rows with neighbours, and the neighbours that remain in halved bins.
 
-    See `NearCopies` for neighbours. Bins are halved until at most 5 % of the rows have neighbours,
-    or bins have too few rows. `kept` is averaged row by row, so that rows in dense regions, with
-    many neighbours, do not hide others.
+    Neighbours are training rows in the same bin of each feature; see `NearCopies`. Bins are halved
+    until at most 5 % of the rows have neighbours, or bins have too few rows. `kept` is averaged row
+    by row, so that rows in dense regions, with many neighbours, do not hide others.
 
     Parameters
     ----------
@@ -594,9 +594,10 @@ class QuantileCodes(NamedTuple):
     def keys(self, bins: int, same: UInt64, *some: Indices) -> list[UInt64]:
         """Hash the bin numbers of rows: rows with equal hashes are in the same bin of each feature.
 
-        bins: number of bins of each feature. same: hashes of values that must be equal, too, (m,);
-        see `hash_fixed_columns`. some: sets of rows, each an array of positions in `rows`. Return a
-        list with the hashes of each set, uint64, in the order of its positions.
+        bins: number of bins of each feature. same: for each row of `rows` a hash of the values that
+        must be equal, too, (m,), from `hash_fixed_columns`. some: sets of rows, each an array of
+        positions in `rows`. Return a list with the hashes of each set, uint64, in the order of its
+        positions.
         """
         q, n = self.ordered.shape
         place = (n + 1) * np.arange(q)[:, None]
@@ -611,8 +612,8 @@ class QuantileCodes(NamedTuple):
     def exact_keys(self, some: Indices, same: UInt64) -> UInt64:
         """Hash the values of rows: rows with equal hashes are equal in all compared features.
 
-        some: positions of k rows in `rows`, (k,). same: hashes of values that must be equal, too,
-        (m,); see `hash_fixed_columns`. Return (k,) uint64.
+        some: positions of k rows in `rows`, (k,). same: for each row of `rows` a hash of the values
+        that must be equal, too, (m,), from `hash_fixed_columns`. Return (k,) uint64.
         """
         rows = self.rows[some]
         return hash_samples(*(one[rows] for one in self.columns), same[some].astype(np.float64))

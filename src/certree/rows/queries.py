@@ -115,8 +115,8 @@ def sort_by_query(rows: Training, query: Int32) -> Training:
     rows : Training
         Encoded rows of a fit. It does not contain rows of weight zero.
     query : ndarray of int32, shape (n_passed,)
-        Number of each row's query, for all rows that were passed to `fit`, those of weight zero
-        included; see `number_queries`.
+        Number of each row's query, 0, 1, ..., as `number_queries` returns it, for all rows that
+        were passed to `fit`, those of weight zero included.
 
     Returns
     -------

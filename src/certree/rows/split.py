@@ -58,7 +58,7 @@ class TrainCalibrationSplit:
 
     @property
     def worst(self) -> int:
-        """Return how many calibration rows a certificate counts as errors; see `is_worst`."""
+        """Return how many rows a certificate counts as errors: the True entries of `is_worst`."""
         return count_worst(self.is_worst)
 
     @property

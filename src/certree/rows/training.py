@@ -810,7 +810,7 @@ class RowInputMixin:
         """Return whether a fit renumbers categories by their numbers of training rows.
 
         True in this class. Subclasses for which the numbers do not matter return False; categories
-        are then numbered in the order of their names. See `_renumber_categories`.
+        are then numbered in the order of their names.
         """
         return True
 
@@ -1025,7 +1025,7 @@ def _encode_rows(
     learned : dict of str to object
         Fitted attributes by name.
     draw_order : ndarray of int32, shape (p,), or None
-        Order of the features; None if it was not computed. See `Training.draw_order`.
+        Feature indices in the order in which trees consider them; None if it was not computed.
     """
     features, learned = _encode_features(model, X, split, reuse_encoding)
     if is_classifier(model):
@@ -1080,7 +1080,7 @@ def _renumber_categories(
     categories : Categories
         The categories in the order of the new codes.
     order : ndarray of int32, shape (p,)
-        Order of the features; see `Training.draw_order`.
+        Feature indices in the order in which trees consider them; see `Training.draw_order`.
     """
     assert isinstance(features, DenseFeatures)  # sparse rows hold no categories
     training, y = features, codes
@@ -1586,7 +1586,7 @@ def _encode_target(
     Returns
     -------
     codes : ndarray of int32, shape (n,) or (n, n_outputs)
-        Class codes; see `Training.y` for classes that no training row has.
+        Class codes 0, 1, ...; classes that no training row has get codes from max(2, K) on.
     learned : dict of str to object
         Fitted attributes by name: `classes_`, `n_classes_` and, if the model accepts several
         targets, `n_outputs_`. For a single target with a calibration set also
@@ -1630,8 +1630,8 @@ def _encode_column_of_classes(
 ) -> tuple[Int32, NDArray[Any]]:
     """Encode a column of classes as codes, (n,) int32; also return the sorted classes not in known.
 
-    Calibration rows may have such classes; see `encode_classes` for their codes. Raise a ValueError
-    if a training row has one, or if all rows have.
+    Calibration rows may have such classes, with codes from max(2, len(known)) on. Raise a
+    ValueError if a training row has one, or if all rows have.
 
     target: class of each row, (n,). known: sorted classes of the fit.
     """
@@ -1698,8 +1698,9 @@ def _hash_fit_rows(
     hashes : ndarray of uint64, shape (n,), or None
         Hash of the features of each row.
     learned : dict of str to object
-        Fitted attributes `sample_hashes_` (see `compute_fit_hashes`) and `_sample_counts` (a
-        `RepeatCounts`) by name. In an update of a model without hashes all results are None.
+        Fitted attributes by name: `sample_hashes_`, the distinct hashes of all rows of the fit, also
+        rounded to float32 (see `compute_fit_hashes`), and `_sample_counts`, a `RepeatCounts`. In an
+        update of a model without hashes all results are None.
     """
     if reuse_encoding and model.sample_hashes_ is None:
         return None, {"sample_hashes_": None, "_sample_counts": None}
