@@ -60,7 +60,8 @@ ADDED_LATER: dict[str, bool] = {"is_added": True}
 class ArrayRecord:
     """Base class of frozen dataclasses whose fields are read-only arrays, numbers or records.
 
-    The `__post_init__` of a subclass checks its fields; see `_check`. `repr` prints long arrays as
+    It has no fields itself; the constructor of a subclass takes the fields of the subclass. The
+    `__post_init__` of a subclass checks its fields; see `_check`. `repr` prints long arrays as
     dtype and shape. Copies and unpickled objects are made by the constructor and checked again:
     arrays in a pickle may have been changed, and the C++ core trusts the arrays that it gets. A
     record is stored in a model file by `to_stored` and `from_stored`.
@@ -91,7 +92,7 @@ class ArrayRecord:
 
         values: the values of all fields, in the order of the dataclass. They must already satisfy
         the checks of `__post_init__`, or come from the C++ core. Arrays that users can reach must
-        be read-only; see `freeze`.
+        be read-only, in memory that nobody can change; `freeze` makes them so.
         """
         record = object.__new__(cls)
         for field, value in zip(fields(cls), values, strict=True):  # type: ignore[arg-type]
@@ -101,7 +102,8 @@ class ArrayRecord:
     def to_stored(self) -> dict[str, Any]:
         """Return the values of all fields for a model file, by the name that they have there.
 
-        Fields with the metadata `ADDED_LATER` are left out if they have their default value.
+        Fields that a later version of certree has added (metadata `ADDED_LATER`) are left out if
+        they have their default value.
         """
         record: Any = self
         values = {
@@ -150,8 +152,8 @@ class ArrayRecord:
 
         Parameters
         ----------
-        dtype : str
-            Their dtype; see `check_column`.
+        dtype : {"float64", "int32", "int64", "uint64", "bool"}
+            The dtype of these fields afterwards.
         shape : tuple of int or None
             Their shape; None stands for any length.
         *names : str
@@ -160,7 +162,7 @@ class ArrayRecord:
         Raises
         ------
         TypeError, ValueError
-            If a field does not have this dtype or shape; see `check_column`.
+            If a field has another shape, or does not convert to this dtype without loss.
         """
         for name in names:
             object.__setattr__(self, name, check_column(name, getattr(self, name), dtype, shape))
@@ -337,8 +339,8 @@ def divide_by_largest(values: Float64, largest: float | None = None) -> Float64:
     Returns
     -------
     ndarray of float64, of the same shape
-        Numbers in -1 .. 1. Both terms are scaled by a power of two first, so that a subnormal
-        divisor causes no overflow.
+        Numbers in -1 .. 1. Numbers and divisor are scaled by a power of two first, so that a
+        subnormal divisor causes no overflow.
     """
     largest = np.abs(values).max() if largest is None else largest
     exponent = np.frexp(largest)[1]

@@ -14,7 +14,9 @@ def import_extra(module: str, extra: Extra) -> Any:
     module : str
         Full name of the module, such as "pyarrow.parquet".
     extra : {"files", "frames", "plot", "cli", "onnx", "dask"}
-        The extra of certree whose installation includes the package.
+        The extra of certree whose installation includes the package: "files" has pyarrow, "frames"
+        pandas, "plot" matplotlib, "cli" rich and typer, "onnx" and "dask" the packages of that
+        name.
 
     Returns
     -------

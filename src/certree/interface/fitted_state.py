@@ -75,7 +75,8 @@ def get_snapshot(model: Model) -> Model:
 def keep_parameters(model: Any) -> None:
     """Store copies of the present parameter values of a model in its attribute `_fitted_with`.
 
-    A fit calls it at its end; `get_snapshot` reads the values. n_jobs and verbose are not stored.
+    It is a dict of values by name. `atomic_fit` calls this function at the end of a fit;
+    `get_snapshot` reads the values. n_jobs and verbose are not stored.
     """
     parameters = model.get_params(deep=False).items()
     model._fitted_with = {
@@ -185,8 +186,8 @@ def atomic_fit(
     """Decorate a method that fits and returns its model: it changes all attributes at its end, or none.
 
     The method runs on a copy of the model, whose attributes replace those of the model in one step.
-    If it raises, the model does not change. The parameter values are kept, too; see
-    `keep_parameters`.
+    If it raises, the model does not change. At the end copies of the parameter values are stored in
+    the attribute `_fitted_with`. fit: the undecorated method.
     """
 
     @wraps(fit)
@@ -210,9 +211,10 @@ def fit_method(
 ) -> Callable[Concatenate[Model, Arguments], Model]:
     """Decorate a method that fits and returns its model: check parameters, then fit atomically.
 
-    Values are checked by `_parameter_constraints`, as scikit-learn does; InvalidParameterError is
-    raised. Estimators that the method fits as components of the model do not check their own
-    parameters again. A fit that fails changes no attribute; see `atomic_fit`.
+    Values are checked by the attribute `_parameter_constraints` of the model's class, as
+    scikit-learn does; InvalidParameterError is raised. Estimators that the method fits as
+    components of the model do not check their own parameters again. A fit that fails changes no
+    attribute; see `atomic_fit`.
     """
     return _decorate_fit(fit, True)
 
@@ -247,8 +249,8 @@ def snapshot_method(
 ) -> Callable[Concatenate[Model, Arguments], Result]:
     """Decorate a method that reads a fitted model, so that a fit in another thread cannot interfere.
 
-    At each call `self` is a snapshot of the model at that moment; see `get_snapshot`. Attributes
-    that the method sets are lost.
+    At each call `self` is a shallow copy of the model at that moment, with the parameters of its
+    fit; see `get_snapshot`. Attributes that the method sets are lost.
     """
 
     @wraps(method)
@@ -275,7 +277,8 @@ def available_unless(
 ) -> Callable[[Method], Method]:
     """Return a decorator for a method that exists only if `why_not(model)` returns None.
 
-    Otherwise `why_not` returns a reason as text, and access raises AttributeError with this reason.
+    why_not: function that is called with the model at each access to the method. If it returns a
+    reason as text, access raises AttributeError with this reason.
     """
 
     def decorate(method: Method) -> Method:

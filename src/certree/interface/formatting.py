@@ -27,8 +27,8 @@ def align_columns(lines: Iterable[Sequence[str]]) -> list[str]:
 def format_count(count: float) -> str:
     """Format a number of rows, or their total weight.
 
-    An integer has all digits, with thousands separators, "12,345"; any other number six digits,
-    "0.5".
+    An integer has all digits, with thousands separators, "12,345"; any other number six significant
+    digits at most, "0.5".
     """
     return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.6g}"
 

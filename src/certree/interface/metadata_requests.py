@@ -8,7 +8,11 @@ from sklearn.utils._metadata_requests import RequestMethod
 
 
 class _ShortRequestMethod(RequestMethod):
-    """A method ``set_{method}_request`` of scikit-learn with a docstring of two sentences."""
+    """A method ``set_{method}_request`` of scikit-learn with a docstring of two sentences.
+
+    The constructor is that of scikit-learn's RequestMethod: name of the method, such as "fit",
+    names of its arguments, such as "sample_weight", and whether to check these names.
+    """
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         function = super().__get__(instance, owner)

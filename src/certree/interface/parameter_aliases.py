@@ -141,7 +141,8 @@ def check_nested_parameters(
 def rejects_aliases(init: Callable[..., None]) -> Callable[..., None]:
     """Decorate a constructor: for an unknown keyword that is an alias, the error names the parameter.
 
-    See `check_for_aliases`, which raises TypeError.
+    An alias is the name of a parameter in another library, such as LightGBM. The error is a
+    TypeError. init: the constructor, which the decorated one calls.
     """
     parameters = inspect.signature(init).parameters
 

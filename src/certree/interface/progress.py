@@ -31,7 +31,8 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
     Yields
     ------
     callable
-        ``advance(steps=1, note="")`` advances the bar by some steps, and shows a note beside it.
+        ``advance(steps=1, note="")`` advances the bar by this number of steps, and shows a note
+        beside it; it does nothing if nothing is shown.
     """
     console = None
     if shown:
@@ -53,7 +54,10 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
 
 
 class RowRate:
-    """Counts rows and measures their mean rate since the object was made; see `update`."""
+    """Counts rows and measures their mean rate since the object was made.
+
+    The constructor has no arguments.
+    """
 
     def __init__(self) -> None:
         self._n, self._begin = 0, perf_counter()
@@ -68,8 +72,9 @@ class RowRate:
 def _show_lines(total: int, description: str) -> Callable[..., None]:
     """Return a function that writes about ten lines of progress to standard error in all.
 
-    total: number of steps; description: beginning of each line. The function is that of
-    `show_progress`; a line has the steps that are done, the note and an estimate of the time left.
+    total: number of steps; description: beginning of each line. The function is called as
+    ``advance(steps=1, note="")``, as that of `show_progress`; a line has the steps that are done,
+    the note and an estimate of the time left.
     """
     done = shown = 0
     begin = perf_counter()

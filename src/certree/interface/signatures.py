@@ -44,7 +44,8 @@ _NUMBERS: dict[Any, tuple[tuple[type, ...], str]] = {
 class _Range(Interval):
     """An interval of scikit-learn that compares NumPy scalars in float64.
 
-    NumPy itself would compare them in their own precision.
+    NumPy itself would compare them in their own precision. The constructor is that of scikit-learn:
+    type of the numbers, left end, right end, and closed, which of both ends belong to it.
     """
 
     def __contains__(self, value: Any) -> bool:

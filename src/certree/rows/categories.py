@@ -67,7 +67,7 @@ class Categories:
         categorical_features: CategoricalFeatures = "from_dtype",
         feature_names: Sequence[str] | None = None,
     ) -> Categories:
-        """Learn the categories of training rows, in sorted order.
+        """Learn the categories of training rows, and number them 0, 1, ... in sorted order.
 
         Parameters
         ----------
@@ -75,8 +75,9 @@ class Categories:
             Training rows. None, NaN and pandas.NA are missing values, not categories.
         categorical_features : "from_dtype", None, or array-like of bool, int or str
             Features that hold categories. "from_dtype": in a data frame columns of categorical or
-            string type, and of objects without dates; in an array of objects columns with a
-            string. None: no feature. Else a mask (p,), indices, or names.
+            string type, and of objects without dates; in an array of objects columns with at least
+            one string, or with missing values only; in other arrays none. None: no feature. Else a
+            mask (p,), indices, or names.
         feature_names : sequence of str, or None
             Names of the features; None: those of the data frame.
 
@@ -122,7 +123,8 @@ class Categories:
         Returns
         -------
         Categories
-            Categories of this object keep their codes; this object is not changed.
+            Categories of this object keep their codes; new ones get the next codes in sorted order.
+            This object is not changed.
         """
         table = TableColumns.read(X)
         if len(table.columns) != len(self.names):
@@ -142,9 +144,9 @@ class Categories:
     def digest_texts(self, unused: NDArray[np.bool_]) -> Categories:
         """Return the categories with texts replaced by hashes, for smaller model files.
 
-        A hash has 16 letters. `encode` hashes the texts of rows for such features, so it gives the
-        same codes as before. Features keep their texts if these have at most 16 letters on average,
-        or if two texts of the feature have the same hash.
+        A hash has 16 hexadecimal digits. `encode` hashes the texts of rows for such features, so it
+        gives the same codes as before. Features keep their texts if these have at most 16 letters
+        on average, or if two texts of the feature have the same hash.
 
         Parameters
         ----------
@@ -170,7 +172,7 @@ class Categories:
     def equals(self, other: Categories) -> bool:
         """Return whether both objects have the same categories with the same codes in all features.
 
-        A text and its hash count as equal; see `digest_texts`.
+        A text equals its hash if the other object holds hashes of this feature; see `digest_texts`.
         """
         digested = {*self.digested, *other.digested}
         mine, theirs = (
@@ -192,7 +194,8 @@ class Categories:
     def renumber(self, numbers: Mapping[int, Int32]) -> Categories:
         """Return the categories with other codes for some features.
 
-        Rows that are encoded already keep their codes; `renumber_codes` changes those.
+        Rows that are encoded already keep their codes; the function `renumber_codes` of the module
+        `features` changes those.
 
         Parameters
         ----------
@@ -232,7 +235,8 @@ class Categories:
         Raises
         ------
         TypeError, ValueError
-            See `encode_columns`.
+            If X has another number of features, or a feature holds values of another type than in
+            the fit, such as text in place of numbers; see `encode_columns`.
         """
         encoded: Float64 = np.column_stack(self.encode_columns(X)).astype(np.float64, copy=False)
         return encoded
@@ -292,7 +296,8 @@ def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categ
 
     Numeric arrays are not read if categorical_features is None or "from_dtype".
 
-    X, categorical_features: see `Categories.learn`, which computes the result in all other cases.
+    X: training rows, an array-like or data frame. categorical_features: "from_dtype", None, a mask,
+    indices or names; see `Categories.learn`, which computes the result in all other cases.
     """
     if categorical_features is None:
         return None
@@ -306,7 +311,7 @@ def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categ
 def warn_about_identifiers(features: DenseFeatures, categories: Categories, names: Any) -> None:
     """Issue a UserWarning for each categorical feature that has nearly as many categories as rows.
 
-    See `warn_if_identifier` for the criterion.
+    That is: more than n / 2 categories in the n >= 50 rows in which the feature is not missing.
 
     Parameters
     ----------
@@ -447,6 +452,8 @@ def _is_categorical_column(column: SeriesOrArray) -> bool:
 @dataclass(frozen=True, slots=True, eq=False)
 class _IndexedNames:
     """A dictionary-encoded categorical column: distinct category names, and an index for each row.
+
+    The constructor takes the attributes in this order.
 
     Attributes
     ----------

@@ -150,7 +150,7 @@ def is_missing(value: Any) -> bool:
 
 
 def has_times(column: SeriesOrArray) -> bool:
-    """Return whether a column holds dates, times or durations, by its type or as objects."""
+    """Return whether a column holds dates, times or time spans, by its type or as objects."""
     if isinstance(column, nw.Series):
         if column.dtype.is_temporal():
             return True
@@ -164,8 +164,9 @@ def has_times(column: SeriesOrArray) -> bool:
 def expect_no_times(column: SeriesOrArray, label: str) -> None:
     """Raise a ValueError if a column holds dates, times or time spans.
 
-    NumPy would convert some of them to numbers without a warning. label: how the message names the
-    column.
+    NumPy would convert some of them to numbers without a warning.
+
+    column: narwhals Series or array (n,). label: how the message names the column.
     """
     if has_times(column):
         raise ValueError(
@@ -210,7 +211,9 @@ def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
 def to_float_column(column: SeriesOrArray, label: str) -> NDArray[Any]:
     """Return a float64 or float32 column without a copy; convert any other one to float64, (n,).
 
-    See `to_float64_column` for the errors. label: how messages name the column.
+    column: narwhals Series or array (n,). label: how messages name the column. Raise a TypeError
+    for objects that are neither numbers nor text, and a ValueError for text that is not a number,
+    for dates, and for integers that float64 cannot represent.
     """
     if column.dtype in (nw.Float64, nw.Float32, np.float64, np.float32):
         given = column.to_numpy() if isinstance(column, nw.Series) else column
@@ -296,7 +299,8 @@ def expect_columns_of_numbers(X: Any) -> None:
     column is found, nothing is raised.
 
     X: data frame or array-like, the rows. X that is not two-dimensional, and complex numbers, raise
-    nothing. See `to_float64_column` for the errors.
+    nothing. The error is a TypeError for objects, and a ValueError for text that is not a number,
+    for dates, and for integers that float64 cannot represent.
     """
     try:
         table = TableColumns.read(X)

@@ -292,7 +292,8 @@ def _extract_part(local: Float64, part: str) -> Float64:
     """Extract the year, month, day, weekday or hour of dates, (n,) float64.
 
     local: microseconds since 1970 by the local clock, (n,), NaN where a date is missing, which
-    stays NaN. part: one of the five names; Monday is weekday 0.
+    stays NaN. part: "year", "month" (1 to 12), "day" (of the month, from 1), "weekday" (Monday is
+    0) or "hour" (0 to 23).
     """
     is_present = ~np.isnan(local)
     moments = np.where(is_present, local, 0).astype(np.int64).astype("datetime64[us]")

@@ -102,12 +102,12 @@ class ColumnSums:
         return cls(n_codes, *sums)
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums of the rows of both blocks."""
+        """Return the sums of the rows of two blocks of one table, self and other."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return replace(self, **sums)
 
     def order_columns(self) -> Int32:
-        """Return the indices of the columns, (p,) int32, in an order that the sums determine.
+        """Return the indices of the columns, (p,) int32, sorted by their sums.
 
         Fits consider and draw columns in this order, whatever the order of the columns in the
         table. Columns with equal sums, whose values are equal, keep their relative order.

@@ -141,7 +141,7 @@ class RowHasher:
 
     All tables must have the same columns. Texts and other values that are not numbers are replaced
     by numbers, which the instance stores. So hashes are comparable between tables that were hashed
-    by the same instance, and only between these.
+    by the same instance, and only between these. The constructor has no arguments.
     """
 
     def __init__(self) -> None:
@@ -164,7 +164,8 @@ class RowHasher:
         Returns
         -------
         RowHashes
-            Its `keys` are equal for equal rows.
+            Its `keys`, (n,), are equal for equal rows of this table. `RowHashes.concatenate`
+            compares several tables.
         """
         target, numbers = self.encode(X, y)
         return RowHashes.hash_rows(numbers, target, are_all=are_all)
@@ -199,9 +200,9 @@ class RowHasher:
     def kinds(self) -> list[ColumnKind]:
         """Return what each feature holds in the rows encoded so far.
 
-        The result is a list of "number", "text" or "other". An entry is "number" if all values are
-        numbers or missing. Else the first value that is not a number decides between "text" and
-        "other".
+        The result is a list with "number", "text" or "other" for each feature, from left to right.
+        An entry is "number" if all values are numbers or missing. Else the first value that is not
+        a number decides between "text" and "other".
         """
         first = (next(iter(places), 0.0) for places in self._places[1:])
         return [
@@ -275,9 +276,9 @@ def merge_copies(
     -------
     rows : ndarray of intp, shape (m,)
         Indices of the rows that are kept, ascending.
-    weight : ndarray of float64, shape (m,), or None
+    summed : ndarray of float64, shape (m,), or None
         Sum of the weights of each kept row and the rows that equal it. If no rows are equal, the
-        argument `weight` itself.
+        argument `weight` itself, which may be None.
 
     Raises
     ------
@@ -308,7 +309,7 @@ def count_repeats(
         Indices of the training and the calibration rows. If there are no calibration rows, the
         result is the number of training rows that equal an earlier training row.
     groups : ndarray of shape (n,), or None
-        Group of each row; equal calibration rows of one group count as one row. None: rows have no
+        Group of each row; equal counted rows of one group count as one row. None: rows have no
         groups.
 
     Returns
@@ -334,8 +335,10 @@ def mark_repeats(
 
     Parameters
     ----------
-    first, train, calibration : ndarray
-        See `count_repeats`.
+    first : ndarray of intp, shape (n,)
+        Index of the first row that equals each row; see `find_first_equal_rows`.
+    train, calibration : ndarray of intp
+        Indices of the training and the calibration rows.
     groups : ndarray of shape (n,), or None
         Group of each row. Equal calibration rows of one group do not repeat each other. If several
         groups have equal rows, the rows of all groups but the first, in sorted order, are marked.
@@ -365,7 +368,8 @@ def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
 
     These are rows that repeat others and may be copies; to count them as errors is the worst case.
 
-    is_worst: True for these rows, (n_calibration,); None: there are none.
+    is_worst: True for these rows, (n_calibration,); (n,) for all rows of a fit without a
+    calibration set; None: there are no such rows.
     """
     return 0 if is_worst is None else int(is_worst.sum())
 
@@ -374,8 +378,8 @@ def get_allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
     """Return how many of n calibration rows may equal other rows, as two limits.
 
     Up to the first limit, repeated rows count like any other row. Up to the second one, the
-    certificate counts each of them as an error, which is the worst case. Above it the fit is
-    refused.
+    certificate counts each of them as an error, which is the worst case. Above the second limit
+    `decide_worst_case` refuses the fit.
 
     Parameters
     ----------
@@ -410,9 +414,10 @@ def decide_worst_case(repeats: int, n: int, duplicates: Duplicates) -> bool:
     repeats : int
         Number of calibration rows that equal other rows.
     n : int
-        Number of calibration rows.
+        Number of calibration rows; in a fit without a calibration set that of all rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Parameter of certified estimators; see `get_allowed_repeats`.
+        What equal rows are: "genuine": independent draws; "copies": copies of one draw; "refuse":
+        there must be none; "auto": not known. `get_allowed_repeats` gives the limits of each.
 
     Returns
     -------

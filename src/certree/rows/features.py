@@ -66,7 +66,7 @@ class DenseFeatures:
     def take_matrix(self, rows: NDArray[Any] | range) -> NDArray[Any]:
         """Copy some rows to a C-ordered array (m, p), float32 if all features are.
 
-        rows: indices of the rows, (m,).
+        rows: indices of the rows, (m,), as an array or a range; the result has their order.
         """
         result = np.empty((len(rows), self.n_features), np.result_type(*self.tables))
         step = max(1, _CACHED // self.n_features)
@@ -90,8 +90,8 @@ class DenseFeatures:
     def score_in_blocks(self, scores: Callable[[NDArray[Any]], Float64]) -> Float64:
         """Compute scores of all rows, block by block, without a copy of the whole table.
 
-        scores: function that maps a C-ordered table (m, p) to scores (k, m). Return the scores of
-        all rows, (k, n).
+        scores: function that maps a C-ordered table of some m rows, (m, p), to their scores (k, m)
+        for k outputs. Return the scores of all rows, (k, n).
         """
         n, step = len(self), max(1, _BLOCK // self.n_features)
         if n <= step or self.table is not None:

@@ -122,8 +122,9 @@ def store_classes(model: Any) -> dict[str, Any]:
 
     model: the fitted classifier. The entries are its classes and their dtypes ("classes" and
     "classes.dtype", or "classes.0", "classes.0.dtype" and so on with several targets),
-    "sample_hashes" (`sample_hashes_`) with its length, and the entries of `RepeatCounts.to_stored`
-    as "sample_counts.n" and so on. Hashes and counts are left out if the model does not have them.
+    "sample_hashes" (`sample_hashes_`, hashes of the rows of the fit), its length "n_sample_hashes",
+    and the entries of `RepeatCounts.to_stored` as "sample_counts.n" and so on. Without hashes in
+    the model the length is None, and hashes and counts are left out.
     """
     hashes, several = model.sample_hashes_, isinstance(model.classes_, list)
     names = [f"classes.{k}" for k in range(len(model.classes_))] if several else ["classes"]

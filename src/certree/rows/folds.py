@@ -187,10 +187,16 @@ def split_by_content(
 
     Parameters
     ----------
-    X, y, rng, sample_weight, order
-        See `content_folds`.
+    X : ndarray or CSR array of shape (n, p)
+        Encoded rows.
+    y : ndarray of shape (n,), or (n, q)
+        Class codes (int32), or a numeric target (float64).
     n_validation : int
         Number of validation rows.
+    rng : numpy RandomState
+        Source of the random order.
+    sample_weight, order
+        Weights of the rows, (n,), and order of the columns, (p,), or None; see `content_folds`.
 
     Returns
     -------
@@ -245,8 +251,11 @@ def _shuffle_within_classes(
 
     Return the position of each row in the new order, (n,). The order depends on the values of rows
     and on rng, not on the positions of rows in the table. Rows with a numeric target count as one
-    class. With several targets the combinations of classes are the classes. See `content_folds` for
-    the arguments.
+    class. With several targets the combinations of classes are the classes.
+
+    X: encoded rows, (n, p). y: class codes or numeric targets, (n,) or (n, q). rng: source of the
+    random order. sample_weight: weight of each row, (n,), which orders equal rows, or None. order:
+    indices of the columns, (p,), in the order in which they are hashed, or None.
     """
     hashes, y = hash_contents(X, y, rng, order)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
@@ -273,7 +282,7 @@ def hash_contents(
     rng : numpy RandomState
         Source of the random factors of the hash function.
     order : ndarray of int32, shape (p,), or None
-        Order of the columns; see `content_folds`.
+        Indices of the columns in the order in which they are hashed; None: 0, 1, ....
 
     Returns
     -------
@@ -372,8 +381,9 @@ def sum_classes(y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]) -> N
     Returns
     -------
     ndarray of uint64, shape (2, sum of n_classes)
-        Number of rows of each class, and sum of the hashes of these rows. The classes of the first
-        target come first, then those of the next one, and so on.
+        In the first line the number of rows of each class, in the second one the sum of the hashes
+        of these rows. The columns are the classes of the first target, then those of the next one,
+        and so on.
     """
     labels = _number_labels(y, n_classes)
     sums = np.zeros((2, sum(n_classes)), dtype=np.uint64)
@@ -386,7 +396,7 @@ def rank_classes(sums: NDArray[np.uint64]) -> Int32:
     """Return the rank of each class of all targets, (sum of n_classes,): 0 for the rarest class.
 
     sums: result of `sum_classes`, in whose order the ranks are returned. Equally frequent classes
-    are ordered by their sums of hashes, so that the order of targets and the numbers of classes do
+    are ordered by their sums of hashes, so that the order of targets and the codes of classes do
     not matter.
     """
     rank = np.empty(sums.shape[1], dtype=np.int32)

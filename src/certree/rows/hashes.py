@@ -97,8 +97,9 @@ def _hash_narrow_rows(
 ) -> UInt64:
     """Hash rows as `hash_samples` does, column by column, if they have less than 256 columns.
 
-    width: number of columns of all tables. order: indices of all columns in their order; None: 0,
-    1, ....
+    tables, rounded: as in `hash_samples`: dense columns of the rows, and whether values are rounded
+    to float32 first. width: number of columns of all tables. order: indices of all columns in the
+    order in which they are hashed; None: 0, 1, ....
     """
     n, places = len(tables[0]), range(width) if order is None else order.tolist()
     hashes = np.empty(n, dtype=np.uint64)
@@ -130,7 +131,7 @@ def mix(words: UInt64) -> UInt64:
     """Hash 64-bit words one by one, so that each bit of the input changes every bit of the output.
 
     The finaliser of MurmurHash3 with the constants of Stafford's variant 13. words: array of any
-    shape.
+    shape; the result has the same shape.
     """
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
@@ -194,7 +195,8 @@ def order_targets(
     So models can process targets in an order that changes neither with the order of the columns of
     y nor with that of the rows.
 
-    y: targets, (n, q). tables, order: features of the rows, as `hash_samples` takes them.
+    y: targets, (n, q). tables: columns of the features, (n, p) or (n,) each. order: indices of the
+    first columns in the order in which they are hashed; None: 0, 1, ....
     """
     hashes = hash_samples(*tables, order=order)
     target_hashes = [hash_target(one, hashes) for one in y.T.astype(np.float64)]
@@ -212,13 +214,13 @@ def compute_content_keys(
     Parameters
     ----------
     *tables : ndarrays or CSR arrays of shape (n, p) or (n,)
-        Columns of the rows; see `hash_samples`.
+        Columns of the rows, from left to right.
     weight : ndarray of float64, shape (n,), or None
         Weight of each row. Equal rows are numbered by ascending weight, and the number is hashed
         with the row; weights have no other influence, so that their unit does not matter. None:
         equal rows are numbered in the order of the table.
     order : ndarray of int32, shape (q,), or None
-        Order of the first columns; see `hash_samples`.
+        Indices of the first q columns in the order in which they are hashed; None: 0, 1, ....
     """
     return compute_keys(hash_samples(*tables, order=order), weight)
 
@@ -227,7 +229,7 @@ class ChangedRowsError(ValueError):
     """Error of a distributed fit: the rows of a block have changed since an earlier pass.
 
     `compute_keys` raises it if `EarlierCopies`, which the earlier pass computed, does not fit the
-    rows.
+    rows. The constructor takes the message, like that of ValueError.
     """
 
 
@@ -356,7 +358,7 @@ class Float32Rounding(NamedTuple):
         """Determine which of n rows change when they are rounded to float32.
 
         tables: columns of the rows from left to right, dense or CSR, (n, p) or (n,) each. n: number
-        of rows; None: that of the first table.
+        of rows; None: that of the first table. Without tables no row changes.
         """
         n = tables[0].shape[0] if n is None else n
         is_exact, is_fractional = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
@@ -426,8 +428,9 @@ def _mark_sparse(table: Any, is_exact: NDArray[np.bool_], is_fractional: NDArray
 def hash_as_float32(*tables: NDArray[Any]) -> UInt64:
     """Round rows to float32, and hash the result by `hash_samples`; return (n,) uint64.
 
-    These are the hashes of rows that were passed as float32, not those of ``rounded=True``. tables:
-    see `hash_samples`.
+    These are the hashes of rows that were passed as float32. They differ from those of
+    ``hash_samples(..., rounded=True)``, which mark rows as rounded. tables: columns of the rows,
+    (n, p) or (n,) each.
     """
     with np.errstate(over="ignore"):
         return hash_samples(*(one.astype(np.float32) for one in tables))
@@ -436,10 +439,10 @@ def hash_as_float32(*tables: NDArray[Any]) -> UInt64:
 def compute_fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
     """Return the hashes by which a model recognises rows of its fit, distinct and ascending.
 
-    These are the hashes of all rows and, for rows that are fractional (see `Float32Rounding`), also
-    those after rounding to float32.
+    These are the hashes of all rows. For fractional rows, which hold a number with decimals that
+    float32 does not represent exactly, they are also those after rounding to float32.
 
-    tables: columns of the rows; see `hash_samples`. exact: result of ``hash_samples(*tables)``,
+    tables: columns of the rows, (n, p) or (n,) each. exact: result of ``hash_samples(*tables)``,
     (n,), to save time; None: it is computed.
     """
     exact = hash_samples(*tables) if exact is None else exact
@@ -449,8 +452,9 @@ def compute_fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UI
 def hash_fractional_rows(*tables: NDArray[Any]) -> UInt64:
     """Return the hashes of the fractional rows, (n_fractional,) uint64, after rounding to float32.
 
-    They are computed by `hash_samples` with ``rounded=True``. tables: columns of all rows. See
-    `Float32Rounding` for fractional rows.
+    They are computed by `hash_samples` with ``rounded=True``. Fractional rows hold a number with
+    decimals that float32 does not represent exactly. tables: columns of all rows, (n, p) or (n,)
+    each.
     """
     fractional = np.flatnonzero(Float32Rounding.inspect(*tables).is_fractional)
     if not len(fractional):
@@ -472,19 +476,20 @@ class RowHashes(NamedTuple):
     """Hashes of rows with their targets, from which `keys` finds rows that are copies.
 
     Two rows are copies if they are equal as float64. They are also copies if rounding to float32
-    turns one into the other; then one of them is exact in float32 and the other one fractional (see
-    `Float32Rounding`). Targets are compared after rounding to float32, unless they are integers.
+    turns one into the other; then one of them is exact in float32 and the other one fractional: it
+    holds a number with decimals that float32 does not represent exactly. Targets are compared after
+    rounding to float32, unless they are integers.
 
     Parameters
     ----------
     exact : ndarray of uint64, shape (n,)
-        Hash of each row.
+        Hash of the features and the target of each row.
     fractional : ndarray of intp, shape (m,)
         Indices of the fractional rows.
     rounded : ndarray of uint64, shape (m,)
-        Hashes of the fractional rows after rounding to float32.
+        Hashes of the fractional rows, target included, after rounding to float32.
     is_float32 : ndarray of bool, shape (n,)
-        True for rows that are exact in float32.
+        True for rows all of whose features are exact in float32.
     """
 
     exact: UInt64
@@ -612,7 +617,8 @@ def find_known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_],
         True for rows that equal a row of the fit.
     is_equal_rounded : ndarray of bool, shape (n,)
         True for rows that equal a row of the fit after either of them is rounded to float32, if the
-        rounded row is fractional (see `Float32Rounding`).
+        rounded row is fractional: it holds a number with decimals that float32 does not represent
+        exactly.
     """
     kinds = Float32Rounding.inspect(X)
     rounded = np.zeros(len(X), dtype=bool)

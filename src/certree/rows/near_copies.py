@@ -79,10 +79,11 @@ class NearCopies:
     """Result of the search for calibration rows that are nearly copies of training rows.
 
     There are two searches. The first one bins the numeric features by quantiles. A calibration row
-    has a *neighbour* if a training row has the same bin numbers, and the same class, but differs
-    from it in a value. If bins are halved, at most half of the neighbours of independent rows
-    remain, but most near copies do. The second search leaves out features whose values all differ,
-    such as row numbers, and counts rows that are equal in all others.
+    has a *neighbour* if a training row has the same bin numbers, equal values in features that are
+    not numeric, and the same class (if `with_target`), but differs from it in a value. If bins are
+    halved, at most half of the neighbours of independent rows remain, but most near copies do. The
+    second search leaves out features whose values all differ, such as row numbers, and counts rows
+    that are equal in all others.
 
     Parameters
     ----------
@@ -90,8 +91,9 @@ class NearCopies:
         Number of calibration rows that were binned; 0 if rows are out of core or sparse, or no
         feature is numeric.
     bins : int
-        Number of bins of each feature for which `share` and `kept` are given. It is the one for
-        which `kept` most exceeds its threshold; see `are_likely`.
+        Number of bins of each feature for which `share` and `kept` are given. Of all numbers of
+        bins that were tried it is the one for which `kept` most exceeds its threshold; see
+        `are_likely`.
     share : float
         Fraction of the n rows that have a neighbour.
     kept : float
@@ -143,8 +145,8 @@ class NearCopies:
     def are_likely(self) -> bool:
         """Return whether near copies are likely: more neighbours remain than by chance.
 
-        True if `share` exceeds 5 %, and `kept` is at least 0.65 plus three standard deviations; see
-        `_compute_least_kept`.
+        True if `share` exceeds 5 %, and `kept` is at least 0.65 plus three standard deviations,
+        each 0.5 / sqrt(number of rows with neighbours).
         """
         return self.share > _LEAST_FRACTION and self.kept >= _compute_least_kept(
             round(self.share * self.n)
@@ -234,12 +236,13 @@ class ComparedRows(NamedTuple):
         Values of each feature; texts and other objects are replaced by numbers, see `RowHasher`.
         For sparse rows the sequence has one CSR matrix.
     kinds : sequence of {"number", "text", "other"}
-        What each feature holds.
+        What each feature held before that: numbers, texts or other objects.
     target : ndarray of shape (n,)
         Class of each row as a number, or a numeric target.
     train, calibration : ndarray of intp
-        Indices of the training and the calibration rows. One of them is empty in fits without a
-        split, such as forests, where each row is calibrated by the trees that did not grow on it.
+        Indices of the training and the calibration rows. In fits without a split one of both is
+        empty. `calibration` is empty in forests, where each row is calibrated by the trees that did
+        not grow on it. `train` is empty if the tree does not depend on the rows.
     groups : ndarray of shape (n,), or None
         Group of each row; None: rows have no groups.
     """
@@ -313,19 +316,21 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
     n : int
         Number of calibration rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Parameter of certified estimators: what equal rows are. `get_allowed_repeats` gives the
-        numbers of rows that are allowed; "copies" counts as "auto" here.
+        What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
+        allowed ("refuse"), or not known ("auto"). `get_allowed_repeats` gives the two limits for
+        the number of rows; "copies" counts as "auto" here.
 
     Raises
     ------
     ValueError
-        If n >= 40, more rows than allowed equal others in all features except `found.left_out`, and
-        `found.is_key` and `found.with_target` hold.
+        If n >= 40, `found.n_alike`, the number of rows that equal others in all features except
+        `found.left_out`, exceeds the second limit, and `found.is_key` and `found.with_target` hold.
 
     Warns
     -----
     NearCopiesWarning
-        If such rows are too many but nothing is raised, or if `found.are_likely`.
+        If `found.n_alike` exceeds the first limit (5 % of n if not `found.with_target`) but nothing
+        is raised, or if `found.are_likely`.
     """
     few, most = get_allowed_repeats(n, "auto" if duplicates == "copies" else duplicates)
     if found.n_alike > (few if found.with_target else _LEAST_FRACTION * n):
@@ -371,7 +376,7 @@ def _warn(message: str) -> None:
 def _count_repeats_without_identifiers(
     rows: ComparedRows, features: list[int], with_target: bool
 ) -> int:
-    """Count the calibration rows that equal other rows in some features; see `count_repeats`.
+    """Count the calibration rows that equal a training or earlier calibration row in some features.
 
     rows: the rows of the fit. features: indices of the compared features. with_target: whether the
     targets must be equal, too.
@@ -421,9 +426,9 @@ def _compare_codes(
 ) -> tuple[int, int, float, float]:
     """Count the calibration rows with neighbours, and the neighbours that remain in halved bins.
 
-    See `NearCopies` for neighbours. Bins are halved until at most 5 % of the rows have neighbours,
-    or bins have too few rows. `kept` is averaged row by row, so that rows in dense regions, with
-    many neighbours, do not hide others.
+    Neighbours are training rows in the same bin of each feature; see `NearCopies`. Bins are halved
+    until at most 5 % of the rows have neighbours, or bins have too few rows. `kept` is averaged row
+    by row, so that rows in dense regions, with many neighbours, do not hide others.
 
     Parameters
     ----------
@@ -474,10 +479,10 @@ def _compare_codes(
 
 
 def _calibration_mask(rows: ComparedRows, keys: UInt64) -> NDArray[np.bool_]:
-    """Mark the rows that are searched for among the others, (n,) bool: the calibration rows.
+    """Mark the rows whose near copies are searched among all other rows, (n,) bool.
 
-    If the fit has no calibration set or no training set, mark a random half of all rows: those
-    whose hash is odd.
+    These are the calibration rows. If the fit has no calibration set or no training set, they are a
+    random half of all rows: those whose hash is odd.
 
     rows: the rows of the fit. keys: hashes of all rows, (n,).
     """
@@ -589,9 +594,10 @@ class QuantileCodes(NamedTuple):
     def keys(self, bins: int, same: UInt64, *some: Indices) -> list[UInt64]:
         """Hash the bin numbers of rows: rows with equal hashes are in the same bin of each feature.
 
-        bins: number of bins of each feature. same: hashes of values that must be equal, too, (m,);
-        see `hash_fixed_columns`. some: sets of rows, each an array of positions in `rows`. Return a
-        list with the hashes of each set, uint64, in the order of its positions.
+        bins: number of bins of each feature. same: for each row of `rows` a hash of the values that
+        must be equal, too, (m,), from `hash_fixed_columns`. some: sets of rows, each an array of
+        positions in `rows`. Return a list with the hashes of each set, uint64, in the order of its
+        positions.
         """
         q, n = self.ordered.shape
         place = (n + 1) * np.arange(q)[:, None]
@@ -606,8 +612,8 @@ class QuantileCodes(NamedTuple):
     def exact_keys(self, some: Indices, same: UInt64) -> UInt64:
         """Hash the values of rows: rows with equal hashes are equal in all compared features.
 
-        some: positions of k rows in `rows`, (k,). same: hashes of values that must be equal, too,
-        (m,); see `hash_fixed_columns`. Return (k,) uint64.
+        some: positions of k rows in `rows`, (k,). same: for each row of `rows` a hash of the values
+        that must be equal, too, (m,), from `hash_fixed_columns`. Return (k,) uint64.
         """
         rows = self.rows[some]
         return hash_samples(*(one[rows] for one in self.columns), same[some].astype(np.float64))

@@ -45,7 +45,9 @@ def expect_collected(name: str, values: Any) -> None:
 
 
 def expect_in_memory(model: Any, X: Any) -> None:
-    """Raise a TypeError if X is out of core (see `is_out_of_core`) or a lazy frame of polars.
+    """Raise a TypeError if X is out of core or a lazy frame of polars.
+
+    Out of core are paths, lists of paths, data sets of Arrow and Dask collections.
 
     Call it in estimators that need all rows in memory. model: the estimator, whose class the
     message names. X: the argument of `fit`, of any type.

@@ -19,7 +19,9 @@ from certree.rows.training import Training
 def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
     """Number the queries of a ranking 0, 1, ..., and return the number of each row's query.
 
-    Exactly one of group and qid must be passed, as in LightGBM and XGBoost.
+    Exactly one of group and qid must be passed, as in LightGBM and XGBoost. Queries of
+    group are numbered in the order of the table. Those of qid are numbered in the order of its
+    sorted values, or of first occurrence if qid holds Python objects.
 
     Parameters
     ----------
@@ -113,14 +115,14 @@ def sort_by_query(rows: Training, query: Int32) -> Training:
     rows : Training
         Encoded rows of a fit. It does not contain rows of weight zero.
     query : ndarray of int32, shape (n_passed,)
-        Number of each row's query, for all rows that were passed to `fit`, those of weight zero
-        included; see `number_queries`.
+        Number of each row's query, 0, 1, ..., as `number_queries` returns it, for all rows that
+        were passed to `fit`, those of weight zero included.
 
     Returns
     -------
     Training
-        The rows in their new order. Its `split.groups` holds the number of each row's query;
-        queries are renumbered 0, 1, ... in the new order.
+        The rows in their new order, those of a query next to each other. Its `split.groups`, (n,),
+        holds the number of each row's query; queries are renumbered 0, 1, ... in the new order.
 
     Raises
     ------
@@ -169,8 +171,8 @@ def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | No
     group : ndarray of int, shape (n,)
         Number of each row's group, 0, 1, ....
     weight : ndarray of float64, shape (n,), or None
-        Weight of each row. Groups with equal rows are numbered by ascending weight, and get
-        different keys; None: they are numbered in the order of their group numbers.
+        Weight of each row. Groups with equal rows are numbered by a sum over the weights of their
+        rows, ascending, and get different keys; None: in the order of their group numbers.
 
     Returns
     -------

@@ -97,7 +97,7 @@ class WeightSpread:
     def effective_size(self) -> float:
         """Return Kish's effective number of rows: (sum of weights)^2 / sum of squared weights.
 
-        It is rounded to six digits, which no order of the rows changes, and 0 without rows.
+        It is rounded to six significant digits, which no order of the rows changes; 0 without rows.
         """
         return float(f"{min((self.total / self.norm) ** 2, self.n):.6g}") if self.n else 0.0
 
@@ -124,7 +124,8 @@ def warn_of_uneven_weights(spread: WeightSpread) -> None:
 def compute_integer_weights(weight: Float64) -> Float64:
     """Convert positive weights, (n,), to integers in 1, ..., 2^16, as float64, (n,).
 
-    Weights times a constant give the same integers. See `WeightUnit.to_integers` for the rounding.
+    Weights times a constant give the same integers. They are exact multiples of a common number if
+    the weights have one; else the largest weight becomes 2^16, and the others are rounded.
     """
     return WeightUnit.find(weight).to_integers(weight)
 
@@ -163,7 +164,7 @@ def balance_bag_weights(count: Int32, weight: Float64, y: Float64) -> Float64:
 def compute_relative_weights(weight: Float64) -> Float64:
     """Divide positive weights by a unit, so that weights times a constant give the same numbers.
 
-    If the weights are integer multiples of a common number, see `WeightUnit`, return these
+    If the weights are integer multiples of a common number, at most 2^16 times it, return these
     integers. Else return fractions of the largest weight, each rounded to 32 significant bits, so
     that rounding errors of the constant do not matter. The result is float64, (n,), and positive.
     """

@@ -183,7 +183,8 @@ def hash_table(hashes: UInt64, target: NDArray[Any]) -> int:
 def hash_table_rows(hashes: UInt64, target: NDArray[Any]) -> UInt64:
     """Hash each row of a table with its target, (n,) uint64; `hash_table` returns the sum.
 
-    hashes, target: see `hash_table`.
+    hashes: hash of the features of each row, (n,) uint64. target: class codes of each row, (n,) or
+    (n, n_targets).
     """
     columns = target.reshape(len(hashes), -1).T.astype(np.float64)
     return extend_hashes(hashes, *np.ascontiguousarray(columns))

@@ -45,9 +45,9 @@ class SeenRows(ArrayRecord):
     hashes : ndarray of uint64, shape (n,)
         Hash of the features of each row.
     rounded : ndarray of uint64, shape (n,), or None
-        Hash of the features after rounding to float32, if the row is fractional (see
-        `Float32Rounding`); else the same as `hashes`. In files of early versions all rows are
-        rounded. None for regressors, which do not recognise rows of their fit.
+        Hash of the features after rounding to float32, if the row holds a number with decimals that
+        float32 does not represent exactly; else the same as `hashes`. In files of early versions
+        all rows are rounded. None for regressors, which do not recognise rows of their fit.
     leaf : ndarray of int32, shape (n,)
         Node number of each row's leaf, in a tree that was fixed before the rows were seen.
     y : ndarray of int32 or float64, shape (n,)
@@ -193,7 +193,10 @@ class SeenRows(ArrayRecord):
 
     @property
     def repeat_counts(self) -> RepeatCounts:
-        """Return how many rows share their features with no other row, with one, or with more."""
+        """Return how many rows share their features with no other row, with one, or with more.
+
+        Its field `tables` has a single entry, the hash of all rows.
+        """
         return RepeatCounts.count(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 
     @property
@@ -207,6 +210,8 @@ class SeenRows(ArrayRecord):
 
     def add(self, others: SeenRows) -> SeenRows:
         """Return the records of these and of other rows, sorted; neither object is changed.
+
+        others: records of the rows to add, with leaves in the same tree.
 
         Raises
         ------
@@ -228,7 +233,8 @@ class SeenRows(ArrayRecord):
     def remove(self, others: SeenRows) -> SeenRows:
         """Return these records without the records of others; neither object is changed.
 
-        For each row of others, one row with the same hash, target and weight is removed.
+        For each row of others, one row with the same hash, target and weight is removed. others:
+        records of the rows to remove.
 
         Raises
         ------

@@ -80,7 +80,7 @@ class SparseFeatures:
         Unlike `DenseFeatures.score_in_blocks` it makes no blocks, as sparse rows need little
         memory.
 
-        scores: function that maps rows, a CSR array (n, p), to scores (k, n).
+        scores: function that maps rows, a CSR array (n, p), to scores (k, n) for k outputs.
         """
         return scores(self.matrix)
 

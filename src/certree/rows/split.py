@@ -35,7 +35,8 @@ class TrainCalibrationSplit:
     n_given : int or None
         Number of rows that were passed to `fit`, those of weight zero included; None: n.
     repeats : int
-        Number of calibration rows that equal a training row, or an earlier calibration row.
+        Number of calibration rows that equal a training row, or an earlier calibration row. Without
+        a calibration set: number of rows that equal an earlier row.
     distinct : bool
         Whether equal rows were merged to one row, as copies of one draw.
     is_worst : ndarray of bool, shape (n_calibration,), or None
@@ -57,7 +58,7 @@ class TrainCalibrationSplit:
 
     @property
     def worst(self) -> int:
-        """Return how many calibration rows a certificate counts as errors; see `is_worst`."""
+        """Return how many rows a certificate counts as errors: the True entries of `is_worst`."""
         return count_worst(self.is_worst)
 
     @property
@@ -167,7 +168,7 @@ def train_calibration_split(
 def draw_training_groups(
     train_size: float, n_groups: int, n: int, random_state: np.random.RandomState
 ) -> NDArray[np.bool_]:
-    """Draw the groups of the training set at random, and return a mask of all groups, (n_groups,).
+    """Draw the groups of the training set at random; return True for these, (n_groups,) bool.
 
     train_size: fraction of the groups in the training set. n_groups: number of groups. n: number of
     rows, for the message of the ValueError that is raised if one of the sets would be empty.

@@ -225,7 +225,8 @@ class Training:
         Parameters
         ----------
         duplicates : {"auto", "genuine", "copies", "refuse"}
-            Parameter of certified estimators: what equal rows are; see `get_allowed_repeats`.
+            What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
+            allowed ("refuse"), or not known ("auto").
 
         Returns
         -------
@@ -275,8 +276,9 @@ class Training:
         ----------
         cv : int, None, splitter of scikit-learn, or iterable of pairs (train, validation)
             A number of folds (None: 5) splits whole groups if there are groups; else rows,
-            stratified by class, in an order that depends on their values. Pairs hold indices or
-            masks of the rows that were passed to `fit`, those of weight zero included.
+            stratified by class, in an order that depends on their values. A splitter gets these
+            rows and groups. Pairs hold indices or masks of the rows that were passed to `fit`,
+            those of weight zero included.
         random_state : numpy RandomState
             Source of the random order for a number of folds; a splitter has its own.
 
@@ -336,7 +338,8 @@ class Training:
         Parameters
         ----------
         size : int or float
-            Number of rows (or groups) in the validation set; a float is their fraction.
+            Number of rows (or groups) in the validation set; a float is their fraction, and the
+            number is rounded up.
         random_state : numpy RandomState
             Source of the random order.
 
@@ -525,7 +528,8 @@ class RowInputMixin:
     `_prepare_training` checks and encodes the rows in `fit`, and sets the fitted attributes below.
     The methods `_encode_new_rows` and the like encode new rows with these attributes. Subclasses
     set class attributes to say what they accept: `_takes_sparse` (sparse X), `_takes_outputs`
-    (several targets), `_takes_infinities` (infinite values), all False by default.
+    (several targets), `_takes_infinities` (infinite values), all False by default. The class has no
+    constructor; subclasses have one, with their parameters.
 
     Attributes
     ----------
@@ -565,7 +569,11 @@ class RowInputMixin:
     _draws_rows: ClassVar[bool] = True
 
     def __init_subclass__(cls, **how: Any) -> None:
-        """Let a subclass reject parameter names of other libraries; **how: for base classes."""
+        """Let the constructor of a subclass reject parameter names of other libraries.
+
+        how: keyword arguments of the class statement, which are passed on to the base classes. The
+        docstrings of scikit-learn's methods ``set_{method}_request`` are shortened, too.
+        """
         super().__init_subclass__(**how)
         shorten_request_docs(cls)
         if "__init__" in vars(cls):
@@ -598,9 +606,10 @@ class RowInputMixin:
     def _prepare_training(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Training:
         """Check and encode the rows of a fit, and set the fitted attributes learned from them.
 
-        X, y, sample_weight: see `training_rows`. how: the keyword arguments of `training_rows`:
-        groups, row_splitter, classes and reuse_encoding. Return the encoded rows. Raise a TypeError
-        if X is a file, a Dask collection or a lazy frame of polars.
+        X: rows, (n, p). y: target, (n,) or (n, n_outputs). sample_weight: weights, (n,), or None.
+        how: keyword arguments of `training_rows`: groups (of the rows), row_splitter (draws the
+        calibration set), classes, and reuse_encoding (True in updates). Return the encoded rows.
+        Raise a TypeError if X is a file, a Dask collection or a lazy frame of polars.
         """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
@@ -694,8 +703,8 @@ class RowInputMixin:
     def _score_in_blocks(self, X: Any, scores: Callable[[NDArray[Any]], Float64]) -> Float64:
         """Compute scores of rows to predict, block by block to save memory.
 
-        X: rows, not encoded. scores: function that maps encoded rows (m, p) to scores (k, m).
-        Return the scores of all rows, (k, n).
+        X: rows, not encoded. scores: function that maps encoded rows (m, p) to scores (k, m) for k
+        outputs. Return the scores of all rows, (k, n).
         """
         return (
             scores(X)
@@ -708,8 +717,8 @@ class RowInputMixin:
         """Return the indices, int32, of features for which rows must not be rounded to float32.
 
         Trees split these features between two float64 values that become the same number in
-        float32. The attribute `trees_` or `tree_` is read; without it the result is empty. See
-        `Trees.float64_features`.
+        float32. They are read from the fitted `trees_` or `tree_`; without these the result is
+        empty.
         """
         trees = self.__dict__.get("trees_", self.__dict__.get("tree_"))
         return getattr(trees, "float64_features", np.zeros(0, dtype=np.int32))
@@ -780,7 +789,10 @@ class RowInputMixin:
 
     @available_if(lambda model: hasattr(model, "predict_proba"))
     def predict_log_proba(self, X: ArrayLike) -> Any:
-        """Return the natural logarithms of what `predict_proba` returns for the rows X, (n, p)."""
+        """Return the natural logarithms of what `predict_proba` returns for the rows X, (n, p).
+
+        That is an array (n, K), or with several targets a list with an array for each.
+        """
         classifier: Any = self
         shares = classifier.predict_proba(X)
         with np.errstate(divide="ignore"):
@@ -798,7 +810,7 @@ class RowInputMixin:
         """Return whether a fit renumbers categories by their numbers of training rows.
 
         True in this class. Subclasses for which the numbers do not matter return False; categories
-        are then numbered in the order of their names. See `_renumber_categories`.
+        are then numbered in the order of their names.
         """
         return True
 
@@ -953,8 +965,9 @@ def _find_repeats(
     groups : ndarray of shape (n,), or None
         Group of each row; equal rows of one group count as one row.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Parameter of the estimator: what equal rows are; see `get_allowed_repeats`. With "copies"
-        equal rows were merged before, and nothing is counted.
+        What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
+        allowed ("refuse"), or not known ("auto"). With "copies" equal rows were merged before, and
+        nothing is counted.
     is_of_classes : bool
         Whether the target is a class.
 
@@ -995,7 +1008,11 @@ def _encode_rows(
     split: TrainCalibrationSplit,
     reuse_encoding: bool,
 ) -> tuple[DenseOrSparseFeatures, NDArray[Any], Callable[[], Any], dict[str, Any], Int32 | None]:
-    """Encode features and targets; see `training_rows` for the arguments.
+    """Encode features and targets.
+
+    model: the estimator. X: rows, (n, p), after the preprocessor. target: (n,) or (n, n_outputs).
+    classes: argument of `fit`, or None. split: training and calibration set, of which the first one
+    determines categories and classes. reuse_encoding: whether to take those of the fitted model.
 
     Returns
     -------
@@ -1008,7 +1025,7 @@ def _encode_rows(
     learned : dict of str to object
         Fitted attributes by name.
     draw_order : ndarray of int32, shape (p,), or None
-        Order of the features; None if it was not computed. See `Training.draw_order`.
+        Feature indices in the order in which trees consider them; None if it was not computed.
     """
     features, learned = _encode_features(model, X, split, reuse_encoding)
     if is_classifier(model):
@@ -1063,7 +1080,7 @@ def _renumber_categories(
     categories : Categories
         The categories in the order of the new codes.
     order : ndarray of int32, shape (p,)
-        Order of the features; see `Training.draw_order`.
+        Feature indices in the order in which trees consider them; see `Training.draw_order`.
     """
     assert isinstance(features, DenseFeatures)  # sparse rows hold no categories
     training, y = features, codes
@@ -1408,8 +1425,10 @@ def _encode_features(
 ) -> tuple[DenseOrSparseFeatures, dict[str, Any]]:
     """Learn categories from the training rows, and encode the features of all rows.
 
-    Issue a UserWarning for categorical features with nearly as many categories as rows. See
-    `training_rows` for the arguments.
+    Issue a UserWarning for categorical features with nearly as many categories as rows.
+
+    model: the estimator. X: rows, (n, p), not encoded. split: its training set has the training
+    rows. reuse_encoding: whether to take categories, number and names of features from the fit.
 
     Return the encoded features, and a dict of fitted attributes by name: `categories_`,
     `n_features_in_` and `feature_names_in_`; with reuse_encoding only `categories_`.
@@ -1490,9 +1509,10 @@ def _check_features(
 def _check_sparse_features(
     model: Any, X: Any, categories: Categories | None, reuse_encoding: bool
 ) -> SparseFeatures:
-    """Check the features of a CSR matrix as `_check_features` does.
+    """Check the features of a CSR matrix as `_check_features` does, which has the same arguments.
 
-    Raise a ValueError if categories is not None, as sparse features must be numeric.
+    Raise a ValueError if categories is not None, as sparse features must be numeric, and for
+    infinite values unless the model accepts them.
     """
     if categories is not None:
         raise ValueError(
@@ -1558,15 +1578,15 @@ def _encode_target(
     split: TrainCalibrationSplit,
     reuse_encoding: bool,
 ) -> tuple[Int32, dict[str, Any]]:
-    """Encode classes as int32 codes; see `training_rows` for the arguments.
+    """Encode classes as int32 codes.
 
     The classes are `model.classes_` with reuse_encoding, else the argument classes, or those of the
-    training set if it is None.
+    training set of split if it is None. target: class of each row, (n,) or (n, n_outputs).
 
     Returns
     -------
     codes : ndarray of int32, shape (n,) or (n, n_outputs)
-        Class codes; see `Training.y` for classes that no training row has.
+        Class codes 0, 1, ...; classes that no training row has get codes from max(2, K) on.
     learned : dict of str to object
         Fitted attributes by name: `classes_`, `n_classes_` and, if the model accepts several
         targets, `n_outputs_`. For a single target with a calibration set also
@@ -1610,8 +1630,8 @@ def _encode_column_of_classes(
 ) -> tuple[Int32, NDArray[Any]]:
     """Encode a column of classes as codes, (n,) int32; also return the sorted classes not in known.
 
-    Calibration rows may have such classes; see `encode_classes` for their codes. Raise a ValueError
-    if a training row has one, or if all rows have.
+    Calibration rows may have such classes, with codes from max(2, len(known)) on. Raise a
+    ValueError if a training row has one, or if all rows have.
 
     target: class of each row, (n,). known: sorted classes of the fit.
     """
@@ -1678,8 +1698,9 @@ def _hash_fit_rows(
     hashes : ndarray of uint64, shape (n,), or None
         Hash of the features of each row.
     learned : dict of str to object
-        Fitted attributes `sample_hashes_` (see `compute_fit_hashes`) and `_sample_counts` (a
-        `RepeatCounts`) by name. In an update of a model without hashes all results are None.
+        Fitted attributes by name: `sample_hashes_`, the distinct hashes of all rows of the fit, also
+        rounded to float32 (see `compute_fit_hashes`), and `_sample_counts`, a `RepeatCounts`. In an
+        update of a model without hashes all results are None.
     """
     if reuse_encoding and model.sample_hashes_ is None:
         return None, {"sample_hashes_": None, "_sample_counts": None}
@@ -1708,10 +1729,10 @@ def compute_balanced_weights(
 ) -> Float64:
     """Compute the factor that class_weight="balanced" gives each row, (n,).
 
-    It is that of scikit-learn, computed from the weights of the training set: calibration rows are
-    not counted, as the tree must not depend on them. If one of both sets is empty, all rows are
-    counted. Rows of a class that no training row has get 1. With several targets the factors of the
-    columns are multiplied.
+    It is that of scikit-learn, the total weight / (number of classes * weight of the row's class),
+    computed from the weights of the training set: calibration rows are not counted, as the tree
+    must not depend on them. If one of both sets is empty, all rows are counted. Rows of a class
+    that no training row has get 1. With several targets the factors of the columns are multiplied.
 
     Parameters
     ----------
@@ -1749,8 +1770,8 @@ def check_class_weights(
 ) -> None:
     """Raise a ValueError if a class weight is negative, infinite or not a number.
 
-    class_weight: weight by class, a dict; for n_columns > 1 targets a list with a dict for each.
-    n_columns: number of targets. A list raises an error for one target.
+    class_weight: weight by class, a dict; for several targets a list with a dict for each target.
+    n_columns: number of targets. If it is 1, a list raises a ValueError, too.
     """
     if n_columns == 1 and isinstance(class_weight, list):
         raise ValueError(
