@@ -50,7 +50,7 @@ class _CodeRange(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of codes; 1 for a range without codes, whose rows all lack the value."""
+        """Number of codes, as a weight; 1 for a range without codes, for rows without value."""
         return max(1, self.last - self.first + 1)
 
 
@@ -64,7 +64,8 @@ class _Run(NamedTuple):
     child : int
         Index of the child in the original tree.
     fraction : float
-        Number of these codes, divided by the number of all codes that go to the child.
+        Number of these codes, divided by the number of codes of all runs of the split that go to
+        the same child. A run of missing values alone counts as one code.
     """
 
     codes: _CodeRange
@@ -73,16 +74,20 @@ class _Run(NamedTuple):
 
 
 class _PendingNode(NamedTuple):
-    """A node to be written next: an original node, or a split between runs of its codes.
+    """A node of the new tree to be written next.
+
+    It replaces a node of the original tree, as a copy of it or as one of the splits of its chain.
 
     Attributes
     ----------
     node : int
         Index of the original node.
     fraction : float
-        Fraction of the rows of the original node that reach this one; see `ExpandedTree`.
+        Fraction of the rows of the original node that reach this one, if all category codes are
+        equally frequent.
     ranges : dict of int to _CodeRange
-        For each feature that chains above have split on, the codes that rows may have here.
+        For the index of each feature that chains above have split on, the codes that rows may have
+        here. Of other features they may have all codes, or lack the value.
     runs : list of _Run
         Runs that the chain still has to separate; empty if the node is not part of a chain.
     """
@@ -169,8 +174,9 @@ def _skip_decided_splits(
     Returns
     -------
     _PendingNode
-        The node that is reached, which may be `pending` itself. If it has a categorical split, its
-        runs are filled in.
+        The node that is reached, which may be `pending` itself. If it has a categorical split that
+        divides the rows, its `runs` are filled in; else they are empty. A split of a chain, which
+        has runs already, is returned unchanged.
     """
     while not pending.runs and len(tree.category_set(pending.node)):
         runs = _find_runs(tree, n_categories, pending)
@@ -195,8 +201,8 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
     Returns
     -------
     list of _Run
-        In the order of the codes. NaN belongs to the first run that goes to its child. If there is
-        none, it has a run of its own, the last.
+        In the order of the codes. If rows may lack the value, NaN belongs to the first run that
+        goes to the child of missing values. If there is none, NaN has a run of its own, the last.
     """
     node, feature = pending.node, int(tree.feature[pending.node])
     codes = pending.ranges.get(feature, _CodeRange(0, n_categories[feature] - 1, True))
@@ -220,14 +226,15 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
 def _make_children(tree: Tree, pending: _PendingNode) -> tuple[float, bool, list[_PendingNode]]:
     """Return the threshold of a node's split in the expanded tree, and its two children.
 
-    A node with runs is split between the two halves of its runs, any other node as in `tree`.
+    A node with runs is split between the halves of the list of its runs: the first half goes left,
+    the second, with the middle one of an odd number, right. Any other node is split as in `tree`.
 
     Parameters
     ----------
     tree : Tree
         The original tree.
     pending : _PendingNode
-        The node, which is not a leaf.
+        The node, which is not a leaf; its `runs` have been filled in.
 
     Returns
     -------

@@ -28,7 +28,7 @@ class Predictions(NamedTuple):
     Attributes
     ----------
     values : ndarray of float64, shape (n, K) or (n, n_outputs)
-        Probabilities of the classes, or predicted numbers.
+        Probabilities of the K classes of a classifier, or predicted numbers of a regressor.
     classes : sequence of length n, or None
         Predicted classes, as numbers, booleans or strings; None if the target is numeric.
     """
@@ -259,8 +259,8 @@ def _find_class_differences(
 ) -> NDArray[np.bool_]:
     """Return for each row whether the export predicts another class than the model.
 
-    A class counts as right if its probability in the model is the largest up to 1e-12. Classes are
-    compared as they are or as text.
+    A class counts as right if its probability in the model is the largest up to 1e-12. A class of
+    the export is the one of `labels` that equals it, or whose text equals its text ("1" is 1).
 
     Parameters
     ----------
@@ -299,8 +299,8 @@ class _ModelWithRows:
     """A fitted model and the rows to predict, in the forms that exports need.
 
     model: a fitted estimator of certree, which later fits must not change. X: rows, (n, p), as the
-    caller passed them. Each form, such as a table of category codes, is computed when it is first
-    read, and kept.
+    caller passed them. Both are attributes, too. Each form, such as a table of category codes, is
+    an attribute that is computed when it is first read, and kept.
     """
 
     def __init__(self, model: Any, X: ArrayLike) -> None:
@@ -325,7 +325,10 @@ class _ModelWithRows:
 
     @cached_property
     def codes(self) -> Float64:
-        """The rows with codes in place of categories, (n, p) float64; NaN for missing values."""
+        """The rows with codes in place of categories, (n, p) float64.
+
+        Missing values, and categories that the model does not know, are NaN.
+        """
         rows: Float64 = np.asarray(self.model._encode_new_rows(self.X), dtype=np.float64)
         return rows
 
@@ -354,7 +357,8 @@ class _ModelWithRows:
 def _run_dict(subject: _ModelWithRows) -> Predictions:
     """Return the predictions made from the model's `to_dict`, after a round trip through JSON.
 
-    subject: the model and its rows. The reader is `predict_from_dict`.
+    subject: the model and its rows. `predict_from_dict` computes the predictions from the
+    dictionary alone.
     """
     values = predict_from_dict(subject.document, subject.columns)
     if (labels := subject.document["classes"]) is None:
@@ -390,9 +394,10 @@ def _run_sklearn(subject: _ModelWithRows) -> Predictions:
 def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
     """Return the predictions of the SQL statement of the model, run in a database.
 
-    run: the function that runs a statement on a table, such as `run_in_sqlite`. subject: the model
-    and its rows. Raise _UnsupportedExportError if `to_sql` does not support the model, and
-    ImportError if the database is missing.
+    run: the function that runs a statement in a database, such as `run_in_sqlite`. It takes the
+    name of a table, the values of its columns by name, and the statement, and returns the selected
+    rows as tuples. subject: the model and its rows. Raise _UnsupportedExportError if `to_sql` does
+    not support the model, and ImportError if the database is missing.
     """
     # A table of the used columns alone: databases may refuse the names of others.
     features, trees = subject.document["features"], subject.document["trees"]

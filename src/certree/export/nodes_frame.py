@@ -16,9 +16,12 @@ def make_nodes_frame(formula: Formula) -> Any:
     """Return the nodes of all trees as a pandas data frame, one line for each node.
 
     formula: the trees of the fitted model, and how their leaf values become predictions. The
-    columns are those of LightGBM: indices of tree, node, children and parent, depth, feature and
-    threshold of the split, where missing values go, values of leaves, and numbers of training rows;
-    see `trees_to_dataframe`. Raise ImportError if pandas is not installed.
+    columns are those of LightGBM's `trees_to_dataframe`: "tree_index", "node_depth" (1 at the
+    root), "node_index" (such as "0-S2" for the split, or "0-L3" for the leaf, of tree 0),
+    "left_child", "right_child", "parent_index", "split_feature", "split_gain" (NaN), "threshold",
+    "decision_type", "missing_direction", "missing_type", "value" (of leaves; "value_0", ... if they
+    have several), "weight" (NaN) and "count" (training rows; NaN if the model does not keep them).
+    Raise ImportError if pandas is not installed.
     """
     pandas = import_extra("pandas", "frames")
     trees = [_make_columns(formula, number) for number in range(len(formula.trees))]
@@ -80,8 +83,8 @@ def _describe_splits(formula: Formula, number: int) -> dict[str, NDArray[np.obje
 def _describe_missing_directions(tree: Tree) -> NDArray[np.str_]:
     """Return for each node the children that NaN goes to, (m,): "left", "right" or "both".
 
-    "both" is for nodes that send rows without value to both children. The entries of leaves have no
-    meaning. tree: a tree with m nodes.
+    "both" is for nodes that send rows without value to both children, divided in the ratio of their
+    training rows. The entries of leaves have no meaning. tree: a tree with m nodes.
     """
     return np.where(tree.missing_both, "both", np.where(tree.missing_left, "left", "right"))
 

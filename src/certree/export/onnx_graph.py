@@ -51,7 +51,8 @@ class Graph:
     dtype : numpy dtype
         Type of the rows and of the predictions: float32 or float64.
     ml_opset : int, default=5
-        Version of ``ai.onnx.ml``: 5, or 3, in which category sets are chains of comparisons.
+        Version of ``ai.onnx.ml``, the ONNX operators of trees: 5, or 3, in which category sets are
+        chains of comparisons.
     nodes : list of onnx.NodeProto
         The nodes so far, each after those whose outputs it reads.
     constants : list of onnx.TensorProto
@@ -143,8 +144,9 @@ class Graph:
     def build(self, outputs: Sequence[_ValueInfo], inputs: Sequence[_ValueInfo] = ()) -> Any:
         """Return the nodes so far as an onnx.GraphProto, to be the body of a control-flow node.
 
-        outputs, inputs: name, dtype and shape of each output and input of the body. Constants are
-        not included: they belong to the outermost graph.
+        outputs, inputs: tuples (name, dtype, shape) of the outputs and inputs of the body; a None
+        in a shape stands for any length. Constants are not included: they belong to the outermost
+        graph.
         """
         begin, end = ([_make_value_info(*value) for value in ends] for ends in (inputs, outputs))
         return import_extra("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
@@ -166,8 +168,8 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
     Returns
     -------
     onnx.ModelProto
-        Outputs are those of `list_outputs`. Names of features and categories are in its metadata as
-        JSON.
+        Outputs are "label" and "probabilities" of a classifier, or "variable", the predicted
+        numbers. Names of features and categories are in its metadata as JSON.
 
     Raises
     ------
@@ -199,11 +201,12 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
 
 
 def list_outputs(formula: Formula, dtype: Any) -> list[_ValueInfo]:
-    """Return name, dtype and shape of each output of a model's graph; None is any number of rows.
+    """Return a tuple (name, dtype, shape) for each output of a model's graph.
 
-    formula: the trees of the fitted model, and how their leaf values become predictions. A numeric
-    target has "variable", of `dtype`, (n, n_outputs). A classifier has "label", (n,), and
-    "probabilities", of `dtype`, (n, K). skl2onnx uses these names, too. dtype: float32 or float64.
+    The first length of each shape is None, which stands for any number n of rows. formula: the
+    trees of the fitted model, and how their leaf values become predictions. A numeric target has
+    "variable", of `dtype`, (n, n_outputs). A classifier has "label", (n,), and "probabilities", of
+    `dtype`, (n, K). skl2onnx uses these names, too. dtype: float32 or float64.
     """
     if formula.classes is None:
         return [("variable", dtype, [None, formula.n_outputs])]
@@ -274,8 +277,8 @@ def write_formula(graph: Graph, formula: Formula, rows: str, outputs: list[str])
         Name of the tensor of rows (n, p), with codes in place of categories, in the dtype of the
         graph.
     outputs : list of str
-        Names that the predictions get: those of labels and probabilities, or of predicted numbers;
-        see `list_outputs` for their types.
+        Names that the tensors of predictions get: [labels (n,), probabilities (n, K)] for a
+        classifier, [predicted numbers (n, n_outputs)] for a regressor.
 
     Raises
     ------
@@ -387,8 +390,9 @@ def _write_leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
 def _make_tree_ensemble(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
     """Return the attributes of a TreeEnsemble node (``ai.onnx.ml`` 5) that returns leaf numbers.
 
-    trees: T trees, of which each is an output of the node. dtype: numpy type of the input rows. The
-    outputs (n, T) hold the number of the leaf that a row reaches; leaves are numbered through all
+    The result has the values of the attributes by name. trees: T trees, each of which fills a
+    column of the output. dtype: numpy type of the input rows and of the output. The output (n, T)
+    holds the number of the leaf that a row reaches; leaves are numbered 0, 1, ... through all
     trees.
     """
     tree_columns: list[dict[str, NDArray[Any]]] = []
@@ -436,8 +440,9 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
     Returns
     -------
     dict of str to ndarray
-        "featureids", "modes" (comparison), "splits" (threshold), "missing_true" (1 if NaN goes to
-        the true child), "truenodeids" and "falsenodeids" (numbers of the children), "trueleafs" and
+        "featureids", "modes" (0: value <= threshold, 6: value in a category set), "splits"
+        (threshold; 0 for a set), "missing_true" (1 if NaN goes to the true child), "truenodeids"
+        and "falsenodeids" (numbers of the children among splits or leaves), "trueleafs" and
         "falseleafs" (1 if they are leaves), with an entry for each split; and "members", the
         category sets of all splits, each ended by NaN. The true child is the left one of a
         threshold, and the one that takes the members of a set. A tree of a single leaf has one
@@ -481,8 +486,9 @@ def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
     """Return the leaf values of a model with a single tree, (n_leaves, n_outputs).
 
     They are rounded to the dtype of the graph. For a classifier the most probable class of a leaf
-    stays the same after rounding; see `break_ties_by_label`. formula: the trees of the fitted
-    model, and how their leaf values become predictions. graph: its dtype is that of the values.
+    stays the same after rounding: if it ties with an earlier class, its value becomes the next
+    larger floating-point number. formula: the trees of the fitted model, and how their leaf values
+    become predictions. graph: its dtype is that of the values.
     """
     tree = formula.trees[0]
     exact = tree.value[tree.is_leaf]
@@ -558,8 +564,9 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
 def _write_numbers(graph: Graph, formula: Formula, scores: str) -> str:
     """Add nodes that turn outputs into predicted numbers by the link, and return their name.
 
-    The link, a function of `Formula`, is "exp", "sorted" or "identity". For the last one nothing is
-    added, and `scores` is returned.
+    The link of the formula is "exp" (e to the power of the outputs), "sorted" (the outputs of each
+    row in ascending order) or "identity". For the last one nothing is added, and `scores` is
+    returned.
 
     Parameters
     ----------
@@ -605,6 +612,9 @@ def _write_label(graph: Graph, formula: Formula, ranked: str, output: str) -> No
 def _write_probabilities(graph: Graph, formula: Formula, scores: str) -> tuple[str, str]:
     """Add nodes that turn the outputs of a classifier into class probabilities by its link.
 
+    The link is "softmax", "logistic" (the only output is the log odds of the second class) or
+    "shares" (the outputs to a power, divided by their sum).
+
     Parameters
     ----------
     graph : Graph
@@ -617,8 +627,8 @@ def _write_probabilities(graph: Graph, formula: Formula, scores: str) -> tuple[s
     Returns
     -------
     ranked : str
-        Name of a tensor (n, K) whose largest value in a row is that of the predicted class. They
-        are the values before rounding by the last step of the link.
+        Name of a tensor (n, K) whose largest value in a row is that of the predicted class: the
+        values before softmax, sigmoid or power, whose rounding may make classes equal.
     probabilities : str
         Name of the tensor of class probabilities, (n, K).
     """
@@ -769,9 +779,11 @@ def _write_children(
     tree : Tree
         The tree. The only child of a leaf is the leaf itself.
     row, node, fraction : str
-        Names of the tensors of visits, each (number of visits,).
+        Names of the tensors of visits, each (number of visits,): index of the row, index of the
+        node, and fraction of the row.
     left_fraction : str
-        Name of the tensor of fractions of each visit that go to the left child.
+        Name of the tensor (number of visits,) of the part of each visit's fraction that goes to the
+        left child, from 0 to 1; the rest goes to the right one.
 
     Returns
     -------

@@ -20,9 +20,10 @@ _Node = tuple[int, str, float, int, int, int]
 def make_tree_ensemble_regressor(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
     """Return the attributes of a TreeEnsembleRegressor node that returns leaf numbers.
 
-    The node is of ``ai.onnx.ml`` 3. trees: T trees, of which each is an output of the node. dtype:
-    numpy type of the input rows, float32 or float64. The outputs (n, T) hold the number of the leaf
-    that a row reaches; leaves are numbered 0, 1, ... through all trees.
+    The result has the values of the attributes by name. The node is of ``ai.onnx.ml`` 3. trees: T
+    trees, each of which fills a column of the output. dtype: numpy type of the input rows, float32
+    or float64. The output (n, T) holds the number of the leaf that a row reaches; leaves are
+    numbered 0, 1, ... through all trees.
     """
     nodes: list[_Node] = []
     tree_ids: list[int] = []
@@ -63,9 +64,10 @@ def _list_nodes(tree: Tree) -> list[_Node]:
 
     The first m entries are the nodes of the tree, by index. A node with a category set compares
     with the first category of the set. Nodes for its further categories follow after the m-th
-    entry. Each entry is a tuple of the type `_Node`: feature, comparison, the number to compare
-    with (a threshold or a category code), child if true, child if false, and 1 if NaN counts as
-    true. tree: a tree with m nodes.
+    entry. Each entry is a tuple of the type `_Node`: index of the feature, comparison
+    ("BRANCH_LEQ", "BRANCH_EQ", or "LEAF", with zeros in the other places), the number to compare
+    with (a threshold or a category code), entry of the child if true, entry of the child if false,
+    and 1 if NaN counts as true. tree: a tree with m nodes.
     """
     nodes: list[_Node] = []
     additional: list[_Node] = []

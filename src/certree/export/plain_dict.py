@@ -17,8 +17,9 @@ VERSION = 1
 def make_plain_dict(formula: Formula) -> dict[str, Any]:
     """Return a fitted model as a dictionary of lists, numbers and strings, which JSON can hold.
 
-    The format is that of ``docs/model.schema.json``: names and categories of features, classes,
-    nodes of all trees, and how leaf values become predictions. formula: the fitted model.
+    The format is that of ``docs/model.schema.json``. The keys are "format" and "version",
+    "features" (names and categories), "classes", "trees" (a list of nodes for each), and "sum",
+    "start", "link" and "power" (how leaf values become predictions). formula: the fitted model.
     """
     return {
         "format": "certree",
@@ -121,7 +122,8 @@ def _encode_column(column: Sequence[Any], categories: Sequence[Any] | None) -> F
 def _compute_outputs(nodes: Sequence[Mapping[str, Any]], rows: Float64) -> Float64:
     """Return the leaf values that one tree gives to each row, (n, n_outputs).
 
-    nodes: nodes of the tree as in `make_plain_dict`, the root first. rows: encoded rows, transposed
+    nodes: dictionaries of the tree's nodes from `make_plain_dict`, the root first; a leaf has
+    "value", another node its split and the indices of its children. rows: encoded rows, transposed
     to (p, n), with NaN for missing values. A row that goes to both children of a node gets the mean
     of the values of its leaves, weighted by the fractions of the row in them.
     """
@@ -147,8 +149,9 @@ def _compute_outputs(nodes: Sequence[Mapping[str, Any]], rows: Float64) -> Float
 def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
     """Return the fraction of each row that goes to the left child of a node, (n,).
 
-    node: a node with children, as in `make_plain_dict`. values: the rows' values of its feature,
-    (n,); category codes if it splits on categories. The fraction is 0 or 1 unless the value is NaN.
+    node: a node with children from `make_plain_dict`; it has "threshold" or "left_categories", and
+    "missing_left". values: the rows' values of its feature, (n,); category codes if it splits on
+    categories. The fraction is 0 or 1, but "missing_left" if the value is NaN.
     """
     is_left: NDArray[np.bool_]
     if "threshold" in node:
@@ -161,9 +164,10 @@ def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
 def _apply_link(outputs: Float64, document: Mapping[str, Any]) -> Float64:
     """Return the class probabilities (n, K), or predicted numbers, that belong to outputs of rows.
 
-    outputs: combined leaf values, (n, n_outputs). document: dictionary of the model, whose "link",
-    "power" and "classes" are used; `Formula` describes the links. Predicted numbers have the shape
-    (n, n_outputs).
+    outputs: leaf values combined over the trees, (n, n_outputs). document: dictionary of the model,
+    whose "link", "power" and "classes" are used. The link is "identity", "exp", "sorted" (in
+    ascending order), "logistic" (log odds of the second class), "softmax", or "shares" (outputs to
+    the power of "power", divided by their sum). Predicted numbers have the shape (n, n_outputs).
     """
     link = document["link"]
     if link == "exp":

@@ -73,14 +73,16 @@ def make_sklearn_model(formula: Formula) -> Any:
 class _NodeStatistics:
     """A tree with only threshold splits, and the statistics that scikit-learn keeps of its nodes.
 
-    `from_formula` makes it. m is the number of nodes.
+    `from_formula` makes it; the constructor takes the attributes in this order. m is the number of
+    nodes.
 
     Attributes
     ----------
     tree : Tree
         The tree, in which chains of threshold splits replace categorical splits.
     value : ndarray of float64, shape (m, n_outputs)
-        Values of leaves; at other nodes the mean of the leaves below, weighted by their rows.
+        Values of leaves; at other nodes the mean of the leaves below, weighted by their rows. They
+        are class probabilities for a tree or forest classifier, with a column for each class.
     square : ndarray of float64, shape (m, n_outputs)
         Squared values of leaves, and their weighted mean at other nodes.
     rows : ndarray of float64, shape (m,)
@@ -171,8 +173,9 @@ def _average_leaves(
 def _make_decision_tree(nodes: _NodeStatistics, classes: NDArray[Any] | None) -> Any:
     """Return a fitted DecisionTreeClassifier or DecisionTreeRegressor with the nodes of a tree.
 
-    nodes: the tree and the statistics of its nodes. classes: the classes (K,) in the order of the
-    probabilities in `nodes.value`; None for a regressor.
+    nodes: the tree and the statistics of its nodes, whose values (m, K) or (m, n_outputs) are the
+    probabilities of classes, or the predicted numbers. classes: the classes (K,) in the order of
+    the probabilities; None for a regressor.
     """
     tree, m, p = nodes.tree, nodes.tree.n_nodes, nodes.tree.n_features
     inner = ~tree.is_leaf

@@ -29,15 +29,17 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
     formula : Formula
         The fitted model: its trees, and how their leaf values become predictions.
     table : str
-        Name of the table. It has a column with the name of each feature that a tree splits on.
+        Name of the table. It has a column with the name of each feature that a tree splits on,
+        which holds numbers, or the names of categories; NULL is a missing value.
     keep : sequence of str
         Columns of the table to select besides the predictions.
 
     Returns
     -------
     str
-        Its columns are `keep`, "prediction" and, for a classifier, "probability_" followed by each
-        class; for several numbers "prediction_0", "prediction_1", ... instead.
+        Its columns are `keep`, "prediction" (class or number) and, for a classifier, "probability_"
+        followed by each class. A regressor of several numbers has "prediction_0", "prediction_1",
+        ... in place of "prediction".
 
     Raises
     ------
@@ -103,7 +105,7 @@ def _make_distinct(names: Sequence[str]) -> list[str]:
 def _find_free_prefix(taken: Iterable[str]) -> str:
     """Return the first of "m_", "m__", "m___", ... with which none of the taken names begins.
 
-    Case does not count.
+    taken: names of the table and of all its columns and results. Case does not count.
     """
     folded = [_fold_case(name) for name in taken]
     prefix = "m_"
@@ -208,17 +210,25 @@ class _SelectChain:
     columns that the caller keeps. Its result is MATERIALIZED: otherwise SQLite substitutes
     expressions into each other, which doubles the work for a column that is used twice.
 
+    With the prefix "m_" the table is m_table, and a select of kind "x" is m_xs. Its columns are
+    m_kept0, m_kept1, ... (the kept ones) and m_x0, m_x1, ... (one for each of its expressions).
+
+    `from_table` makes a chain. The constructor takes the attributes in this order; `selects` may be
+    left out, and is then an empty list.
+
     Attributes
     ----------
     prefix : str
         First letters of the names of selects and of their columns; no name of the caller begins
         with it.
     source : str
-        The table or select that the next select reads, as it is written after FROM.
+        The table or select that the next select reads, as it is written after FROM:
+        "rows" AS m_table at first, then the name of the last select, such as m_xs.
     kept : list of str
-        Expressions for the kept columns in the source.
+        SQL expressions of the kept columns in the source: m_table."id", ... at first, then
+        m_kept0, m_kept1, ...
     selects : list of str
-        The text of the selects so far, each as "name AS MATERIALIZED (...)".
+        The text of the selects so far, each as "m_xs AS MATERIALIZED (SELECT ...)".
     """
 
     prefix: str
@@ -235,14 +245,14 @@ class _SelectChain:
         table : str
             Name of the table, without quotes.
         keep : sequence of str
-            Columns of the table that each select passes on.
+            Names of the columns of the table that each select passes on, without quotes.
         prefix : str
-            First letters of all names that the chain makes.
+            First letters of all names that the chain makes, such as "m_".
 
         Returns
         -------
         _SelectChain
-            The chain, whose source is the table.
+            The chain, whose source is the table under the name m_table, for the prefix "m_".
         """
         selects = cls(prefix, f"{_quote_name(table)} AS {prefix}table", [])
         selects.kept = [selects.format_column(name) for name in keep]
@@ -251,8 +261,9 @@ class _SelectChain:
     def format_column(self, name: str) -> str:
         """Return the expression for the table's column of this name, such as m_table."age".
 
-        It contains the table's name, as SQLite otherwise reads the name of a column that does not
-        exist as text. name: the name of the column, without quotes.
+        Only the first select, which reads the table, can use it. It contains the table's name, as
+        SQLite otherwise reads the name of a column that does not exist as text. name: the name of
+        the column, without quotes.
         """
         return f"{self.prefix}table.{_quote_name(name)}"
 
@@ -262,7 +273,9 @@ class _SelectChain:
         Parameters
         ----------
         kind : str
+            What the columns are, such as "x" or "score"; each select of a chain has another kind.
             The columns are named by the prefix of the chain, `kind` and a number: m_x0, m_x1, ...
+            The select is named m_xs.
         expressions : sequence of str
             SQL expressions of columns of the current source. If there are none, no select is added.
         pass_on : sequence of str
@@ -271,7 +284,8 @@ class _SelectChain:
         Returns
         -------
         list of str
-            A name for each expression. The new select is now the source.
+            The name of the column of each expression, in order. The new select is now the source,
+            and the columns of the caller are called m_kept0, m_kept1, ... in it.
         """
         names = [f"{self.prefix}{kind}{number}" for number in range(len(expressions))]
         if names:
@@ -285,8 +299,9 @@ class _SelectChain:
     def build_statement(self, keep: Sequence[str], columns: Sequence[tuple[str, str]]) -> str:
         """Return the whole statement, which ends with a select of the kept columns and `columns`.
 
-        keep: names that the kept columns get in the result. columns: further columns as pairs of a
-        SQL expression of the source and a name.
+        keep: names that the kept columns get in the result, in the order of `kept`. columns:
+        further columns as pairs (SQL expression of the source, name in the result). Names are
+        without quotes.
         """
         named = [*zip(self.kept, keep, strict=True), *columns]
         text = self._format_select((expression, _quote_name(name)) for expression, name in named)
@@ -295,7 +310,7 @@ class _SelectChain:
     def _format_select(self, columns: Iterable[tuple[str, str]]) -> str:
         """Return the text of a SELECT from the source, which is not added to the chain.
 
-        columns: pairs of a SQL expression and the name of the column, in quotes if it needs them.
+        columns: pairs (SQL expression, name of the column), the name in quotes if it needs them.
         """
         named = (
             name if name == expression else f"{expression} AS {name}"
@@ -327,13 +342,13 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
     feature : int
         Index of the feature.
     column : str
-        SQL expression of the table's column.
+        SQL expression of the table's column, such as m_table."age".
 
     Returns
     -------
     str
         The value is a number. Categories become their codes in the model, and NULL if the model
-        does not know them.
+        does not know them. NaN becomes NULL.
     """
     names = formula.get_categories(feature)
     if names is not None and not names:
@@ -351,6 +366,9 @@ def _add_probabilities(
 ) -> tuple[list[str], list[str]]:
     """Add selects that turn the outputs of a classifier into probabilities by its link.
 
+    The link is "identity" (outputs are probabilities; no select is added), "logistic" (the output
+    is the log odds of the second class), "softmax", or "shares" (powers divided by their sum).
+
     Parameters
     ----------
     formula : Formula
@@ -358,14 +376,14 @@ def _add_probabilities(
     selects : _SelectChain
         The chain; selects are added to it.
     scores : list of str
-        Columns of its source with the n_outputs outputs.
+        Names of the columns of the chain's source that hold the n_outputs outputs.
 
     Returns
     -------
     ranked : list of K str
-        An expression for each class; the predicted class has the largest value.
+        A SQL expression for each class; the predicted class has the largest value.
     probabilities : list of K str
-        An expression for the probability of each class.
+        A SQL expression for the probability of each class. Both read the chain's last select.
     """
     if formula.link == "identity":
         return scores, scores
@@ -390,8 +408,8 @@ def _select_largest(numbers: Sequence[str], results: Sequence[str]) -> str:
     """Return a CASE expression for the result that belongs to the largest number.
 
     numbers: SQL expressions that are compared; of equal numbers the first counts. results: SQL
-    expressions, one for each number. A CASE is used because databases have different functions for
-    it.
+    expressions, one for each number: `numbers` again for their maximum, or the classes for the
+    predicted class. A CASE is used because databases have different functions for it.
     """
     cases = "".join(
         f"WHEN {_join_flat([f'{number} >= {other}' for other in numbers[k + 1 :]], ' AND ')} "
@@ -402,7 +420,7 @@ def _select_largest(numbers: Sequence[str], results: Sequence[str]) -> str:
 
 
 def _join_flat(terms: Sequence[str], operator: str) -> str:
-    """Return terms joined by an operator, as nested groups: "((a + b) + (c + d))" for " + ".
+    """Return terms joined by an operator, in groups: "((a + b) + (c + d))" for four terms, " + ".
 
     operator: its text, with spaces around it. There are about sqrt(n) groups of n terms, so that
     the depth of the parsed expression is about 2 sqrt(n), not n: databases limit it. A single term
@@ -419,14 +437,16 @@ def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
     """Return a SQL expression for output k of a model, before its link.
 
     It is the value of the only tree, the mean of a forest, or the start plus the sum of boosted
-    trees. The link turns outputs into predictions; see `Formula`.
+    trees. The link, which is not part of it, turns outputs into probabilities or numbers, such as
+    by softmax.
 
     Parameters
     ----------
     formula : Formula
         The fitted model: its trees, and how their leaf values become predictions.
     values : dict of int to str
-        SQL column with the number or code of each feature that a tree splits on, by index.
+        For the index of each feature that a tree splits on, the SQL column with the feature's
+        number or category code, such as m_x0.
     k : int
         Index of the output.
 
@@ -448,6 +468,9 @@ def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
 class _TreeExpression(NamedTuple):
     """The SQL expression of the value that a node and its subtree give to a row.
 
+    It is the value of the row's leaf, or the weighted mean of several leaves if the row goes to
+    both children of a node. The constructor takes the attributes in this order.
+
     Attributes
     ----------
     cases : str
@@ -456,7 +479,7 @@ class _TreeExpression(NamedTuple):
     otherwise : str
         SQL expression of the value if no clause holds.
     nesting : int
-        Number of CASE expressions inside each other, which databases limit.
+        Number of CASE expressions inside each other, which databases limit; 0 at a leaf.
     """
 
     cases: str
@@ -472,8 +495,8 @@ class _TreeExpression(NamedTuple):
 def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) -> str:
     """Return a SQL expression for the value that a tree gives to a row, for output k.
 
-    If some nodes send rows that lack a value to both children, the expression for rows that lack
-    the value of such a feature is a sum over leaves, weighted by fractions of the row.
+    If some nodes send rows that lack the value of their feature to both children, rows that lack
+    it get the mean of the leaves they reach, weighted by the fractions of the row in these leaves.
 
     Parameters
     ----------
@@ -482,7 +505,8 @@ def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) 
     number : int
         Index of the tree in `formula.trees`.
     values : dict of int to str
-        SQL column with the number or code of each feature that a tree splits on, by index.
+        For the index of each feature that a tree splits on, the SQL column with the feature's
+        number or category code, such as m_x0.
     k : int
         Index of the output.
 
@@ -512,18 +536,20 @@ def _build_expression(
     number : int
         Index of the tree in `formula.trees`.
     values : dict of int to str
-        SQL column with the number or code of each feature that a tree splits on, by index.
+        For the index of each feature that a tree splits on, the SQL column with the feature's
+        number or category code, such as m_x0.
     k : int
         Index of the output.
     blend : bool
-        Whether rows that lack a value go to both children of nodes that allow it. If False, the
-        expression is only right for rows that do not.
+        Whether rows that lack the value of a node's feature go to both children, at the nodes of
+        the tree with `missing_both`. If False, the expression is only right for rows that have the
+        values of the features of these nodes.
 
     Returns
     -------
     _TreeExpression
-        At each node the child with the deeper expression comes last, which needs no CASE of its
-        own.
+        The expression of the root, for the whole tree. At each node the child with the larger
+        `nesting` comes last, in the ELSE, which needs no CASE of its own.
     """
     tree = formula.trees[number]
     left_fraction = formula.compute_missing_left_fractions(number)
@@ -561,13 +587,15 @@ def _format_fraction(goes: str, goes_not: str, if_missing: float) -> str:
     Parameters
     ----------
     goes, goes_not : str
-        SQL conditions under which a row that has the value goes to this child, or to the other one.
+        SQL conditions under which a row that has the value of the node's feature goes to this
+        child, or to the other one.
     if_missing : float
-        The fraction for a row that lacks the value.
+        The fraction for a row that lacks the value, between 0 and 1.
 
     Returns
     -------
     str
+        A CASE expression with the result 1, 0 or `if_missing`.
     """
     return (
         f"CASE WHEN {goes} THEN 1e0 WHEN {goes_not} THEN 0e0 ELSE {_format_literal(if_missing)} END"
@@ -577,7 +605,9 @@ def _format_fraction(goes: str, goes_not: str, if_missing: float) -> str:
 def _format_conditions(
     formula: Formula, number: int, node: int, values: dict[int, str]
 ) -> tuple[str, str]:
-    """Return the SQL conditions under which rows that have the value go left, and go right.
+    """Return the SQL conditions under which rows go left, and go right, at a node.
+
+    They are for rows that have the value of the node's feature.
 
     Parameters
     ----------
@@ -588,12 +618,14 @@ def _format_conditions(
     node : int
         Index of a node of the tree that is not a leaf.
     values : dict of int to str
-        SQL column with the number or code of each feature that a tree splits on, by index.
+        For the index of each feature that a tree splits on, the SQL column with the feature's
+        number or category code, such as m_x0.
 
     Returns
     -------
     left, right : str
-        The two conditions. The result for rows that lack the value is not used.
+        The two conditions, such as "m_x0 <= 1.5e0" and "m_x0 > 1.5e0". Their results for rows that
+        lack the value are not used.
     """
     tree = formula.trees[number]
     value, members = values[int(tree.feature[node])], tree.category_set(node).tolist()

@@ -29,7 +29,7 @@ class ReliabilityCurve:
     """Predicted probabilities and observed frequencies in b groups of rows.
 
     The rows of a group have similar predicted probabilities of an event, such as the second class.
-    `compute_reliability_curve` makes it.
+    Groups are ordered by this probability. `compute_reliability_curve` makes the object.
 
     Parameters
     ----------

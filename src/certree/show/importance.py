@@ -109,7 +109,8 @@ def compute_permutation_importance(
     Returns
     -------
     mean, standard_deviation : ndarray of float64, shape (p,)
-        Mean and standard deviation of the decrease over the permutations of each feature.
+        Mean and standard deviation, over the five permutations of each feature, of the score on the
+        unchanged rows minus that on the permuted rows.
     """
     n = min(_MAX_ROWS, len(np.asarray(y)))
     importance = permutation_importance(
@@ -135,8 +136,8 @@ def _draw_bars(
     values : ndarray of float64, shape (p,)
         Importances of the features.
     spread : ndarray of float64, shape (p,), or None
-        Lengths of the error bars; None: the importances are fractions of a whole, without error
-        bars.
+        Lengths of the error bars to each side, such as standard deviations; None: the importances
+        are fractions of a whole, without error bars.
     axis_label : str
         Label of the axis of importances.
     max_features : int

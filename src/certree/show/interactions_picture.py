@@ -187,6 +187,8 @@ def _describe_fractions(interactions: Interactions) -> str:
 def _draw_pairs(ax: Any, interactions: Interactions, max_features: int) -> None:
     """Draw on axes the heat map of pairs, with the percentage of the variance in each field.
 
+    Rows and columns are the same features, in the order of their variance; the diagonal is empty.
+
     Parameters
     ----------
     ax : matplotlib Axes

@@ -20,8 +20,9 @@ def plot_loss(
 ) -> Figure:
     """Draw the loss after each boosting round, on given rows or on the validation set of the fit.
 
-    If the fit stopped early, the loss on the validation set is also drawn for the rounds after the
-    best one, which the model does not keep.
+    The loss is that of the model's parameter `loss`, or the log loss of a classifier, as a mean
+    over the rows. If the fit stopped early, the loss on the validation set is also drawn for the
+    rounds after the best one, which the model does not keep.
 
     Parameters
     ----------

@@ -98,7 +98,8 @@ class Ranking:
         Returns
         -------
         positive, negative : ndarray of float64, shape (t,)
-            Number of positive and of negative rows at each distinct score.
+            Number of positive and of negative rows at each distinct score, in decreasing order of
+            the scores.
         below : ndarray of float64, shape (t,)
             Fraction of the negative rows with a lower score; equal scores count half.
         above : ndarray of float64, shape (t,)
@@ -144,8 +145,8 @@ class Ranking:
     def ks(self) -> tuple[float, float]:
         """Kolmogorov-Smirnov statistic, and the threshold where it is reached.
 
-        The statistic is the largest difference of recall and false positive rate over all
-        thresholds, and at least 0.
+        The statistic is the largest value of recall minus false positive rate over all thresholds,
+        and at least 0.
         """
         distance = self.recall - self.false_positive_rate
         best = int(np.argmax(distance))
@@ -223,7 +224,8 @@ def plot_ranking(
     y : array-like of shape (n,)
         Classes of the rows.
     false_negative, false_positive : float, default=1
-        Cost of a missed row of the second class, and of a false alarm.
+        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
+        that is predicted to be of the second.
 
     Returns
     -------
@@ -256,7 +258,8 @@ def check_costs(false_negative: float, false_positive: float) -> None:
     Parameters
     ----------
     false_negative, false_positive : float
-        Cost of a missed row of the second class, and of a false alarm.
+        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
+        that is predicted to be of the second.
 
     Raises
     ------
@@ -284,7 +287,8 @@ def draw_ranking(
     positive : str
         Name of the second class.
     false_negative, false_positive : float, default=1
-        Cost of a missed row of the second class, and of a false alarm.
+        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
+        that is predicted to be of the second.
 
     Returns
     -------
@@ -319,7 +323,8 @@ def create_ranking_panels(
     positive : str
         Name of the second class.
     costs : pair of float
-        Cost of a missed row of the second class, and of a false alarm.
+        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
+        that is predicted to be of the second.
 
     Returns
     -------
@@ -398,7 +403,8 @@ def _draw_cost(ax: Any, ranking: Ranking, false_negative: float, false_positive:
     ranking : Ranking
         Numbers of true and false positives at each threshold.
     false_negative, false_positive : float
-        Cost of a missed row of the second class, and of a false alarm.
+        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
+        that is predicted to be of the second.
     """
     cost = ranking.cost(false_negative, false_positive)
     cheapest = int(np.argmin(cost))

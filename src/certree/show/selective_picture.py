@@ -19,14 +19,15 @@ def plot_selective(
 
     The vote predicts a row if the probability of its most probable class exceeds that of the second
     by a margin, and abstains otherwise. Each point is one margin; coverage is the fraction of rows
-    with a prediction. The margin with the lowest bound is marked.
+    with a prediction. The error is that of the predicted rows. The margin with the lowest bound is
+    marked.
 
     Parameters
     ----------
     model : CertifiedTreeClassifier
         The fitted model, which must have its calibration set.
     delta : float or None
-        Probability with which any of the bounds may fail; None: that of the fit.
+        Probability with which any of the bounds may fail; None: the `delta` of the model.
     ax : matplotlib Axes or None
         Axes to draw on; None: those of a new figure.
 

@@ -131,7 +131,7 @@ def draw_separately(panels: Sequence[Panel], sizes: Sequence[tuple[float, float]
 def count_letters(inches: float, points: float) -> int:
     """Return how many letters of DejaVu Sans fit into a width on average, at least 10.
 
-    inches: the width. points: size of the font.
+    inches: the width. points: size of the font (1 point is 1/72 inch).
     """
     # A letter of DejaVu Sans is .58 of its size wide on average, and a point is 1/72 inch.
     return max(10, int(inches * 72 / (0.58 * points)))

@@ -45,7 +45,8 @@ def plot_thresholds(
     thresholds : ThresholdGuarantees
         The result of `Guarantees.thresholds`.
     false_negative, false_positive : float, default=1
-        Cost of a missed row of the second class, and of a false alarm.
+        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
+        that is predicted to be of the second.
 
     Returns
     -------
@@ -85,11 +86,13 @@ def create_threshold_panels(
     Parameters
     ----------
     thresholds : ThresholdGuarantees
-        Observed and certified rates at every threshold.
+        False positive rate, recall and precision at every threshold: the observed value, and the
+        certified lower and upper limit.
     point : OperatingPoint
-        The threshold to mark.
+        The threshold to mark, with its observed and certified rates.
     costs : pair of float
-        Cost of a missed row of the second class, and of a false alarm.
+        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
+        that is predicted to be of the second.
 
     Returns
     -------
@@ -114,7 +117,8 @@ def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -
     ax : matplotlib Axes
         Axes to draw on.
     thresholds : ThresholdGuarantees
-        Observed and certified rates at every threshold.
+        False positive rate, recall and precision at every threshold: the observed value, and the
+        certified lower and upper limit.
     point : OperatingPoint
         The threshold to mark, with its observed and certified rates.
     """
@@ -178,7 +182,8 @@ def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPo
     ax : matplotlib Axes
         Axes to draw on.
     thresholds : ThresholdGuarantees
-        Observed and certified rates at every threshold.
+        False positive rate, recall and precision at every threshold: the observed value, and the
+        certified lower and upper limit.
     point : OperatingPoint
         The threshold to mark, with its observed and certified rates.
     """
@@ -213,10 +218,11 @@ def _mark_point(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
     ax : matplotlib Axes
         Axes to draw on.
     x, y : Limits
-        Observed, lowest and highest value of the rates on the x axis and on the y axis. The lowest
-        y is marked as certified.
+        Observed, lowest and highest value, at the chosen threshold, of the rate on the x axis and
+        of that on the y axis. The lowest y is marked as certified.
     upper : bool
-        Whether the highest x is marked as certified, instead of the lowest.
+        Whether the highest x is marked as certified, as for the false positive rate, instead of the
+        lowest, as for recall.
     """
     certified = (x.highest if upper else x.lowest), y.lowest
     ax.plot(
@@ -241,7 +247,8 @@ def _draw_cost(
     ax : matplotlib Axes
         Axes to draw on.
     thresholds : ThresholdGuarantees
-        Observed and certified rates at every threshold.
+        False positive rate, recall and precision at every threshold: the observed value, and the
+        certified lower and upper limit.
     cost : Limits
         Observed, lowest and highest mean cost at every threshold.
     point : OperatingPoint

@@ -12,7 +12,9 @@ from certree.show.style import BLUE, VERMILLION, Figure, get_axes, use_style
 def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> Figure:
     """Draw the training error of AdaBoost after each round, and its upper bound.
 
-    The bound is the product of the normalizers Z of the rounds, `error_bounds_` of the model.
+    The bound is `error_bounds_` of the model: the product of the normalizers Z of the rounds so
+    far, at most 1. Z is the sum of the row weights after the round's update, before they are
+    divided by it.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def plot_tree(
         A model that votes over the prunings of one tree, or a forest, boosted trees or AdaBoost.
     max_leaves : int, default=8
         Largest number of leaves to draw. Nodes are expanded in the order of their rows times the
-        posterior probability that a pruning splits them.
+        posterior probability that a pruning splits them, which is 1 in an ensemble.
     ax : matplotlib Axes or None
         Axes to draw on; None: those of a new figure, 11 inches wide and as high as needed.
     number : int, default=0
@@ -113,6 +113,8 @@ def plot_tree(
 @dataclass(frozen=True, slots=True, eq=False)
 class _DrawnNode:
     """A node of a drawn tree with its position (inches from the top left corner) and its texts.
+
+    The constructor takes the attributes in this order.
 
     Attributes
     ----------
@@ -272,6 +274,7 @@ def _create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[in
 
     With more than two classes the hue is that of the most probable class; otherwise a colour scale
     runs over the probability of the second class, or over the predicted numbers from low to high.
+    For raw scores the scale is symmetric about 0.
 
     summary: the tree with its predictions. nodes: indices of the nodes to draw, whose predictions
     set the ends of the scale of numbers.

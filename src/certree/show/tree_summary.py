@@ -43,7 +43,8 @@ class TreeSummary:
         Prediction of each node: the mean over the leaves below it, weighted by their rows. The
         columns are class probabilities or scores, or the only number.
     outputs : tuple of length K, or None
-        The classes of the columns; None: the prediction is one number.
+        The classes of the columns; only the second class if two classes have a single score. None:
+        the prediction is one number.
     scale : {"probability", "raw score", "target"}
         Unit of the predictions: class probabilities, leaf values of a boosting round, or numbers in
         units of the target.
@@ -68,7 +69,7 @@ class TreeSummary:
 
         The subtree contains the root of the tree; the `children` of its nodes are those it keeps.
         Nodes get their children in the order of their rows times the posterior probability that a
-        pruning splits them. Raise ValueError if `max_leaves` is below 1.
+        pruning splits them, which is 1 in an ensemble. Raise ValueError if `max_leaves` is below 1.
         """
         return self.explainer.select_subtree(max_leaves)
 
@@ -113,7 +114,7 @@ def sum_leaf_values(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
     Returns
     -------
     ndarray of shape (m, ...)
-        A leaf has its own value.
+        The sum of each node; a leaf has its own value. `values` are not changed.
     """
     inner, left = np.flatnonzero(~tree.is_leaf), tree.left
     total = values.copy()

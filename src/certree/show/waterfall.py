@@ -126,8 +126,8 @@ def create_waterfall(
     row : int, default=0
         Index of the row in the explanation; negative numbers count from the last row.
     output : object or None
-        The class, or the name of the number; None: the second of two classes, or the predicted one
-        of more.
+        The class, or the name of the predicted number, as in `explanation.output_names`. None: the
+        second if there are two outputs, else the output with the largest value.
     max_features : int, default=9
         Number of features with a bar of their own; one more bar has the sum of the others.
 
@@ -176,7 +176,7 @@ def create_waterfall(
 def _choose_output(prediction: Float64) -> int:
     """Return the index of the output to explain: the second of two, else the largest one.
 
-    prediction: the outputs of a row, (K,).
+    prediction: the outputs of a row, (K,), such as the probabilities or scores of K classes.
     """
     return 1 if len(prediction) == 2 else int(prediction.argmax())
 
@@ -199,8 +199,8 @@ def plot_explanation(
     row : int, default=0
         Index of the row in the explanation.
     output : object or None
-        The class, or the name of the number; None: the second of two classes, or the predicted one
-        of more.
+        The class, or the name of the predicted number, as in `explanation.output_names`. None: the
+        second if there are two outputs, else the output with the largest value.
     max_features : int, default=9
         Number of features with a bar of their own, the largest first; one more bar has the sum of
         the others.

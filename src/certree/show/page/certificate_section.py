@@ -106,8 +106,9 @@ def _build_bound_by_rows(certificate: Certificate) -> Html:
 def _certify_rules(model: Any) -> CertificateFamily:
     """Return a certified bound on the error of each leaf of a tree, named by the rule of the leaf.
 
-    The leaves are those of `model.rules` with at most 24 rules, by decreasing number of calibration
-    rows. model: a fitted CertifiedTreeClassifier.
+    The leaves are those of the part of the tree, of at most 24 leaves, that matters most to the
+    vote, by decreasing number of calibration rows; `subsets` of the result has them by node. model:
+    a fitted CertifiedTreeClassifier.
     """
     family: CertificateFamily = model._certify_nodes()
     certificates = {

@@ -101,8 +101,8 @@ class EvaluatedModel:
             Group of each row, with at least two different values; None: the report does not compare
             groups.
         costs : pair of float, or None
-            Cost of a missed row of the second of two classes, and of a false alarm; None: both cost
-            1.
+            Cost of a missed row of the second of two classes, and of a false alarm, a row of the
+            first that is predicted to be of the second; None: both cost 1.
 
         Returns
         -------
@@ -160,7 +160,8 @@ class EvaluatedModel:
     def n_known_rows(self) -> int | None:
         """Number of rows that equal a row of the fit, or equal one in float32.
 
-        None if the model does not keep hashes of the rows of its fit.
+        Rows are compared by the hashes of their features, without the target. None if the model
+        does not keep hashes of the rows of its fit.
         """
         hashes = getattr(self.model, "sample_hashes_", None)
         if hashes is None:
@@ -169,7 +170,10 @@ class EvaluatedModel:
 
     @property
     def has_additive_trees(self) -> bool:
-        """Whether predictions depend only on sums of trees' leaf values, as Shapley values need."""
+        """Whether predictions depend only on sums of trees' leaf values, as Shapley values need.
+
+        True for models with a method `explain`, except naive Bayes.
+        """
         return hasattr(self.model, "explain") and not isinstance(self.model, NaiveBayesClassifier)
 
     def take_rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
@@ -188,8 +192,9 @@ class EvaluatedModel:
     def select_examples(self, n_max: int) -> NDArray[np.intp]:
         """Return the indices of at most `n_max` rows that the report shows as examples.
 
-        First come rows at six quantiles of the loss, from the best predicted row to the worst, then
-        random rows. The loss is the log loss, or the absolute error of a regressor.
+        First come the rows at six quantiles of the loss (0, 0.5, 0.75, 0.9, 0.98 and 1), from the
+        best predicted row to the worst, then random rows. The loss is the log loss, or the absolute
+        error of a regressor.
         """
         is_regression = self.probabilities is None
         loss = np.abs(self.predicted - self.y) if is_regression else self.row_losses

@@ -74,8 +74,8 @@ def encode_tree(
 ) -> dict[str, Any]:
     """Return a tree as dictionaries and lists for JSON, without its least important leaves.
 
-    Leaves are left out only if the tree is large. The nodes to keep are those that
-    `summary.select_branches` selects.
+    Leaves are left out only if the tree is large. Nodes keep their children in the order of their
+    rows times the posterior probability that a pruning splits them.
 
     Parameters
     ----------
@@ -90,9 +90,11 @@ def encode_tree(
     Returns
     -------
     dict
-        What page.js reads: title, classes and unit of the predictions, and lists with an entry for
-        each node, such as "feature", "threshold", "rows" and "prediction"; parents come before
-        children. Numbers of rows and predictions have five significant digits.
+        What page.js reads: "title", "outputs" (classes, or None) and "scale" (unit) of the
+        predictions, and lists with an entry for each node, such as "feature" (-1: a leaf),
+        "threshold", "left" (entry of the left child; the right one is next), "rows" and
+        "prediction"; parents come before children. Numbers of rows and predictions have five
+        significant digits.
     """
     n_leaves = _MAX_LEAVES
     while True:
@@ -112,12 +114,13 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     title : str
         Title of the tree on the page.
     max_leaves : int
-        Largest number of leaves; `summary.select_branches` selects them.
+        Largest number of leaves. Nodes get their children in the order of their rows times the
+        posterior probability that a pruning splits them.
 
     Returns
     -------
     dict
-        That of `encode_tree`.
+        The same as from `encode_tree`: title, unit, and lists with an entry for each node.
     """
     branches = _list_by_level(summary.select_branches(max_leaves))
     nodes = np.array([branch.cell.node for branch in branches])

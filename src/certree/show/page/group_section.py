@@ -43,9 +43,11 @@ def build_group_section(evaluated: EvaluatedModel) -> Section | None:
 def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRows]) -> Html:
     """Return two tables as HTML: the error, and the calibration, of a classifier in each group.
 
-    evaluated: the fitted classifier, the rows of the report and their predictions. named_rows: name
-    of each group and the indices of its rows. Both tables have exact 95 % intervals of the
-    frequencies.
+    evaluated: the fitted classifier, the rows of the report and their predictions. named_rows: the
+    name of each group and the indices of its rows. Both tables have a line for each group, and
+    exact 95 % intervals of the frequencies. The second table compares the mean predicted
+    probability with the observed frequency, of the second of two classes, or of the predicted one
+    of more.
     """
     assert evaluated.probabilities is not None  # Call it for classifiers only.
     classes = np.asarray(evaluated.model.classes_)
@@ -97,7 +99,8 @@ def _compare_errors(evaluated: EvaluatedModel, named_rows: list[NamedRows]) -> H
     """Return a table as HTML: root mean squared error and bias of a regressor in each group.
 
     The bias is the mean of predicted minus true numbers. evaluated: the fitted regressor, the rows
-    of the report and their predictions. named_rows: name of each group and the indices of its rows.
+    of the report and their predictions. named_rows: the name of each group, which has a line of the
+    table, and the indices of its rows.
     """
     difference = evaluated.predicted.astype(np.float64) - evaluated.y
     lines = [

@@ -64,8 +64,8 @@ def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[
     """Return the line of a table on the lowest mean cost of a row over all thresholds.
 
     It has three texts: a name with the costs, the lowest mean cost, and the threshold that has it.
-    ranking: numbers of true and false positives at each threshold. evaluated: its costs and class
-    names are used.
+    ranking: numbers of true and false positives at each threshold. evaluated: the fitted model and
+    its rows; only the costs of a missed row and of a false alarm, and the class names, are used.
     """
     false_negative, false_positive = evaluated.costs
     cost = ranking.cost(false_negative, false_positive)

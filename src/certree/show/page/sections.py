@@ -130,7 +130,7 @@ def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
     """Return a line for the table of scores: the score of always predicting the mean or one class.
 
     evaluated: the fitted model, the rows of the report and their predictions, whose mean or most
-    frequent class is used. The line has name, value, an empty interval, and method.
+    frequent class is used. The line has four texts: name, value, an empty interval, and method.
     """
     if evaluated.probabilities is None:
         deviation = format_four_digits(float(evaluated.y.std()))
@@ -338,7 +338,7 @@ def build_round_section(evaluated: EvaluatedModel) -> Section | None:
 
     For AdaBoost it has the training error instead. evaluated: the fitted model, the rows of the
     report and their predictions, of which at most 1000 are used. None if the model does not boost,
-    or if it knows the class of none of the rows.
+    or if none of these rows is of a class that the model knows.
     """
     model = evaluated.model
     if isinstance(model, AdaBoostTreeClassifier):
