@@ -335,7 +335,10 @@ def excess_bound(
         raise ValueError(f"penalty must be at least 0 for every node, got {penalties.min():g}")
 
     def compute_complexity(pruning: NodeWeights) -> float:
-        """Return minus the log of a pruning's prior probability, by the prior of the enclosing call."""
+        """Return minus the log of a pruning's prior probability, by the prior of the enclosing call.
+
+        It uses `tree` and `prior` of the enclosing call.
+        """
         return kl_divergence(tree, pruning, prior)
 
     return compute_excess_bound(
@@ -392,7 +395,11 @@ def compute_excess_bound(
     deviation = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call."""
+        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call.
+
+        It uses the distribution `population`, `tree`, `prior`, `penalty`, `compute_complexity`,
+        `bayes_risk`, and the numbers of rows and delta of that call.
+        """
         pruning = find_cheapest_pruning(tree, population.errors + penalty, prior, lam * rows)
         risk = float(pruning.weight @ population.errors)
         leaf_penalty = float(pruning.weight @ penalty)
