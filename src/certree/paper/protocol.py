@@ -55,7 +55,8 @@ class ExperimentMethod:
         Its name in tables.
     candidate : Candidate
         A callable that builds the posteriors, one for each value of the inverse temperatures, from
-        a tree and the class counts of its nodes; and how prunings vote.
+        a tree and the class counts of its nodes; and how prunings vote: by majority label or by
+        smoothed means.
     n_temperatures : int
         Number of inverse temperatures to tune.
     search : {"joint", "error-first"}

@@ -238,9 +238,9 @@ def chernoff_oracle_bound(
     bayes_risk : float
         Risk of the Bayes classifier.
     prior : NodeWeights
-        The prior over prunings. ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is that of
-        Nguyen and Kpotufe; ``branching_prior(tree, K).distributions[0]`` does not depend on the
-        depth.
+        The prior distribution over prunings (for each node, the probability that it is a leaf of a
+        pruning). ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is that of Nguyen and
+        Kpotufe; ``branching_prior(tree, K).distributions[0]`` does not depend on the depth.
     delta : float
         Probability that the bound fails.
     lambda_error : float or None
