@@ -29,8 +29,8 @@ class Bits(ArrayRecord):
 
     In products of signs (characters), a bit b counts as the sign x = (-1)^b. A feature with the
     values 0 and 1 is its own bit, so 0 becomes x = 1. A feature with the values -1 and +1 is x
-    itself. A numeric feature has one bit for each threshold: x = -1 if the number is at most the
-    threshold, and 1 if it is larger.
+    itself. A numeric feature has one bit for each threshold: the bit is 1 (x = -1) if the number is
+    at most the threshold, and 0 (x = 1) if it is larger.
 
     Parameters
     ----------
@@ -38,7 +38,8 @@ class Bits(ArrayRecord):
         Number of the feature behind each bit. If the coding has two values, bit j must be feature
         j.
     threshold : array-like of float, shape (n_bits,)
-        Threshold with which the feature is compared.
+        Threshold with which the feature is compared; the middle of both values (0.5 or 0) if the
+        coding has two values.
     coding : {"0/1", "-1/+1", "thresholds"}
         Values of the features: the two named values, or any numbers for "thresholds".
     n_features : int
@@ -94,7 +95,8 @@ class Bits(ArrayRecord):
         Returns
         -------
         Bits
-            With n_features bits; thresholds are the middle of both values.
+            With n_features bits; thresholds are the middle of both values: 0.5 for "0/1", 0 for
+            "-1/+1".
 
         Raises
         ------

@@ -43,7 +43,11 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     Parameters
     ----------
     method : {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}, default="trees"
-        How products are chosen; `FourierRegressor` explains the methods.
+        How products are chosen. "trees": among sets of features that boosted trees propose, and
+        small sets that correlate with the target. "lasso", "omp": among all sets of at most
+        `degree` features, by the Lasso or orthogonal matching pursuit. "low_degree": all such sets,
+        each with the mean of the target times its product as coefficient. "low_degree_threshold":
+        the same without the coefficients that a target of pure noise could produce.
     degree : int, default=3
         Largest number of features of a searched product.
     max_terms : int or None, default=None
@@ -90,8 +94,8 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose products of two-valued features and fit their coefficients to the target.
 
-        Set `spectrum_` and `validation_score_`. Warn if no product explains y better than its mean
-        does on the validation set.
+        Set `spectrum_` and `validation_score_`. Give a UserWarning if, on the validation set, no
+        polynomial is better than the mean of its target.
 
         Parameters
         ----------
@@ -141,9 +145,11 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _fit_output(self, examples: Examples, rng: np.random.RandomState) -> SelectedTerms:
         """Choose the terms of one polynomial and fit their coefficients, as `method` says.
 
-        examples: the rows, and the numeric target of this polynomial; rng: draws the validation set
-        and the seed of the boosted trees. Return the terms with the score on the validation set,
-        which is NaN for methods that have none.
+        "trees", "lasso" and "omp" search sets of features and choose their number on a validation
+        set; "low_degree" and "low_degree_threshold" use means over all rows. examples: the rows,
+        and the numeric target of this polynomial; rng: draws the validation set and the seed of the
+        boosted trees. Return the terms with the score on the validation set, which is NaN for
+        methods that have none.
         """
         if self.method in ("low_degree", "low_degree_threshold"):
             return self._fit_by_averages(examples)
@@ -152,9 +158,10 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         def propose(rows: Examples) -> UInt64:
             """Return the masks, (k, W), of the sets of features that may become terms.
 
-            rows: examples outside the validation set, from which sets are proposed.
-            "trees" fits boosted trees with the seed of the enclosing call; other methods take all
-            sets of at most `degree` features.
+            rows: examples outside the validation set, from which sets are proposed. If
+            `self.method` of the enclosing call is "trees", fit boosted trees with its `seed`;
+            otherwise take all sets of at most `self.degree` features. W = ceil(p / 64): bit j % 64
+            of word j // 64 of a mask is 1 if feature j belongs to the set.
             """
             if self.method == "trees":
                 return propose_by_trees(rows, self.degree, seed)
@@ -167,9 +174,10 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         """Estimate the coefficient of each small set as the mean of y times the set's product of signs.
 
         The mean is over all rows of `examples`. Sets have at most `degree` features. If `method` is
-        "low_degree_threshold", drop coefficients of a size that they could have if y were noise
-        alone (`compute_practical_threshold`). Keep at most `max_terms` terms, those with the
-        largest coefficients. The score of the result is NaN, as there is no validation set.
+        "low_degree_threshold", drop coefficients that are smaller than ``sqrt(2 ln(N) / m)`` times
+        the root mean square of y, for N sets and m rows: noise alone could produce them. Keep at
+        most `max_terms` terms, those with the largest coefficients. The score of the result is NaN,
+        as there is no validation set.
         """
         coding: Any = examples.bits.coding
         spectrum = low_degree(
@@ -208,7 +216,8 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
           each is the mean of y times its product, which is the true coefficient if features are
           independent and both values are equally frequent.
         - "low_degree_threshold": as "low_degree", but terms are dropped if their coefficients are
-          not larger than the largest would be if y were independent of X.
+          not larger than the largest would be if y were independent of X: ``sqrt(2 ln(N) / m)``
+          times the root mean square of y, for N sets and m rows.
     degree : int, default=3
         Largest number of features of a searched set. Boosted trees may propose larger sets.
     max_terms : int or None, default=None
@@ -313,7 +322,9 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     spectrum_ : Spectrum
         The polynomials: one output for two classes, else K outputs.
     validation_score_ : float
-        Mean over the polynomials of the score that `FourierRegressor` describes.
+        R2 on the validation set, averaged over the polynomials; optimistic, as the number of terms
+        was chosen by it. NaN for "low_degree" and "low_degree_threshold", which have no validation
+        set.
     sample_hashes_ : ndarray of uint64
         A hash of each row of the fit, by which functions that certify the classifier on new rows
         find those that are equal to a row of the fit.

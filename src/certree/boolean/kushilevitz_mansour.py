@@ -127,7 +127,8 @@ class _PrefixSearch:
 
     A prefix states for each of the first k features whether it belongs to a set. Its weight W is
     the sum of the squared coefficients of all sets with this prefix. The search starts from the
-    empty prefix. It extends prefixes by one feature at a time and drops those of small W.
+    empty prefix. It extends prefixes by one feature at a time and drops those of small W. This
+    object holds no prefixes: the caller passes them to `extend`.
 
     Parameters
     ----------

@@ -41,8 +41,9 @@ class LowDegree:
         ``b = largest sqrt(2 ln(2 N / delta) / m)`` for m examples (Hoeffding).
     keep : {"all", "proven", "practical"}
         Which terms are kept. "all": all. "proven": those of size ``sqrt(2) b`` and more.
-        "practical": those that are larger than the largest would be if y were only noise; there
-        is no proven bound on the error for these.
+        "practical": those of at least ``sqrt(2 ln(N) / m)`` times the root mean square of y, which
+        are larger than the largest would be if y were only noise; there is no proven bound on the
+        error for these.
     """
 
     spectrum: Spectrum
@@ -117,16 +118,16 @@ def low_degree(
         Number of features of the largest sets.
     keep : {"proven", "all", "practical"}
         The terms that are kept. "proven": those of size ``sqrt(2) b`` and more, where b is
-        `LowDegree.radius`; the bound then grows with the logarithm of the number of sets. "all":
-        all terms. "practical": those of size ``sqrt(2 ln(N) / m)`` times the root mean square of y,
-        and more; N is the number of sets. If y were only noise, no coefficient would be that large
-        in most samples. There is no proven bound for these.
+        `LowDegree.radius`; the bound on the error then grows with the logarithm of the number of
+        sets. "all": all terms. "practical": those of size ``sqrt(2 ln(N) / m)`` times the root mean
+        square of y, and more; N is the number of sets. If y were only noise, no coefficient would
+        be that large in most samples. There is no proven bound for these.
     coding : {"auto", "0/1", "-1/+1"}
         The two values of features; "auto" infers them from X.
     largest : float
         Upper bound on the size of y, at most 1e150.
     delta : float
-        Probability that the bound fails.
+        Probability that the bounds `radius` and `error_bound` of the result fail.
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
@@ -141,8 +142,7 @@ def low_degree(
         If X or y is not numeric.
     ValueError
         If X has values outside `coding`, a value of y is larger than `largest` in size, there are
-        more than 2^24 sets, or `largest`
-        is negative or above 1e150.
+        more than 2^24 sets, or `largest` is negative or above 1e150.
 
     References
     ----------
@@ -203,7 +203,8 @@ def compute_correlations(
     sets : ndarray of uint64, shape (k, W)
         Masks of k sets: bit j belongs to a set if bit j % 64 of word j // 64 is 1.
     signs : ndarray of float64, shape (n_bits, m)
-        -1 or 1 for each bit of each of m rows; see `Bits.signs`.
+        -1 or 1 for each bit of each of m rows, as `Bits.signs` returns them: a bit b has the sign
+        (-1)^b.
     targets : ndarray of float64, shape (m, K)
         K numbers for each row.
     n_threads : int

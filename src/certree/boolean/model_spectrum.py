@@ -70,10 +70,10 @@ def spectrum(
         Largest number of bits of a set. The coefficients of these sets are exact, and larger sets
         are not enumerated. None: no limit.
     coding : {"auto", "0/1", "-1/+1", "thresholds"}
-        Values of the features; see `Bits`. "auto": two values if all thresholds are 0.5, or all are
-        0; otherwise numbers, with one bit for each threshold. Bits of thresholds depend on each
-        other: values and coefficients are still exact, but squares are means over combinations of
-        bits that no row can have.
+        Values of the features: the two named values, or any numbers for "thresholds". "auto": two
+        values if all thresholds are 0.5, or all are 0; otherwise numbers, with one bit for each
+        threshold. Bits of thresholds depend on each other: values and coefficients are still exact,
+        but squares are means over combinations of bits that no row can have.
     mean : array-like of shape (n_bits,), or None
         Means of the signs, for the expansion over independent features with these means; None: 0.
     n_jobs : int or None

@@ -96,9 +96,9 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     """Find sparse coefficients x with ``y = measurement @ x + e``, by orthogonal matching pursuit.
 
     Each step adds the column with the largest cosine to the residual and refits by least squares,
-    until the residual is at most `noise`. To learn a function of bits, let rows be examples, and
-    columns the products of features that may have coefficients. `FourierRegressor` searches for
-    these products itself and needs no bound on the noise.
+    until the Euclidean norm of the residual is at most `noise`. To learn a function of bits, let
+    rows be examples, and columns the products of features that may have coefficients.
+    `FourierRegressor` searches for these products itself and needs no bound on the noise.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     y : array-like of shape (m,)
         The measured values.
     noise : float
-        Upper bound on the norm of the errors e, in units of y. The norm of m errors of standard
-        deviation s is about ``s sqrt(m)``.
+        Upper bound on the Euclidean norm of the errors e, in units of y. The norm of m errors of
+        standard deviation s is about ``s sqrt(m)``.
 
     Returns
     -------

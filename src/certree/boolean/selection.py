@@ -56,14 +56,15 @@ class SelectedTerms:
     Parameters
     ----------
     masks : ndarray of uint64, shape (k, W)
-        Set of bits of each term: bit j belongs to it if bit j % 64 of word j // 64 is 1.
+        Set of bits of each term, as W = ceil(n_bits / 64) words: bit j belongs to it if bit j % 64
+        of word j // 64 is 1.
     coefficients : ndarray of float64, shape (k,)
         Coefficient of each term.
     score : float
         R2 on the validation set of the polynomial fitted to the training rows; its baseline is the
         mean target of the training rows. It is optimistic, as the number of terms was chosen by it.
-        0 if no polynomial has an error below that of the baseline by more than two standard errors;
-        NaN without a validation set.
+        0 if no polynomial has an error below that of the baseline by more than two standard errors
+        of the difference; NaN without a validation set.
     """
 
     masks: UInt64
@@ -99,8 +100,8 @@ class Examples:
     def compute_characters(self, masks: UInt64) -> Float64:
         """Compute the product of the signs of each set's bits (its character) at each row.
 
-        masks: sets of bits, (k, W); bit j belongs to a set if bit j % 64 of word j // 64 is 1.
-        Return an array (n_rows, k) of -1 and 1.
+        masks: sets of bits, (k, W), W = ceil(n_bits / 64); bit j belongs to a set if bit j % 64 of
+        word j // 64 is 1. Return an array (n_rows, k) of -1 and 1.
         """
         members, signs = build_membership_matrix(masks, len(self.bits)), self.bits.signs(self.X)
         return compute_characters(members, signs, None, get_n_threads(self.n_jobs)).T
@@ -115,8 +116,8 @@ def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt
     The first kind has the largest coefficients in the exact spectrum of 200 boosted trees of depth
     5: at most 800 sets and at most a third of the number of rows. The second kind has the 200 sets
     whose product of signs correlates most with y, among all sets of at most `degree` bits; a
-    smaller degree is taken if these are too many (`limit_degree`). It finds interactions of
-    features that have no effect alone, such as parities, which trees miss.
+    smaller degree is taken if the number of these sets times that of the rows is above 2e9. It
+    finds interactions of features that have no effect alone, such as parities, which trees miss.
 
     Parameters
     ----------
@@ -168,8 +169,8 @@ def limit_degree(n_bits: int, n_rows: int, degree: int) -> int:
 def propose_small_sets(examples: Examples, degree: int) -> UInt64:
     """Return the masks, (k, W), of all sets of at most `degree` of the examples' bits.
 
-    Smaller sets come first. Raise ValueError if the number of sets times the number of rows is
-    above 2e8.
+    Smaller sets come first. Bit j belongs to a set if bit j % 64 of word j // 64 of its mask is 1.
+    Raise ValueError if the number of sets times the number of rows is above 2e8.
     """
     n_bits, n_rows = len(examples.bits), len(examples.y)
     if count_sets(n_bits, degree) * n_rows > _MAX_PRODUCTS_AT_ONCE:
@@ -199,7 +200,9 @@ def select(
     examples : Examples
         Rows and targets.
     propose : callable
-        Takes `Examples` and returns masks, (k, W), of sets that may become terms.
+        Takes `Examples` and returns masks, (k, W), of sets that may become terms: bit j belongs to
+        a set if bit j % 64 of word j // 64 is 1. It is called with the rows outside the validation
+        set.
     search : {"lasso", "omp"}
         How the sets are ordered: by the path of the Lasso, or by orthogonal matching pursuit.
     max_terms : int or None
@@ -252,7 +255,7 @@ def _choose_support(
     Parameters
     ----------
     supports : iterator of ndarray of int
-        Growing supports; see `_iterate_supports`.
+        Supports, as arrays of ascending column numbers, each with more columns than the one before.
     columns, y : ndarray of shape (n, k) and (n,)
         Product of the signs of each of k candidate sets, and the target, in the training rows.
     validation_columns, validation_y : ndarray of shape (m, k) and (m,)
@@ -262,7 +265,7 @@ def _choose_support(
     -------
     support : ndarray of int
         Columns of the best support. It is empty unless its mean squared error is below that of
-        predicting the mean of `y` by more than two standard errors.
+        predicting the mean of `y` by more than two standard errors of the difference.
     score : float
         R2 on the validation set, against the mean of `y`; 0 if the support is empty.
     """
@@ -337,8 +340,8 @@ def _iterate_matching_pursuit(columns: Float64, y: Float64, max_terms: int) -> I
     """Yield the coefficients of all columns, (k,), after each step of orthogonal matching pursuit.
 
     columns: centred columns, (n, k); y: centred target, (n,); max_terms: largest number of steps,
-    each of which adds one column. The pursuit runs again with four times as many steps when the
-    caller asks for more.
+    each of which adds one column. The pursuit first makes 16 steps; it runs again with four times
+    as many when the caller asks for more.
     """
     n_yielded, n_steps = 0, _FIRST_STEPS
     while n_yielded < max_terms:
@@ -362,6 +365,7 @@ def _iterate_lasso(
 ) -> Iterator[Float64]:
     """Yield the coefficients of all columns, (k,), of the Lasso for 59 falling penalties.
 
+    Penalties fall geometrically, to 1/1000 of the smallest one for which all coefficients are 0.
     columns: centred columns, (n, k); y: centred target, (n,); max_terms is not used, but the
     signature equals that of `_iterate_matching_pursuit`. Each fit starts from the coefficients of
     the last one.

@@ -25,8 +25,8 @@ def pack_members(members: NDArray[np.integer], n_bits: int) -> UInt64:
     """Convert sets of bit numbers to masks.
 
     members: bit numbers of each of k sets, which all have the same size, (k, size); n_bits: number
-    of bits to choose from. Return masks, (k, W): bit j % 64 of word j // 64 is 1 if bit j belongs
-    to the set.
+    of bits to choose from. Return masks, (k, W), of W = ceil(n_bits / 64) words: bit j % 64 of word
+    j // 64 is 1 if bit j belongs to the set.
     """
     masks = np.zeros((len(members), count_words(n_bits)), dtype=np.uint64)
     rows = np.arange(len(members))
@@ -38,8 +38,8 @@ def pack_members(members: NDArray[np.integer], n_bits: int) -> UInt64:
 def pack_indicators(indicators: NDArray[np.bool_]) -> UInt64:
     """Convert sets of bits, given as booleans, to masks.
 
-    indicators: whether each bit belongs to each of k sets, (k, n_bits). Return masks, (k, W): bit j
-    % 64 of word j // 64 is 1 if bit j belongs to the set.
+    indicators: whether each bit belongs to each of k sets, (k, n_bits). Return masks, (k, W), of W
+    = ceil(n_bits / 64) words: bit j % 64 of word j // 64 is 1 if bit j belongs to the set.
     """
     padded = np.zeros((len(indicators), 64 * count_words(indicators.shape[1])), dtype=np.uint8)
     padded[:, : indicators.shape[1]] = indicators
@@ -96,8 +96,8 @@ def count_sets(n_bits: int, degree: int) -> int:
 def enumerate_sets(n_bits: int, degree: int) -> UInt64:
     """Return the masks of all sets of at most `degree` of `n_bits` bits, smaller sets first.
 
-    The first is the empty set. Masks have shape (k, W): bit j % 64 of word j // 64 is 1 if bit j
-    belongs to the set.
+    The first is the empty set. Masks have shape (k, W), W = ceil(n_bits / 64): bit j % 64 of word j
+    // 64 is 1 if bit j belongs to the set.
     """
     return np.concatenate([*_iterate_sizes(n_bits, degree)])
 
@@ -105,8 +105,8 @@ def enumerate_sets(n_bits: int, degree: int) -> UInt64:
 def _iterate_sizes(n_bits: int, degree: int) -> Iterator[UInt64]:
     """Yield, for each size from 0 to min(degree, n_bits), the masks of all sets of that many bits.
 
-    Each yielded array is (number of sets, W): bit j % 64 of word j // 64 is 1 if bit j belongs to
-    the set.
+    Each yielded array is (number of sets, W), W = ceil(n_bits / 64): bit j % 64 of word j // 64 is
+    1 if bit j belongs to the set.
     """
     for size in range(min(degree, n_bits) + 1):
         flat = np.fromiter(

@@ -64,11 +64,13 @@ def sparse_transform(
         Largest number of rows at which the function is evaluated; None: as many as needed, which
         are all 2^n_features rows if too many coefficients are not 0.
     tolerance : float
-        Numbers count as equal if they differ by less than this fraction of the largest value.
+        Numbers count as equal if they differ by less than this fraction of the largest absolute
+        value of the function.
     delta : float
         Probability that the guarantee is wrong.
     random_state : int, RandomState or None
-        Draws the matrices, and the rows on which the result is tested.
+        Draws the random matrices that determine the rows to evaluate, and the rows on which the
+        result is tested.
 
     Returns
     -------
@@ -155,8 +157,8 @@ def _test_on_fresh_rows(
     is_complete : bool
         Whether the search ended before the budget did.
     tolerance : float
-        The two differ at a row if their difference, divided by the largest value and by the number
-        of terms plus 1, is above this.
+        The two differ at a row if their difference, divided by the largest absolute value of both
+        at these rows and by the number of terms plus 1, is above this.
     delta : float
         Probability that the guarantee may fail.
     rng : RandomState
@@ -325,7 +327,8 @@ def _find_isolated(buckets: Float64, matrix: _Matrix, least: float) -> tuple[Set
     Parameters
     ----------
     buckets : ndarray of float64, shape (1 + n_features, n_buckets)
-        Content of the buckets; see `_Matrix.transform`.
+        Row 0: sum of the coefficients in each bucket. Row 1 + j: the same sum with the signs
+        reversed of the coefficients whose sets contain feature j.
     matrix : _Matrix
         The matrix to which the buckets belong.
     least : float

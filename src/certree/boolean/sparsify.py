@@ -184,7 +184,7 @@ def compute_proven_degree(n_leaves: int, epsilon: float) -> int:
     """Return a number of bits d such that terms of at most d bits approximate a tree to `epsilon`.
 
     It is max(0, ceil(log2(n_leaves / epsilon))), for a tree of `n_leaves` leaves with values of
-    size at most 1 and the mean squared error over independent, balanced bits; see
+    size at most 1; `epsilon` bounds the mean squared error over independent, balanced bits; see
     `sparsify_as_proven`.
     """
     return ceil(max(log2(n_leaves) - log2(epsilon), 0.0))  # 0 if epsilon is infinite
@@ -204,8 +204,8 @@ def _keep_terms(
     n_leaves : int or None
         Number of leaves of the tree, for the degree of the theorem; None: unknown.
     guaranteed_error : float or None
-        Squared error in the theorem (`sparsify_as_proven`); None: the squared error of dropping the
-        terms.
+        Squared error that the theorem of Kushilevitz and Mansour guarantees; None: the squared
+        error of dropping the terms.
 
     Returns
     -------

@@ -498,7 +498,7 @@ def compute_characters(
     members : csr_matrix of shape (k, n_bits)
         1 where a bit belongs to a set, for each of k sets.
     signs : ndarray of float64, shape (n_bits, n)
-        -1 or 1 for each bit of each of n rows; see `Bits.signs`.
+        -1 or 1 for each bit of each of n rows: a bit b has the sign (-1)^b.
     mean : ndarray of float64, shape (n_bits,), or None
         Means of the signs. They are subtracted, and the differences divided by sqrt(1 - mean^2),
         before signs are multiplied. None: signs are multiplied as they are.

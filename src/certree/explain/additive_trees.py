@@ -107,8 +107,8 @@ class AdditiveTrees:
         """Compute the outputs of rows: the constant plus the leaf values of all trees.
 
         X: numeric rows, (n, p), categories as codes; n_threads: number of threads. Return an array
-        (n, n_outputs). For a row
-        that goes to both children, their values are averaged in proportion to `rows_per_node`.
+        (n, n_outputs). For a row that goes to both children, their values are averaged in
+        proportion to `rows_per_node`.
         """
         if self.get_fractional_routing(X)[0] is None:
             start = np.repeat(self.start[:, None], len(X), axis=1)
@@ -169,7 +169,7 @@ def get_rows_per_node(
 
     These are the rows of the fit if the model keeps their numbers, else those of `background`,
     checked rows (m, p), which are routed to the leaves by `n_threads` threads. Raise ValueError if
-    both are missing.
+    the model does not keep them and `background` is None.
     """
     if model.rows_per_node is not None:
         return model.rows_per_node

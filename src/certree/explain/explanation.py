@@ -38,13 +38,16 @@ def build_explanation_fields(
     classes : ndarray, or None
         Classes of the target; None: it is numeric.
     link : str
-        The function that turns the sum into a prediction, a `Link` of `certree.export.formula`.
+        The function that turns the sum into a prediction: "logistic" or "softmax" (the outputs are
+        raw scores of classes), "shares" or "identity" (probabilities), and for numbers "identity",
+        "sorted" (several quantiles) or "exp".
 
     Returns
     -------
     dict
-        "base", "contributions", "output_names" and "scale". If the only output is the probability
-        of the second of two classes, an output for the first class is added, which makes K = 2.
+        "base", (K,); "contributions", (n, K, p); "output_names", K classes or names of numbers; and
+        "scale", "probability", "raw score" or "target". If the only output is the probability of
+        the second of two classes, an output for the first class is added, which makes K = 2.
     """
     if classes is not None and link in ("logistic", "softmax"):
         names: list[Any] = _list_scored_classes(classes)
@@ -80,7 +83,8 @@ def _build_probability_fields(
     Returns
     -------
     dict
-        "base" and "contributions" with an output for each class, "output_names" and "scale".
+        "base" and "contributions" with an output for each class, "output_names", which are the
+        classes, and "scale", which is "probability".
     """
     k = len(classes)
     if k == 1:  # The only class has probability 1, whatever the output is.

@@ -259,8 +259,9 @@ class Explainer:
 
         The subtree grows from the root. The next node to get its children is the one with the
         largest number of training rows times the probability that a pruning drawn from the
-        posterior splits it. Growth also ends when this product is 0. The returned node refers to its
-        children, and so on; `has_hidden_children` marks nodes whose children are left out.
+        posterior splits it. A pruning is a subtree that results if nodes become leaves. Growth also
+        ends when this product is 0. The returned node refers to its children, and so on;
+        `has_hidden_children` marks nodes whose children are left out.
         """
         if max_leaves < 1:
             raise ValueError(f"max_leaves must be at least 1, got {max_leaves!r}")
@@ -288,7 +289,7 @@ class Explainer:
         """Compute the importance of each node, (m,): training rows times probability of a split.
 
         The probability is that of a pruning drawn from the posterior; it is 0 for leaves of the
-        tree.
+        tree. The posterior weighs prunings: subtrees that result if nodes become leaves.
         """
         split = reached(self.tree, self.weights) - self.weights.weight
         importance: Float64 = np.maximum(split, 0.0) * self.rows_per_node

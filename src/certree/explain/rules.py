@@ -36,7 +36,8 @@ class Condition:
     feature : str
         Name of the feature.
     low, high : float
-        The value must be larger than `low` and at most `high`. Not used if there are categories.
+        The value must be larger than `low` and at most `high`. -inf and inf: there is no such
+        limit. Not used if there are categories.
     categories : tuple, or None
         Names of categories; None if the condition is a range of numbers.
     excluded : bool
@@ -370,7 +371,8 @@ class _FeatureRange:
     Attributes
     ----------
     low, high : float
-        A number must be larger than `low` and at most `high`.
+        A number must be larger than `low` and at most `high`; by default -inf and inf. A new object
+        without arguments lets all values pass; `narrow` changes it.
     included : set of int, or None
         Category codes of which the value must be one; None: there is no such demand.
     excluded : frozenset of int

@@ -23,7 +23,7 @@ def select_classes(classes: Any, probabilities: Any) -> NDArray[Any]:
     classes : ndarray of shape (K,), or list of q such arrays
         Classes of the target, or of each of several targets.
     probabilities : ndarray of shape (n, K), or list of q such arrays
-        Probabilities of the classes.
+        Probabilities of the classes of the target, or of each target, in n rows.
 
     Returns
     -------
@@ -54,9 +54,11 @@ def build_multioutput_explanation_fields(
     classes : list of ndarray
         Classes of each target.
     groups : OutputGroups
-        Which outputs belong to each target.
+        Number of outputs of each target; outputs of a target are adjacent, in the order of
+        `classes`.
     link : str
-        The function that turns the sum into a prediction, a `Link` of `certree.export.formula`.
+        The function that turns the sum into a prediction: "logistic" or "softmax" (the outputs are
+        raw scores of classes), "shares" or "identity" (probabilities).
 
     Returns
     -------
@@ -82,8 +84,9 @@ def score_classifier(
     """Compute the accuracy of a fitted classifier; with several targets, a row is right if all are.
 
     Classifiers use this function as their method `score`. X: rows, (n, p); y: their classes, (n,),
-    or (n, n_outputs) with the columns of the fit; sample_weight: weight of each row, (n,), or None
-    for equal weights. Return the weighted fraction of rows whose predicted classes are all right.
+    or (n, q) for q targets, in the order of the fit; self: the classifier; sample_weight: weight of
+    each row, (n,), or None for equal weights. Return the weighted fraction of rows whose predicted
+    classes are all right.
     """
     check_is_fitted(self)
     if not self._has_several_targets():

@@ -33,10 +33,11 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
     Returns
     -------
     dict
-        To be passed to ``shap.TreeExplainer``, which then computes the values of `shapley_values`;
-        for two classes, those of the second class. They are exact for rows of float64 without
-        missing values: a single tree may send a row that lacks a value to both children, shap sends
-        it to one.
+        Its only key "trees" has a list of dictionaries, the node arrays of each tree. To be passed
+        to ``shap.TreeExplainer``, which then computes the values of `shapley_values`; for two
+        classes, those of the second class. They are exact for rows of float64 without missing
+        values: a single tree may send a row that lacks a value to both children, shap sends it to
+        one.
 
     Raises
     ------

@@ -196,10 +196,11 @@ def _explain_rows(
         Rows from which unknown features are taken.
     perturbation : {"auto", "tree_path_dependent", "interventional"}
         How unknown features are treated. "interventional": they are taken from the background.
-        "tree_path_dependent": rows go to both children in proportion to the nodes' rows. "auto":
-        the first if there is a background.
+        "tree_path_dependent": rows go to both children in proportion to the training rows there.
+        "auto": "interventional" if there is a background, else "tree_path_dependent".
     quadrature : callable
-        `choose_shapley_points` or `choose_banzhaf_points`.
+        `choose_shapley_points` or `choose_banzhaf_points`: takes a number of features, and returns
+        probabilities with which other features are known, and the weights of these points.
 
     Returns
     -------
@@ -251,7 +252,8 @@ def compute_coalition_values(
         Numeric rows from which unknown features are taken. None: rows with an unknown feature go to
         both children in proportion to `model.rows_per_node`.
     quadrature : callable
-        `choose_shapley_points` or `choose_banzhaf_points`.
+        `choose_shapley_points` or `choose_banzhaf_points`: takes a number of features, and returns
+        probabilities with which other features are known, and the weights of these points.
     n_threads : int
         Number of threads.
 
@@ -282,9 +284,11 @@ def _compute_group_values(
 ) -> Float64:
     """Compute the values of features for one group of rows and one group of background rows.
 
-    The arguments are those of `compute_coalition_values`. In each table either all rows have one
-    path in each tree, or all may go to both children of a split whose feature they lack. Return an
-    array (n, n_outputs, p).
+    model: the trees; X: rows to explain, (n, p); background: rows from which unknown features are
+    taken, (m, p), or None; quadrature: `choose_shapley_points` or `choose_banzhaf_points`, which
+    determines the kind of values; n_threads: number of threads. In each table either all rows have
+    one path in each tree, or all may go to both children of a split whose feature they lack. Return
+    an array (n, n_outputs, p).
     """
     tables = (X,) if background is None else (X, background)
     both, rows_per_node = model.get_fractional_routing(*tables)

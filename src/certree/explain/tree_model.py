@@ -63,7 +63,12 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _link(self) -> Link:
-        """Return the name of the function from sums of leaf values to predictions, as "softmax"."""
+        """Return the name of the function from sums of leaf values to predictions, as "softmax".
+
+        "logistic" and "softmax" make probabilities from raw scores, "shares" from leaf
+        probabilities; "identity" leaves probabilities or numbers as they are; "exp" and "sorted"
+        (in ascending order, for quantiles) make numbers.
+        """
 
     def _has_numeric_leaves(self) -> bool:
         """Return True: leaves have numbers. A subclass with models in its leaves returns False."""
@@ -207,7 +212,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             How leaf values are combined to outputs: the value of the only tree, the mean, or
             `start` plus the sum.
         link : str
-            The function from outputs to predictions, a `Link` of `certree.export.formula`.
+            The function from outputs to predictions: "logistic" or "softmax" of raw scores,
+            "shares" (probabilities to the power `power`, scaled to sum 1), "identity"
+            (probabilities or numbers), or "exp" or "sorted" for numbers.
         rows : ndarray of float64, shape (M,), or None
             Training rows in each node; None if the model does not keep them.
         start : ndarray of float64, shape (n_outputs,), or None

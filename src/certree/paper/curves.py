@@ -54,13 +54,15 @@ def plot_table2(table: Sequence[Line]) -> Figure:
     """Plot the error ratios of Table 2 of the paper, in one panel for each grower.
 
     A grower is an algorithm that grows a tree. A ratio is the test error of a method divided by
-    that of cost-complexity pruning. Filled marks with error bars are our ratios; open marks are
-    those that the paper prints.
+    that of cost-complexity pruning. Filled marks with error bars of one standard error are our
+    ratios; open marks are those that the paper, Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018,
+    prints. Ratios are on the x axis, data sets on the y axis. Methods other than "SN-pruning",
+    "PAC-Bayes joint", "PAC-Bayes error-first" and "HS-vote" are not drawn.
 
     Parameters
     ----------
     table : sequence of Line
-        Lines of the table; see `certree.paper.table2.summarise_outcomes`.
+        Lines of the table, one for each data set and grower.
 
     Returns
     -------
@@ -102,8 +104,9 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
     """Plot the ratios of one line of Table 2 into a panel.
 
     ax: matplotlib axes; line: the ratios of all methods on one data set; row: the y coordinate
-    around which they are drawn. Filled marks with error bars are our ratios, open marks the
-    paper's.
+    around which they are drawn. A ratio is the test error of a method divided by that of
+    cost-complexity pruning. Filled marks with error bars are our ratios, open marks those that
+    Nguyen and Kpotufe (2018) print.
     """
     methods = [method for method in _RATIOS if method in line.ratios]
     for method in methods:
@@ -123,12 +126,14 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     """Plot the test error of each method against the number of training rows.
 
     There is a panel for each data set and grower (algorithm that grows the tree). Bands extend one
-    standard error above and below the mean.
+    standard error above and below the mean. This is Figure 2 of Nguyen and Kpotufe, "PAC-Bayes
+    Tree", NeurIPS 2018. Methods other than "pruning", "SN-pruning", "PAC-Bayes joint", "HS-vote"
+    and "unpruned" are not drawn.
 
     Parameters
     ----------
     curves : sequence of Curve
-        The curves; see `certree.paper.figure2.summarise_curves`.
+        The curves, one for each data set, grower and method.
 
     Returns
     -------
@@ -170,7 +175,7 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
     Parameters
     ----------
     rates : sequence of Rate
-        The curves; see `certree.paper.rates.summarise_trials`.
+        The curves, one for each classifier, boundary and number of features.
 
     Returns
     -------
@@ -211,7 +216,7 @@ def _draw_rate(ax: Any, rate: Rate) -> None:
     """Plot the excess error of one classifier into a panel, with a dotted line of the theory.
 
     ax: matplotlib axes with logarithmic scales; rate: the excess errors and exponents of the
-    classifier on one problem. The line is left out if there is no theoretical or no fitted
+    classifier on one problem. The dotted line is left out if there is no theoretical or no fitted
     exponent.
     """
     colour = COLOURS[rate.rule]

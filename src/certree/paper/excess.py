@@ -117,7 +117,8 @@ def find_cheapest_pruning(
     cost : ndarray of float64, shape (m,)
         Cost of each node as a leaf; the cost of a pruning is the sum over its leaves.
     prior : NodeWeights
-        Prior over the prunings of the tree.
+        Prior distribution over the prunings of the tree (for each node, the probability that it is
+        a leaf of a pruning).
     weight : float
         Factor of the cost.
 
@@ -142,7 +143,8 @@ def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
     cost : ndarray of float64, shape (m,)
         Cost of each node as a leaf.
     prior : NodeWeights
-        Prior over the prunings of the tree.
+        Prior distribution over the prunings of the tree (for each node, the probability that it is
+        a leaf of a pruning).
 
     Returns
     -------
@@ -172,7 +174,8 @@ def excess_posterior(
         Class counts of n rows in each node, and the label of each node, which does not depend on
         these rows.
     prior : NodeWeights
-        A prior that does not depend on these rows.
+        A prior distribution over prunings (for each node, the probability that it is a leaf of a
+        pruning) that does not depend on these rows.
     penalty : array-like of shape (m,)
         Penalty of each node as a leaf, for instance `deviation_penalty`.
     lambda_error : float
@@ -225,7 +228,8 @@ def gibbs_excess_bound(
         Class counts of n >= 8 independent rows in each node, and the label of each node. Neither
         the tree, nor the labels, nor the prior may depend on these rows.
     posterior, prior : NodeWeights
-        The posterior and the prior over the prunings of the tree.
+        The posterior and the prior distribution over the prunings of the tree (for each node, the
+        probability that it is a leaf of a pruning).
     penalty : array-like of shape (m,)
         Penalty of each node as a leaf, computed from these rows, for instance `deviation_penalty`.
     bayes_errors : float
@@ -300,7 +304,8 @@ def excess_bound(
         Probability of each class in each node, and the labels of the nodes. `count` computes it
         from all points with their probabilities as weights.
     prior : NodeWeights
-        The prior over prunings.
+        The prior distribution over prunings (for each node, the probability that it is a leaf of a
+        pruning).
     penalty : array-like of shape (m,)
         Penalty of each node as a leaf, >= 0, for instance `deviation_limit`.
     n : int
@@ -335,7 +340,10 @@ def excess_bound(
         raise ValueError(f"penalty must be at least 0 for every node, got {penalties.min():g}")
 
     def compute_complexity(pruning: NodeWeights) -> float:
-        """Return minus the log of a pruning's prior probability, by the prior of the enclosing call."""
+        """Return minus the log of a pruning's prior probability (nats).
+
+        It uses `tree` and `prior` of the enclosing call.
+        """
         return kl_divergence(tree, pruning, prior)
 
     return compute_excess_bound(
@@ -363,7 +371,8 @@ def compute_excess_bound(
     population : NodeStats
         Probability of each class in each node, and the labels of the nodes.
     prior : NodeWeights
-        The prior over prunings, by which the best pruning is found.
+        The prior over prunings, by which the best pruning is found: for each node, the probability
+        that it is a leaf of a pruning.
     penalty : ndarray of float64, shape (m,)
         Penalty of each node as a leaf, >= 0.
     compute_complexity : callable
@@ -392,7 +401,11 @@ def compute_excess_bound(
     deviation = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call."""
+        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call.
+
+        It uses the distribution `population`, `tree`, `prior`, `penalty`, `compute_complexity`,
+        `bayes_risk`, and the numbers of rows and delta of that call.
+        """
         pruning = find_cheapest_pruning(tree, population.errors + penalty, prior, lam * rows)
         risk = float(pruning.weight @ population.errors)
         leaf_penalty = float(pruning.weight @ penalty)
@@ -463,8 +476,8 @@ def minimise_over_temperatures(
     """Return the bound at one inverse temperature, or the lowest over a grid of them.
 
     compute_bound: takes an inverse temperature and returns the bound. lambda_error: the inverse
-    temperature, strictly between 0 and 2. None: evaluate a grid from 2^-12.75 to 2^0.75, and return
-    the bound with the smallest `gibbs_excess`.
+    temperature, strictly between 0 and 2. None: evaluate a grid from 2^-12.75 to 2^0.75 in steps of
+    a factor 2^0.25, and return the bound with the smallest `gibbs_excess`.
     """
     if lambda_error is not None:
         return compute_bound(bounds.check_lambda_error(lambda_error))

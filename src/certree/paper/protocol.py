@@ -55,7 +55,8 @@ class ExperimentMethod:
         Its name in tables.
     candidate : Candidate
         A callable that builds the posteriors, one for each value of the inverse temperatures, from
-        a tree and the class counts of its nodes; and how prunings vote.
+        a tree and the class counts of its nodes; and how prunings vote: by majority label or by
+        smoothed means.
     n_temperatures : int
         Number of inverse temperatures to tune.
     search : {"joint", "error-first"}
@@ -104,7 +105,8 @@ class Outcome:
     n_train, n_test : int
         Numbers of training and test rows.
     errors : dict of float
-        Fraction of the test rows that each method misclassified, by its name.
+        Fraction of the test rows that each method misclassified, by its name; also for the
+        "unpruned" tree and for "Gibbs", a pruning drawn from the posterior "PAC-Bayes joint".
     temperatures : dict of tuple of float
         Inverse temperatures that cross-validation chose for each method, by its name.
     n_nodes : int
@@ -213,7 +215,10 @@ def evaluate_methods(
     sample : Sample
         Training and test rows.
     grower : str
-        Name of the grower in `GROWERS`.
+        Name of the grower. "dyadic": halves features in turn, and keeps regions with training rows
+        only; "dyadic-expanded": also those without. "kd": splits features in turn near their
+        medians; "kd-spread": splits the feature with the largest range, in units of its standard
+        deviation.
     repeat : int
         Number of the repetition, which determines the folds.
     methods : sequence of ExperimentMethod
@@ -270,7 +275,8 @@ def evaluate_methods(
 def _tune(method: ExperimentMethod, folds: Sequence[GrownFold]) -> tuple[float, ...]:
     """Choose the inverse temperatures of a method with the fewest cross-validation errors.
 
-    folds: the tree of each fold with its class counts. Return `method.n_temperatures` numbers.
+    folds: the tree of each fold with its class counts. Return `method.n_temperatures` numbers, each
+    from a log grid of ten values from 2^-8 to 2^6 and then ten values around the best.
     """
     objective = Objective.for_candidate(folds, method.candidate, "error")
     return tune(objective, [None] * method.n_temperatures, method.search)
@@ -290,14 +296,18 @@ def run(
     Parameters
     ----------
     datasets : sequence of str
-        Names of data sets; see `certree.files.tables.load`.
+        Names of data sets: those of the paper are "spam", "eeg", "epileptic", "crowd", "wine",
+        "digit" and "letter". `certree.files.tables.load` finds or downloads them.
     growers : sequence of str
-        Some of the names in `GROWERS`. "dyadic-expanded" may grow as many nodes as rows times the
-        depth, which are too many for very wide tables.
+        Names of algorithms that grow trees, from "dyadic", "dyadic-expanded" (also regions without
+        rows), "kd" (splits features in turn near their medians) and "kd-spread" (splits the feature
+        with the largest range, in units of its standard deviation). "dyadic-expanded" may grow as
+        many nodes as rows times the depth, which are too many for very wide tables.
     repeats : int
         Number of repetitions.
     directory : str or None
-        Directory of the data sets; None: that of `certree.files.tables.load`.
+        Directory of Parquet files with the data sets; None: the value of the environment variable
+        CERTREE_DATA.
     fractions : sequence of float
         Fractions of the training rows to train on, each in a separate run.
     n_jobs : int or None

@@ -109,14 +109,19 @@ class RatedRule:
 def _make_pruned_tree(rule: PruningRule, alpha: float) -> PrunedTreeClassifier:
     """Return an unfitted classifier that prunes a dyadic tree by a penalty of Scott and Nowak.
 
-    The tree has the resolution of their theorem. rule: the penalty of a pruning; alpha: factor of
-    the penalty in the sum of error and penalty that the chosen pruning minimises.
+    The tree halves each feature as often as their theorem states for the number of rows (Scott and
+    Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS 2003). rule:
+    the penalty of a pruning; alpha: factor of the penalty in the sum of error and penalty that the
+    chosen pruning minimises.
     """
     return PrunedTreeClassifier(Dyadic(resolution="paper"), rule=rule, alpha=alpha)
 
 
 def make_quadratic_leaf() -> Any:
-    """Return an unfitted pipeline: logistic regression on polynomials of degree 2."""
+    """Return an unfitted pipeline: logistic regression on polynomials of degree 2.
+
+    The polynomials have all products of at most two features; features are not scaled.
+    """
     return make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
 
 
@@ -198,7 +203,8 @@ class Rate:
     theory : float
         Exponent of ``log n / n`` in the theoretical bound; NaN without one.
     fitted : Mean
-        Exponent of ``log n / n`` fitted to the larger half of the numbers of rows.
+        Exponent of ``log n / n`` fitted to the larger half of the numbers of rows; the middle one
+        of an odd number belongs to it.
     """
 
     dimension: int
@@ -242,7 +248,7 @@ def draw_rows(
     dimension, rows : int
         Numbers of features and rows.
     repeat : int
-        Number of the repetition; with the two numbers before it is the seed.
+        Number of the repetition; with the numbers of features and rows it is the seed.
     noise : float
         Probability that a label is wrong.
 
@@ -268,7 +274,10 @@ def simulate(
 ) -> list[Trial]:
     """Fit the classifiers `RULES` to simulated samples of all sizes, and compute their excess errors.
 
-    Excess errors are differences to the Bayes error, computed on 2^19 evenly spread points.
+    `RULES` are dyadic trees that are pruned by two penalties of Scott and Nowak (the second also
+    with its printed constant), and a dyadic tree with quadratic models in its leaves. The
+    boundaries between the two classes are a zigzag and a sine wave. Excess errors are differences
+    to the Bayes error, computed on 2^19 evenly spread points.
 
     Parameters
     ----------
@@ -371,7 +380,8 @@ def _fit_rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Tr
     dimension : int
         Number of features.
     boundary, rule : str
-        Names in `BOUNDARIES` and `RULES`.
+        Name of the boundary between the classes, "Lipschitz" or "smooth"; and name of the
+        classifier, one of `RULES`.
     sizes : dict
         The trials, by number of training rows.
 

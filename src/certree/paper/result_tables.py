@@ -27,7 +27,9 @@ from certree.paper.table2 import (
 def format_table1(sizes: Sequence[DatasetSize]) -> Iterator[RichTable | str]:
     """Yield Table 1 (sizes of data sets) for a terminal, then each note on it as a string.
 
-    The numbers that the paper prints are in brackets if they differ from those of `sizes`.
+    There is a row for each data set, and a column for each of the numbers of features, classes,
+    training rows and test rows. The numbers that Nguyen and Kpotufe (2018) print are in brackets if
+    they differ from those of `sizes`.
     """
     grid = _make_grid("Data sets, as they are here (and in the paper)", "data set")
     for name in ("features", "classes", "training rows", "test rows"):
@@ -46,9 +48,12 @@ def format_table1(sizes: Sequence[DatasetSize]) -> Iterator[RichTable | str]:
 def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
     """Yield Table 2 (errors and ratios of all methods) for a terminal.
 
-    table: the lines; repeats: number of repetitions, for the title. Yield one table for each
-    grower, then each note as a string, then a table of the ratios that are far from the paper's for
-    each grower that has any, and the explanation of their reasons.
+    A ratio is the test error of a method divided by that of cost-complexity pruning; the paper is
+    Nguyen and Kpotufe (2018). table: the lines; repeats: number of repetitions, for the title.
+    Yield one table for each grower (algorithm that grows the tree), with a row for each data set
+    and a column for each method. Then yield each note as a string. Then, if any ratios differ from
+    the paper's by more than two standard errors, yield a table of them for each grower, and a
+    string that explains their reasons.
     """
     means = compute_mean_ratios(table)
     for grower in dict.fromkeys(line.grower for line in table):
@@ -88,8 +93,8 @@ def _make_grid(title: str, first_column: str) -> RichTable:
 def _format_ratio(line: Line, method: str) -> str:
     """Format the ratio of a method in one line of Table 2, and below it the paper's in brackets.
 
-    A ratio is an error divided by that of cost-complexity pruning. The paper's is left out if the
-    paper prints none. Return "-" if the method was not run.
+    A ratio is a test error divided by that of cost-complexity pruning. The paper is Nguyen and
+    Kpotufe (2018); its ratio is left out if it prints none. Return "-" if the method was not run.
     """
     if method not in line.ratios:
         return "-"
@@ -102,7 +107,11 @@ def _format_ratio(line: Line, method: str) -> str:
 def _format_distant(grower: str, distant: Sequence[DistantRatio]) -> RichTable:
     """Return a terminal table of the ratios of one grower that are far from the paper's.
 
-    distant: these ratios; the table has a line for each, with the likely reason.
+    A ratio is the test error of a method divided by that of cost-complexity pruning, on one data
+    set. The paper is Nguyen and Kpotufe (2018); far means more than two standard errors of our
+    ratio. grower: name of the algorithm that grew the trees, for the title; distant: the ratios.
+    The table has a line for each: data set, method, our ratio, the paper's, and the likely reason
+    of the difference.
     """
     title = f"{grower} tree: beyond two standard errors (ours) of the paper's ratio"
     grid = _make_grid(title, "data set")
@@ -115,13 +124,17 @@ def _format_distant(grower: str, distant: Sequence[DistantRatio]) -> RichTable:
 
 
 def _format_on_two_lines(mean: Mean) -> str:
-    """Format a mean, with "±" and its standard error in a second line unless it is NaN."""
+    """Format a mean, with "±" and its standard error in a second line unless it is NaN.
+
+    Both have three decimals.
+    """
     return str(mean).replace(" ", "\n")
 
 
 def format_figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
     """Yield the test errors of Figure 2 as terminal tables, one for each data set and grower.
 
+    This is Figure 2 of Nguyen and Kpotufe (2018). A grower is an algorithm that grows a tree.
     curves: the test errors, one curve for each method, data set and grower. A table has a row for
     each method and a column for each number of training rows.
     """

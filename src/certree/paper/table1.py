@@ -62,7 +62,7 @@ class DatasetSize:
     def paper(self) -> tuple[int, int, int] | None:
         """Numbers of features, classes and training rows that the paper prints for this data set.
 
-        None if the paper does not have it.
+        The paper is Nguyen and Kpotufe (2018), Table 1. None if it does not have this data set.
         """
         return PAPER.get(self.dataset)
 
@@ -70,8 +70,8 @@ class DatasetSize:
 def measure_dataset(dataset: str, table: Table) -> DatasetSize:
     """Draw the training and test rows of the first repetition from a table, and measure their size.
 
-    dataset: the name, which decides how many rows of the table are used; table: all rows with their
-    target.
+    dataset: the name (of "crowd" only the first 10545 rows are used, of others all); table: all
+    rows with their target.
     """
     sample = draw(dataset, table, repeat=0)
     X = np.vstack([sample.X, sample.X_test])
@@ -99,7 +99,8 @@ def measure_datasets(tables: Mapping[str, Table]) -> list[DatasetSize]:
 def write_notes(sizes: Sequence[DatasetSize]) -> list[str]:
     """Return sentences that explain the differences between these sizes and the paper's Table 1.
 
-    Sentences about a data set appear only if `sizes` has it.
+    The paper is Nguyen and Kpotufe (2018). Sentences about a data set appear only if `sizes` has
+    it.
     """
     notes = [
         "Ours, and in brackets the paper's (Nguyen and Kpotufe, NeurIPS 2018) where it differs."
@@ -133,7 +134,8 @@ def to_json(sizes: Sequence[DatasetSize]) -> dict[str, Any]:
     """Return the sizes and the notes on them as a dictionary for a JSON file.
 
     Keys: "experiment", which is "table1"; "table", a list of dictionaries of the sizes' fields and
-    of "paper", the paper's numbers; and "notes".
+    of "paper", the numbers of features, classes and training rows that Nguyen and Kpotufe (2018)
+    print, or None; and "notes", the sentences of `write_notes`.
     """
     return {
         "experiment": "table1",

@@ -132,7 +132,7 @@ EXAMINED: dict[tuple[str, str, str], tuple[float, float, float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over repetitions and its standard error. `str` formats both with three digits.
+    """A mean over repetitions and its standard error. `str` formats both with three decimals.
 
     Parameters
     ----------
@@ -172,14 +172,15 @@ class Line:
 
     A grower is an algorithm that grows a tree; a method prunes the tree or lets its prunings vote.
     Ratios compare each method with the method "pruning": cost-complexity pruning chosen by
-    cross-validation.
+    cross-validation. The table is Table 2 of Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018.
 
     Parameters
     ----------
     dataset, grower : str
-        Name of the data set, and name of the grower in `GROWERS`.
+        Name of the data set; and name of the grower: "dyadic", "dyadic-expanded", "kd" or
+        "kd-spread".
     errors : dict of Mean
-        Test error of each method, by its name.
+        Mean test error of each method, by its name, such as "PAC-Bayes joint".
     ratios : dict of Mean
         Mean error of each method divided by the mean error of "pruning", by the method's name. The
         standard error is that of the differences to "pruning" in each repetition, divided by the
@@ -201,7 +202,8 @@ class Line:
     def paper(self, method: str) -> float | None:
         """Return the ratio that the paper's Table 2 prints for this data set, grower and method.
 
-        None if the paper has no such ratio.
+        The paper is Nguyen and Kpotufe (2018); a ratio is the method's test error divided by that
+        of cost-complexity pruning. None if the paper has no such ratio.
         """
         row = PAPER.get(PAPER_TREE.get(self.grower, ""), {}).get(self.dataset)
         return row[PAPER_COLUMN[method]] if row and method in PAPER_COLUMN else None
@@ -209,8 +211,10 @@ class Line:
     def is_far(self, method: str) -> bool:
         """Return whether this line's ratio for a method is far from the one that the paper prints.
 
-        It is if they differ by more than two standard errors of our ratio plus .0005 for rounding.
-        False if the paper has no ratio or there is no standard error.
+        It is if they differ by more than two standard errors of our ratio plus .0005, as the paper,
+        Nguyen and Kpotufe (2018), rounds to three decimals. A ratio is the method's test error
+        divided by that of cost-complexity pruning. False if the paper has no ratio or there is no
+        standard error.
         """
         paper, ours = self.paper(method), self.ratios[method]
         if paper is None or np.isnan(ours.standard_error):
@@ -227,11 +231,12 @@ class DistantRatio:
     line : Line
         Line of the table with the ratio.
     method : str
-        Name of the method.
+        Name of the method, whose test error is divided by that of cost-complexity pruning.
     paper : float
-        The paper's ratio.
+        The ratio that Nguyen and Kpotufe (2018) print.
     reason : str
-        Likely reason of the difference; see `REASONS`.
+        Likely reason of the difference, such as "draw: 0.979 to 1.037": the paper's ratio lies in
+        the range of ten sets of five repetitions. The text `REASONS` explains all kinds.
     """
 
     line: Line
@@ -243,8 +248,9 @@ class DistantRatio:
 def find_distant_ratios(table: Sequence[Line]) -> list[DistantRatio]:
     """Return the ratios of all lines that are far from the paper's, with the likely reasons.
 
-    Far means more than two of our standard errors plus rounding. They are in the order of the
-    table.
+    A ratio is the test error of a method divided by that of cost-complexity pruning; the paper is
+    Nguyen and Kpotufe (2018). Far means a difference above two standard errors of our ratio plus
+    .0005 for rounding. Ratios are in the order of the table.
     """
     expanded = {line.dataset: line for line in table if line.grower == EXPANDED}
     return [
@@ -267,14 +273,18 @@ def _find_reason(line: Line, method: str, paper: float, expanded: Line | None) -
     method : str
         Name of the method.
     paper : float
-        The paper's ratio.
+        The ratio that Nguyen and Kpotufe (2018) print.
     expanded : Line or None
         Line of the same data set with the grower "dyadic-expanded"; None if it was not run.
 
     Returns
     -------
     str
-        One of the reasons that `REASONS` explains, with the numbers behind it; or "not examined".
+        The reason, with the ratios behind it. "empty cells": near the paper's with leaves for
+        regions without rows; "draw": the paper's lies in the range of ten sets of five repetitions;
+        "silent cells": nearer to the paper's if leaves without rows do not vote; "unknown": the
+        paper's is lower than any that temperatures reach; "temperatures": others would give the
+        paper's; or "not examined".
     """
     if line.grower == "dyadic" and expanded and not expanded.is_far(method):
         return f"empty cells: {expanded.ratios[method].value:.3f} with them"
@@ -293,7 +303,8 @@ def _find_reason(line: Line, method: str, paper: float, expanded: Line | None) -
 def summarise_outcomes(outcomes: Sequence[Outcome]) -> list[Line]:
     """Average outcomes over repetitions: one line of Table 2 for each grower and data set.
 
-    Lines are in the order of `GROWERS`, then of the first appearance of the data set.
+    Lines are in the order of the growers (algorithms that grow trees) "dyadic", "dyadic-expanded",
+    "kd" and "kd-spread", then of the first appearance of the data set.
     """
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
@@ -329,8 +340,8 @@ def _summarise_group(group: Sequence[Outcome]) -> Line:
 def compute_mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
     """Compute the mean ratio of each method over the data sets of a table.
 
-    Return it by grower and then by method. A ratio is the method's error divided by that of the
-    baseline "pruning".
+    Return it by grower and then by method. A ratio is the method's test error divided by that of
+    the baseline "pruning", cost-complexity pruning.
     """
     means: dict[str, dict[str, float]] = {}
     for grower in dict.fromkeys(line.grower for line in table):
@@ -346,7 +357,9 @@ def compute_mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
 def _compute_distance(table: Sequence[Line], method: str) -> float | None:
     """Compute the mean absolute difference between a method's ratios and those that the paper prints.
 
-    None if no line of the table has both.
+    A ratio is the method's test error divided by that of cost-complexity pruning; the paper is
+    Nguyen and Kpotufe (2018). The mean is over the lines that have both ratios; None if there are
+    none.
     """
     distances = [
         abs(line.ratios[method].value - paper)
@@ -359,7 +372,8 @@ def _compute_distance(table: Sequence[Line], method: str) -> float | None:
 def write_notes(table: Sequence[Line]) -> list[str]:
     """Return sentences that explain the table and its differences to the paper's table.
 
-    Sentences about a data set or grower appear only if the table has it.
+    The paper is Nguyen and Kpotufe (2018). Sentences about a data set or grower (algorithm that
+    grows a tree) appear only if the table has it.
     """
     notes = [
         "Ratio: mean error over mean error of the optimal pruning (below 1 is better); ± is the "
@@ -404,8 +418,10 @@ def write_notes(table: Sequence[Line]) -> list[str]:
 def to_json(outcomes: Sequence[Outcome], table: Sequence[Line]) -> dict[str, Any]:
     """Return outcomes, table, ratios far from the paper's, and notes as a dictionary for a JSON file.
 
-    Keys: "experiment", which is "table2", "outcomes", "table", "mean_ratios", "far_from_paper" and
-    "notes".
+    Keys: "experiment", which is "table2"; "outcomes" and "table", lists of dictionaries of their
+    fields; "mean_ratios", the mean ratio over data sets by grower and method; "far_from_paper", a
+    list of dictionaries with "grower", "dataset", "method", "paper" (the ratio printed there) and
+    "reason"; and "notes", a list of sentences.
     """
     return {
         "experiment": "table2",

@@ -34,8 +34,9 @@ from certree.weights.node_weights import NodeWeights
 def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Float64:
     """Compute a penalty for each node: how far its observed error rate may be too low by chance.
 
-    With probability 1 - delta, the errors of n rows in no region of the tree fall short of their
-    expected number by more. A node stands for one region, or for a chain of nested regions with the
+    With probability 1 - delta, the observed error rate of every region of the tree is at least its
+    expected error rate minus the penalty. The error rate of a region is the number of errors in it,
+    divided by all n rows. A node stands for one region, or for a chain of nested regions with the
     same rows, which all count.
 
     Parameters
@@ -132,17 +133,18 @@ def theorem_bound(
     A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
     Excess risk is the probability of an error minus that of the Bayes classifier. The vote is the
     majority vote of ``theorem_posterior(tree, stats, lambda_error, delta)``, where stats counts n
-    independent rows on which neither the tree nor its labels depend. With probability at least ``1
-    - 4 delta`` over these rows, for all inverse temperatures at once, its excess risk is at most
-    ``K / (1 - lambda / 2)`` times ::
+    independent rows on which neither the tree nor its labels depend: the posterior of Nguyen and
+    Kpotufe (2018), whose log prior is -3 D0 for each leaf. With probability at least ``1 - 4
+    delta`` over these rows, for all inverse temperatures at once, its excess risk is at most ``K /
+    (1 - lambda / 2)`` times ::
 
         min over prunings T of  R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
             + 3 D0 |T| / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
 
     with R(T) the risk of T, |T| its number of leaves, D0 the depth of the tree and K the number of
-    classes. This is `excess_bound` with the paper's prior and penalties. The excess is inside the
-    minimum, so the bound falls to 0 at every inverse temperature if prunings approach the Bayes
-    risk.
+    classes. This is `excess_bound` with that prior, and `deviation_limit` as penalties. The excess
+    is inside the minimum, so the bound falls to 0 at every inverse temperature if prunings approach
+    the Bayes risk.
 
     Parameters
     ----------
@@ -208,9 +210,10 @@ def chernoff_oracle_bound(
 
     A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
     Excess risk is the probability of an error minus that of the Bayes classifier. This is certree's
-    own derivation by Chernoff's inequality, not the paper's theorem. The posterior has no penalty,
-    and any prior is allowed. The *risk* of the best pruning is inside the minimum, times a factor
-    slightly above 1. So the bound only falls to 0 with n if the inverse temperature falls, too.
+    own derivation by Chernoff's inequality, not the theorem of Nguyen and Kpotufe (2018). The
+    posterior has no penalty, and any prior is allowed. The *risk* of the best pruning is inside the
+    minimum, times a factor slightly above 1. So the bound only falls to 0 with n if the inverse
+    temperature falls, too.
 
     The vote is the majority vote of ``gibbs_posterior(tree, stats, prior, lambda_error)``, where
     stats counts n independent rows on which neither the tree, nor its labels, nor the prior depend.
@@ -235,8 +238,9 @@ def chernoff_oracle_bound(
     bayes_risk : float
         Risk of the Bayes classifier.
     prior : NodeWeights
-        The prior over prunings. ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is the
-        paper's; ``branching_prior(tree, K).distributions[0]`` does not depend on the depth.
+        The prior distribution over prunings (for each node, the probability that it is a leaf of a
+        pruning). ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is that of Nguyen and
+        Kpotufe; ``branching_prior(tree, K).distributions[0]`` does not depend on the depth.
     delta : float
         Probability that the bound fails.
     lambda_error : float or None
@@ -264,7 +268,11 @@ def chernoff_oracle_bound(
     confidence_nats = 2 * (math.log(2) - compute_log_delta(delta)) + bounds.log_xi(rows)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call."""
+        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call.
+
+        It uses `tree`, `population`, `prior`, `bayes_risk`, and the numbers of rows and delta of
+        that call.
+        """
         factor = math.expm1(lam) / lam
         pruning = find_cheapest_pruning(tree, population.errors, prior, factor * lam * rows / 2)
         risk = float(pruning.weight @ population.errors)
