@@ -41,8 +41,8 @@ MAX_DEPTH = 2**30
 class GrowthSettings(Protocol):
     """The settings of a fit that histogram-based growth reads, in memory or on blocks of rows.
 
-    They are a depth limit, monotonic constraints, a seed, a number of threads and an order of
-    features. `TrainingSamples` has them for rows in memory.
+    They are five properties: `depth_limit`, `monotonic_signs`, `random_state`, `n_jobs` and
+    `feature_order`. `TrainingSamples` has them for rows in memory.
     """
 
     @property
@@ -126,7 +126,7 @@ class TrainingSamples:
         monotonic_cst: MonotonicCst = None,
         **settings: Any,
     ) -> TrainingSamples:
-        """Check the arguments of `grow_cart` or its like and return training samples.
+        """Check the arguments of `grow_cart`, `grow_kd` or `grow_dyadic`; return training samples.
 
         Parameters
         ----------
@@ -309,8 +309,9 @@ class TrainingSamples:
     def stopping_options(self, min_samples_split: Any) -> dict[str, Any]:
         """Return `min_samples_split` and `max_depth` as keyword arguments for the C++ core.
 
-        min_samples_split: least number of rows of a node that is split. Raise ValueError if it is
-        below 2.
+        min_samples_split: least number of rows of a node that is split. The result is a dict with
+        the keys "min_samples_split" and "max_depth" (a number; 2^30 for no limit). Raise ValueError
+        if `min_samples_split` is below 2.
         """
         # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
         if not 2 <= float(min_samples_split) <= MAX_SETTING:

@@ -26,7 +26,8 @@ def _build_family(
     """Build the family of prunings with the smallest cost plus alpha times penalty.
 
     Cost and penalty are sums over the leaves of a pruning. There may be several penalties, each
-    with its own alpha. The pruning of given alphas has the largest weighted sum of the terms.
+    with its own alpha. The pruning of given alphas has the largest weighted sum of the `terms`,
+    with the factor minus alpha for a penalty and -1 for the cost.
 
     Parameters
     ----------
@@ -41,12 +42,12 @@ def _build_family(
     split : float or ndarray of float64, shape (m,)
         Amount by which splitting a node raises the first penalty.
     unit : float
-        Number by which the last term is divided.
+        Number by which the last term, the cost, is divided: the mean weight of a row.
 
     Returns
     -------
     Family
-        Its `solve` takes the alphas and returns the pruning.
+        Its `solve` takes the alphas, in the order of the penalties, and returns the pruning.
     """
     units = [*[1.0] * (len(terms) - 1), unit]
     pairs = [*zip(terms, units, strict=True)]
@@ -97,13 +98,16 @@ def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
 
 
 class CostComplexity(PruningRule):
-    """Pruning rule with a price of alpha errors per leaf with rows; see `cost_complexity`."""
+    """Pruning rule with a price of alpha errors per leaf with rows; see `cost_complexity`.
+
+    The constructor has no arguments. For a numeric target an error is a unit of loss.
+    """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings with the fewest errors + alpha * leaves, for all alphas.
 
         tree: the tree; stats: statistics of its nodes. `Family.solve` returns the pruning of an
-        alpha >= 0.
+        alpha >= 0. Only leaves with rows count.
         """
         has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
         return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
@@ -143,14 +147,15 @@ class DepthPenalised(PruningRule):
     """Pruning rule whose penalty grows with the depth of the leaves.
 
     It minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is the
-    fraction of the n rows in a leaf, and d its depth (Scott and Nowak 2006); see `depth_penalised`.
+    fraction of the n rows in a leaf, d its depth, and err the errors among the n rows (Scott and
+    Nowak 2006). The constructor has no arguments.
     """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas.
 
-        tree: the tree; stats: statistics of its nodes. `Family.solve` returns the pruning of an
-        alpha >= 0.
+        tree: the tree; stats: statistics of its nodes. The penalty is the sum over leaves of the
+        class, times n. `Family.solve` returns the pruning of an alpha >= 0.
         """
         unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
@@ -324,6 +329,9 @@ def pessimistic(
 
 class DescriptionLength(PruningRule):
     """Pruning rule by the description length of tree and classes; see `minimum_description_length`.
+
+    The length of the classes (nats) takes the place of errors, the length of the tree that of the
+    penalty.
 
     Parameters
     ----------
