@@ -116,7 +116,10 @@ class Ballots(ArrayRecord):
 
     @property
     def frequency(self) -> Float64 | None:
-        """`values`, (m, K), as an argument of the C++ core; None if nodes vote by label."""
+        """Class probabilities or means of the m nodes, (m, K): the field `values`.
+
+        None if nodes vote by label. `SparseBallots` has another form of it, for the C++ core.
+        """
         return self.values
 
     def take(self, nodes: NDArray[np.integer]) -> Float64:
@@ -234,13 +237,15 @@ class DeferredVote(ArrayRecord):
         nodes : ndarray of int, shape (k,)
             Numbers of the nodes.
         rest : ndarray of float64, shape (m,), or None
-            Additional weight of each node as a leaf. It counts in the scores of the node itself,
-            but not in those of nodes below it; `stopped_outcomes` needs it. None: 0.
+            Additional weight of each node as a leaf, such as that of the prunings that split it,
+            for rows that stop there. It counts in the scores of the node itself, but not in those
+            of nodes below it. None: 0.
 
         Returns
         -------
         ndarray of float64, shape (k, K)
-            Scores of each node: class probabilities if it is a leaf of the tree.
+            Scores of each node for K classes: probabilities if it is a leaf of the tree, else only
+            the votes of the prunings that have the node, or a node above it, as a leaf.
         """
         distinct, place = np.unique(nodes, return_inverse=True)
         ballots = self.ballots
@@ -318,8 +323,8 @@ class Voting:
         Returns
         -------
         Ballots or SparseBallots
-            `SparseBallots` for `SparseNodeStats`. For several targets `Ballots` have values, K
-            columns for each target of K classes, 1 for a numeric one, also with kind "majority".
+            `SparseBallots` for `SparseNodeStats`. For several targets `Ballots` have values side by
+            side, also with kind "majority" (1 in the column of the label, 0 in the other classes).
 
         Raises
         ------
@@ -493,7 +498,7 @@ def prediction_variance(
     weights : NodeWeights
         The posterior over prunings, or one pruning.
     voting : Voting
-        Smoothing and monotonic constraints of the predictions, by mean.
+        Smoothing and monotonic constraints of the predictions; its `kind` is not read.
 
     Returns
     -------

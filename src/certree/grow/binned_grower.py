@@ -806,7 +806,7 @@ class BinnedGrower:
         return to_contiguous(columns, np.float64)
 
     def _reorder(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Return the entries of `column`, one per row, (n,) or (n, q), in the order of `keys`.
+        """Return the entries of `column`, one per row, (n,) or (n, q), by ascending `keys`.
 
         Without keys the order does not change.
         """

@@ -61,16 +61,19 @@ class SparseCodes(NamedTuple):
         return csc_array((self.code, self.row, self.start), shape=(self.n_rows, len(self.zero)))
 
     def select_rows(self, rows: Indices) -> SparseCodes:
-        """Return the codes of some rows; rows: their numbers, (k,), in the order of the result."""
+        """Return the bin numbers of some rows, as `SparseCodes` with their number of rows.
+
+        rows: their numbers, (k,), in the order of the result.
+        """
         start, row, code, _ = get_csr_arrays(self._matrix[rows].tocsc().T)
         return SparseCodes(start, row, code, self.zero, len(rows))
 
     def to_csr_arrays(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
-        """Return the codes row by row, as compressed sparse rows.
+        """Return the bin numbers row by row, as compressed sparse rows.
 
         order: row numbers in the order of the result, (n,), or None for the order of the table. The
-        tuple has the start of each row's entries (n + 1,), the feature and the code of each entry,
-        and `zero`.
+        tuple has the start of each row's entries (n + 1,), the feature and the bin number of each
+        entry, and `zero`, the bin of the value 0 for each feature, (p,).
         """
         rows = self._matrix.tocsr()
         start, feature, code, _ = get_csr_arrays(rows if order is None else rows[order])

@@ -178,8 +178,9 @@ class TrainingSamples:
     def get_bins(self, max_bins: int) -> Bins:
         """Return these rows as `Bins` with at most `max_bins` bins per numeric feature (2 .. 255).
 
-        Bin edges are computed at the first call from all rows of the parent, or from these rows if
-        there is no parent, and kept there for other selections.
+        Bin edges are computed at the first call from all rows of the parent (the samples from which
+        these were selected), or from these rows if there is no parent. They are kept there for
+        other selections.
         """
         bins = (self.parent or self)._make_bins(max_bins)
         return bins if self.indices is None else bins.select_rows(self.indices)
@@ -204,8 +205,9 @@ class TrainingSamples:
         """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,).
 
         It depends on the contents of the columns and not on their order in the table, so that the
-        tree does not depend on the order either. It is computed from all rows of the parent (from
-        these rows without a parent), or by `compute_feature_order`.
+        tree does not depend on the order either. It is computed from all rows of the parent (the
+        samples from which these were selected), from these rows without a parent, or by the field
+        `compute_feature_order`.
         """
         if self.parent is not None:
             return self.parent.feature_order
@@ -249,7 +251,8 @@ class TrainingSamples:
     def parent_ranks(self) -> tuple[NDArray[np.uint32], Int32] | None:
         """Sorted rows of the parent, and which of them are these samples; or None.
 
-        A grower then need not sort the rows of each fold. The first entry is `ranks` of the parent.
+        A grower then need not sort the rows of each fold. The parent is the samples from which
+        these were selected. The first entry is its `ranks`, its rows sorted by each feature.
         The second has, for each of the N rows of the parent, its row number in these samples or -1,
         (N,) int32. Without a parent the entries are `ranks` of these samples and 0 .. n - 1.
 

@@ -53,7 +53,8 @@ class PruningPath(ArrayRecord):
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning of an alpha >= 0 as `NodeWeights`.
 
-        The weight is 1 at its leaves and 0 at other nodes.
+        The weight is 1 at its leaves and 0 at other nodes. alpha: the price of a leaf, or, for
+        `MergePath`, by how much a merge may raise the cost.
         """
         return make_pruning(self.tree, self.critical > alpha)
 
@@ -194,7 +195,11 @@ class MergePath(PruningPath):
         self._check("float64", (self.tree.n_nodes // 2,), "rises")
 
     def pruning_after(self, n_merges: int) -> NodeWeights:
-        """Return the pruning after the first `n_merges` merges (0 .. m // 2), with weights 0 and 1."""
+        """Return the pruning after the first `n_merges` merges, as `NodeWeights` of 0 and 1.
+
+        n_merges: a number in 0 .. m // 2 for a tree of m nodes; each merge makes the parent of two
+        leaves a leaf.
+        """
         return make_pruning(self.tree, self.order >= n_merges)
 
 

@@ -273,9 +273,9 @@ class Pessimistic(PruningRule):
     def family(self, tree: Tree, stats: NodeStats) -> Family:
         """Return the prunings with the smallest errors + alpha * added errors, for all alphas.
 
-        Added errors are the upper confidence limit minus the errors. tree: the tree; stats: counts
-        and labels of its nodes. `Family.solve` returns the pruning of an alpha >= 0. Raise
-        ValueError if `confidence` is not between 0 and 1.
+        Added errors of a leaf are the binomial upper limit of its errors minus its errors. tree:
+        the tree; stats: counts and labels of its nodes. `Family.solve` returns the pruning of an
+        alpha >= 0. Raise ValueError if `confidence` is not between 0 and 1.
         """
         validate_settings(self)
         if not 0 < self.confidence < 1:

@@ -191,22 +191,25 @@ class FragmentPrunings(ArrayRecord):
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning with the smallest cost plus alpha times penalty, for an alpha >= 0.
 
-        It has weights 0 and 1. On ties a node is not split.
+        The penalty is that of its cheapest root fragment: a part of the pruning around the root. It
+        has weights 0 and 1. On ties a node is not split.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 0)
 
     def fragment(self, alpha: float) -> NodeWeights:
         """Return the cheapest root fragment of the best pruning for an alpha >= 0.
 
-        The best pruning is that of `solve`. Its fragment is a pruning as well, with weights 0 and
-        1.
+        The best pruning is that of `solve`. A root fragment is the part of it around the root that
+        remains if some of its nodes become leaves, so a pruning as well, with weights 0 and 1. The
+        cheapest one determines the penalty.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 1)
 
     def _classify_nodes(self, alpha: float) -> NDArray[np.uint8]:
         """Return 2 for nodes that the fragment splits, 1 if only the pruning does, else 0; (m,) uint8.
 
-        alpha: factor of the penalty, >= 0.
+        alpha: factor of the penalty, >= 0. The pruning is the best one for it; the fragment is the
+        part around the root that determines its penalty.
         """
         return find_fragment_pruning(
             self.tree.left,

@@ -105,7 +105,7 @@ class LeafGroups:
     def __add__(self, other: Self) -> Self:
         """Return the groups of the rows of two blocks, with added numbers of rows and joined ranges.
 
-        other: the groups of the other block.
+        other: the groups of the other block. Ranges are the smallest and the largest y.
         """
         number = np.union1d(self.number, other.number)
         n_rows = np.zeros(len(number), dtype=np.int64)
@@ -121,7 +121,8 @@ class LeafGroups:
     def find_positions(self, numbers: NDArray[np.int64]) -> Int32:
         """Return the position of each group number among the groups, (n,) int32.
 
-        numbers: group numbers, (n,), all of which must occur in `number`.
+        numbers: group numbers of n rows (the leaf, or ``leaf * n_classes + class``), (n,), all of
+        which must occur in the field `number`, in which the positions are.
         """
         if not len(numbers) or self.number[-1] >= _MAX_TABLE:
             return np.searchsorted(self.number, numbers).astype(np.int32)
@@ -263,8 +264,8 @@ def square_weights(rows: RoutedRows, position: Int32) -> Float64:
 def weight_targets(rows: RoutedRows, position: Int32, varies: NDArray[np.bool_]) -> Float64:
     """Return y times weight of the rows of a block, (n,); 0 in groups whose targets are all equal.
 
-    position: position of each row's group, (n,); varies: whether the targets of each group differ,
-    (k,).
+    position: position of each row's group among the k groups, (n,); varies: whether the targets of
+    each group differ, (k,).
     """
     with np.errstate(over="ignore"):
         return rows.multiply_by_weight(np.where(varies[position], rows.y, 0.0))
@@ -273,7 +274,8 @@ def weight_targets(rows: RoutedRows, position: Int32, varies: NDArray[np.bool_])
 def weight_squared_deviations(rows: RoutedRows, position: Int32, mean: Float64) -> Float64:
     """Return weight times squared distance from the group's mean for the rows of a block, (n,).
 
-    position: position of each row's group, (n,); mean: mean target of each group, (k,).
+    position: position of each row's group among the k groups, (n,); mean: mean target of each
+    group, (k,).
     """
     with np.errstate(over="ignore", under="ignore"):
         distance = rows.y - mean[position]

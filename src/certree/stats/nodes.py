@@ -75,7 +75,7 @@ class Stats(Protocol):
         """
 
     def check_tree(self, tree: Trees) -> Self:
-        """Return these statistics; raise ValueError unless they have as many nodes as `tree`."""
+        """Return this object; raise ValueError unless it has as many nodes as `tree`."""
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.

@@ -66,7 +66,8 @@ class ValidationVotes:
     def rescale(self, unit: float) -> ValidationVotes:
         """Return the votes of a numeric target that is divided by `unit`.
 
-        Means are divided by `unit`, sums of squares by its square.
+        unit: for instance its standard deviation. Means, those of the nodes and of the validation
+        set, are divided by `unit`, sums of squares by its square.
         """
         return ValidationVotes(None, self.values / unit, self.validation / [1.0, unit, unit**2])
 
@@ -279,8 +280,9 @@ class Family(ArrayRecord):
         temperatures: a row for each of g posteriors, and a column for each of t inverse
         temperatures, in the order of the arguments of `solve` (for PAC-Bayes lambda_error and
         lambda_penalty), (g, t); votes: the prediction of each node as a leaf, and statistics of the
-        validation set; n_threads: number of threads. The dict has the tree, the terms and their
-        factors, the votes and the number of threads, but not the loss.
+        validation set; n_threads: number of threads. Keys are "left", "gains", "stop", "split" and
+        "prune" (tree and terms), "theta" (their factors, (g, f)), "label", "frequency" and
+        "judging" (votes and validation set), and "n_threads"; the caller adds "loss".
         """
         return {
             "left": self.tree.left,
