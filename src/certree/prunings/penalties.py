@@ -42,7 +42,8 @@ def _build_family(
     split : float or ndarray of float64, shape (m,)
         Amount by which splitting a node raises the first penalty.
     unit : float
-        Number by which the last term, the cost, is divided: the mean weight of a row.
+        Number by which the last term, the cost, is divided, such as the mean weight of a
+        row.
 
     Returns
     -------
@@ -154,8 +155,8 @@ class DepthPenalised(PruningRule):
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas.
 
-        tree: the tree; stats: statistics of its nodes. The penalty is the sum over leaves of the
-        class, times n. `Family.solve` returns the pruning of an alpha >= 0.
+        tree: the tree; stats: statistics of its nodes. The penalty is the sum of ``sqrt(max(rows,
+        depth) * depth)`` over the leaves. `Family.solve` returns the pruning of an alpha >= 0.
         """
         unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit

@@ -549,9 +549,9 @@ class SpatiallyAdaptive(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (2): the spatially adaptive penalty.
 
     A root fragment of a pruning is the part around the root that remains if some of its nodes
-    become leaves. The penalty sums over the leaves of the cheapest fragment a multiple of the
-    square root of (rows in it times leaves of the pruning below it); see `spatially_adaptive` for
-    the formula.
+    become leaves. The penalty sums over the leaves v of the cheapest fragment a multiple of
+    ``sqrt(rows in v * leaves of the pruning below v)`` and one of ``sqrt(rows in v)``; see
+    `spatially_adaptive` for the factors.
 
     Parameters
     ----------
