@@ -132,8 +132,8 @@ class Dyadic(BaseEstimator):
     resolution : "paper" or None, default=None
         "paper": each feature is halved equally often, as in Scott and Nowak's theorems, whether
         nodes are pure or not. It replaces the depth limit and `stop_when_pure`. The number of
-        halvings is that of `dyadic_resolution`. None: nodes are halved until another limit stops
-        it.
+        halvings is that of `dyadic_resolution`. None: the depth limit, `min_samples_split` and
+        `stop_when_pure` hold.
     exponent : float or None, default=None
         Exponent in the number of intervals per feature, ``(n / log n)^exponent``; only with a
         resolution. None: that of the pruning rule's theorem, or 1 / p if the rule has none.

@@ -191,8 +191,8 @@ class FragmentPrunings(ArrayRecord):
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning with the smallest cost plus alpha times penalty, for an alpha >= 0.
 
-        The penalty is that of its cheapest root fragment: a part of the pruning around the root. It
-        has weights 0 and 1. On ties a node is not split.
+        The penalty is that of its cheapest root fragment: a part of the pruning around the root.
+        The result has weights 0 and 1. On ties a node is not split.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 0)
 

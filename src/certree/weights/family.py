@@ -43,7 +43,8 @@ LossName = Literal["error", "log_loss"]
 class ValidationVotes:
     """Predictions of the m nodes of a tree, and statistics of a validation set in these nodes.
 
-    The loss of any pruning or posterior on the validation set is computed from the two.
+    The loss of any pruning or posterior on the validation set is computed from the two. Several
+    targets have one object each.
 
     Parameters
     ----------
