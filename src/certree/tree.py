@@ -173,7 +173,8 @@ class Trees(ArrayRecord):
         n_features : int
             Number of features.
         **columns
-            Other fields, by name; missing ones get the defaults of the constructor.
+            Other fields of the class, by name, such as `feature` and `threshold`; missing ones get
+            the defaults of the constructor.
 
         Returns
         -------
@@ -254,8 +255,10 @@ class Trees(ArrayRecord):
     def to_stored(self) -> dict[str, Any]:
         """Return the columns for a model file, by stored name, with entries for inner nodes only.
 
-        "compares" (m,) marks the inner nodes; "beyond" is the distance of a left child from its
-        parent. `chain`, `missing_both`, `value` and `n_features` are not included.
+        Names are "feature", "threshold", "missing_left", "n_categories" (size of the category set)
+        and "beyond" (distance of a left child from its parent). "compares" (m,) marks the inner
+        nodes; "categories" and "root" are stored whole. `chain`, `missing_both`, `value` and
+        `n_features` are not included.
         """
         compares = ~self.is_leaf
         inner = np.flatnonzero(compares)
@@ -284,8 +287,10 @@ class Trees(ArrayRecord):
         def expand(name: str, dtype: str) -> NDArray[Any]:
             """Return a stored column, which has entries for inner nodes, with 0 at leaves, (m,).
 
-            name: its name in `stored`; dtype: its dtype. Raise TypeError or ValueError if the dtype
-            or the number of entries differs.
+            name: its name in `stored`, the section of the file that the enclosing method takes;
+            dtype: its dtype. The enclosing method's `compares`, (m,), marks the inner nodes, and
+            `inner` has their numbers. Raise TypeError or ValueError if the dtype or the number of
+            entries differs.
             """
             expanded = np.zeros(len(compares), dtype)
             expanded[inner] = check_column(name, stored[name], dtype, (len(inner),))
@@ -350,7 +355,7 @@ class Trees(ArrayRecord):
         )
 
     def keep_first(self, n: int) -> Self:
-        """Return a copy with only the first n trees; this object itself if it has n trees."""
+        """Return a copy with only the first n trees; this object itself if it has just n trees."""
         if n == len(self):
             return self
         m = int(self.root[n])
@@ -374,8 +379,9 @@ class Trees(ArrayRecord):
     def with_splits(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
         """Return a copy with other thresholds and category sets on the same features.
 
-        The arguments are not checked. threshold: (m,); category_start: (m + 1,); categories: see
-        `Trees`.
+        The arguments are not checked. threshold: (m,); category_start: (m + 1,), start of each
+        node's set in `categories`; categories: the codes of all sets, node by node, ascending in
+        each.
         """
         return self._replace(
             threshold=threshold, category_start=category_start, categories=categories
@@ -441,7 +447,8 @@ class Trees(ArrayRecord):
     def split_columns(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
         """The columns that route rows to leaves, as the C++ core takes them.
 
-        A tuple: feature, threshold, left, missing_left (uint8), category_start, categories.
+        A tuple of the fields feature, threshold, left, missing_left (as uint8), category_start and
+        categories.
         """
         missing_left = self.missing_left.view(np.uint8)
         return (
@@ -511,14 +518,16 @@ class Trees(ArrayRecord):
         X : array or sparse array of shape (n, p)
             The rows of the fit, in the order that `drawing` refers to: that of `BinnedGrower.keys`.
         drawing : tuple
-            How rows were drawn for each tree: a `certree.grow.binned_grower.RowSampling`.
+            How rows were drawn for each tree: a `certree.grow.binned_grower.RowSampling`, that is
+            (kind, number of draws, seed, group of each row or None).
         n_threads : int
             Number of threads.
 
         Returns
         -------
         ndarray of int32, shape (T, n)
-            ``~leaf`` (bitwise complement, negative) for out-of-bag rows; 0 for in-bag rows.
+            ``~leaf`` (bitwise complement, negative) for out-of-bag rows, with leaves numbered among
+            the nodes of all trees; 0 for in-bag rows.
         """
         if issparse(X):
             leaf = np.array(self.find_leaves(X, n_threads))
@@ -744,7 +753,10 @@ class Tree(Trees):
             raise ValueError(f"root must have one entry in a Tree, got {len(self.root)}: use Trees")
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the fields for a model file, by name, but `n_features`, `root` and `value`."""
+        """Return the fields for a model file, by name, but `n_features`, `root` and `value`.
+
+        Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored.
+        """
         without = ("n_features", "root", "value")
         columns = super(Trees, self).to_stored()
         return {name: values for name, values in columns.items() if name not in without}
@@ -782,7 +794,9 @@ class Tree(Trees):
     def category_set(self, node: int) -> Int32:
         """Return the category codes of the set of a node, ascending, (k,).
 
-        The array is empty for leaves and for nodes that split on a threshold.
+        Rows with these codes go to the child that NaN does not go to: the right child if
+        `missing_left` of the node is True, else the left child. The array is empty for leaves and
+        for nodes that split on a threshold.
         """
         return self.categories[self.category_start[node] : self.category_start[node + 1]]
 
@@ -861,10 +875,10 @@ class Tree(Trees):
         return self.with_missing_nodes(mark_missing(*self.split_columns, rows).view(np.bool_))
 
     def with_missing_nodes(self, nodes: NDArray[np.bool_]) -> Tree:
-        """Return a copy with `missing_both` set at all inner nodes but some.
+        """Return a copy with `missing_both` set at all inner nodes that are not in `nodes`.
 
-        nodes: whether a row of the fit that reaches the node lacks the value that it splits on,
-        (m,).
+        nodes: True for nodes where a row of the fit lacks the value that the node splits on, (m,)
+        bool. Growth has chosen the child for NaN there.
         """
         return self._replace(missing_both=~nodes & ~self.is_leaf)
 
@@ -910,10 +924,10 @@ def group_by_feature(
 
     Yields
     ------
-    int
+    feature : int
         A feature that occurs, ascending.
-    ndarray of int
-        The nodes that split on it, in the order of `places`.
+    nodes : ndarray of int
+        The nodes of `places` that split on it, in the order of `places`.
     """
     order = places[np.argsort(feature[places], kind="stable")]
     sorted_feature = feature[order]

@@ -77,11 +77,14 @@ class Vote(ArrayRecord):
 
     @cached_property
     def label(self) -> Int32:
-        """Class with the largest score in each node, (m,) int32; the lowest class on ties."""
+        """Class with the largest score in each node, (m,) int32; the lowest class on ties.
+
+        It has no meaning for a numeric target or several targets.
+        """
         return self.score.argmax(axis=1).astype(np.int32)
 
     def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
-        """Return the scores of some nodes, (k, K); nodes: their numbers, (k,)."""
+        """Return the rows of `score` of some nodes, (k, K); nodes: their numbers, (k,)."""
         return self.score.take(nodes, axis=0)
 
 
@@ -94,10 +97,10 @@ class Ballots(ArrayRecord):
     label : ndarray of int32, shape (m,), or None
         Class for which each node votes; None if `values` are set.
     values : ndarray of float64, shape (m, K), or None
-        Class probabilities of each node, or its mean (K = 1); for several targets side by side.
-        None if `label` is set.
+        Class probabilities of each node, or its mean (K = 1); for several targets the columns of
+        each target follow those of the one before. None if `label` is set.
     n_values : int
-        Number of columns of the outcome, K.
+        Number of columns of the outcome, K: classes, 1 for a number, the sum over several targets.
     """
 
     label: Int32 | None
@@ -113,7 +116,10 @@ class Ballots(ArrayRecord):
 
     @property
     def frequency(self) -> Float64 | None:
-        """`values`, (m, K), as an argument of the C++ core; None if nodes vote by label."""
+        """Class probabilities or means of the m nodes, (m, K): the field `values`.
+
+        None if nodes vote by label. `SparseBallots` has another form of it, for the C++ core.
+        """
         return self.values
 
     def take(self, nodes: NDArray[np.integer]) -> Float64:
@@ -231,13 +237,15 @@ class DeferredVote(ArrayRecord):
         nodes : ndarray of int, shape (k,)
             Numbers of the nodes.
         rest : ndarray of float64, shape (m,), or None
-            Additional weight of each node as a leaf. It counts in the scores of the node itself,
-            but not in those of nodes below it; `stopped_outcomes` needs it. None: 0.
+            Additional weight of each node as a leaf, such as that of the prunings that split it,
+            for rows that stop there. It counts in the scores of the node itself, but not in those
+            of nodes below it. None: 0.
 
         Returns
         -------
         ndarray of float64, shape (k, K)
-            Scores of each node: class probabilities if it is a leaf of the tree.
+            Scores of each node for K classes: probabilities if it is a leaf of the tree, else only
+            the votes of the prunings that have the node, or a node above it, as a leaf.
         """
         distinct, place = np.unique(nodes, return_inverse=True)
         ballots = self.ballots
@@ -315,7 +323,8 @@ class Voting:
         Returns
         -------
         Ballots or SparseBallots
-            `SparseBallots` for `SparseNodeStats`.
+            `SparseBallots` for `SparseNodeStats`. For several targets `Ballots` have values side by
+            side, also with kind "majority" (1 in the column of the label, 0 in the other classes).
 
         Raises
         ------
@@ -346,7 +355,9 @@ class Voting:
     def averages(self, tree: Trees, stats: Stats) -> Float64:
         """Compute the mean vote of each node: class frequencies (m, K) or means (m, 1).
 
-        They are smoothed and satisfy the constraints `slopes`.
+        For several targets the columns of each target follow those of the one before: K for a
+        target of K classes, 1 for a numeric target. The values are smoothed and satisfy the
+        constraints `slopes`.
 
         tree: the tree; stats: the statistics of its nodes. Raise ValueError if constraints are
         given for more than two classes or for several targets, or sizes differ.
@@ -402,7 +413,8 @@ def vote(
     Returns
     -------
     Vote or DeferredVote
-        The outcome; a `DeferredVote` for `SparseNodeStats`.
+        The outcome, whose `score` has one row for each node; a `DeferredVote` for
+        `SparseNodeStats`, whose scores are computed when they are read.
 
     Raises
     ------
@@ -442,7 +454,8 @@ def stopped_outcomes(
     Returns
     -------
     ndarray of float64, shape (k, K)
-        For each of these nodes the probabilities of K classes, or the mean prediction (K = 1).
+        For each of these nodes the probabilities of K classes, or the mean prediction (K = 1); for
+        several targets their columns side by side.
     """
     # Prunings do not split leaves; a difference there is a rounding error.
     rest = np.where(tree.is_leaf, 0.0, np.maximum(reached(tree, weights) - weights.weight, 0.0))
@@ -485,7 +498,7 @@ def prediction_variance(
     weights : NodeWeights
         The posterior over prunings, or one pruning.
     voting : Voting
-        Smoothing and monotonic constraints of the predictions.
+        Smoothing and monotonic constraints of the predictions; its `kind` is not read.
 
     Returns
     -------
@@ -520,7 +533,7 @@ def scaled_distances(values: Float64, mean: float) -> tuple[Float64, int]:
     scaled : ndarray of float64, shape (m,)
         ``(values - mean) / 2**exponent``, below 1 in magnitude.
     exponent : int
-        The power of two.
+        Exponent of the power of two.
     """
     half = values / 2 - mean / 2
     exponent = int(np.frexp(np.abs(half).max())[1]) + 1

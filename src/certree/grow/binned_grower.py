@@ -86,7 +86,8 @@ class CountedTree(NamedTuple):
     tree : Tree
         The tree, of m nodes.
     leaf : ndarray of int32, shape (n,)
-        Leaf of each row that grew the tree or was routed through it; -1 for all other rows.
+        Leaf (node number in `tree`) of each row that grew the tree or was routed through it; -1 for
+        all other rows.
     sums : ndarray of float64, shape (m, 3)
         Over the rows of each node that grew the tree: sum of gradients, sum of Hessians, number of
         rows.
@@ -132,14 +133,18 @@ class GrownForest(NamedTuple):
     def class_weights(self, n_classes: int) -> Float64:
         """Return the weight of each class in each node, (M, n_classes), of trees on classes.
 
-        n_classes: number of classes that the trees were grown with.
+        n_classes: number of classes that the trees were grown with. M is the number of nodes of all
+        trees.
         """
         table = np.zeros((self.trees.n_nodes, n_classes))
         table[np.repeat(np.arange(len(table)), np.diff(self.begin)), self.channel] = self.total
         return table
 
     def means(self) -> Float64:
-        """Return the mean target in each node, (M,), of trees on numbers; 0 without rows."""
+        """Return the mean target in each node, (M,), of trees on numbers.
+
+        It is 0 in nodes without rows. M is the number of nodes of all trees.
+        """
         weight, total = self.total.reshape(-1, 2).T
         return total / np.where(weight > 0, weight, 1.0)
 
@@ -474,8 +479,8 @@ class BinnedGrower:
         n_classes : sequence of int, of length q, or None
             Number of classes of each column; None: the columns are numbers.
         shares : array-like of shape (q,), or None
-            Factor of each numeric column's squared distances; None: 1 / q. Columns of classes
-            always have the factor 1 / q.
+            Factor of each numeric column's squared distances in the impurity of a node; None:
+            1 / q. Columns of classes always have the factor 1 / q.
         first : int
             Number of the first tree; rows and features are drawn for trees first .. first + n_trees
             - 1.
@@ -490,7 +495,8 @@ class BinnedGrower:
         Returns
         -------
         GrownForest
-            The trees; its entries for several columns.
+            The trees. `total` has the same entries for each node: the weight, then the sum of
+            each numeric column, or the weights of each column's classes.
 
         Raises
         ------
@@ -537,7 +543,9 @@ class BinnedGrower:
         return self._grow_trees(grow_output_trees, columns, weight, first, n_trees, balanced)
 
     def count_draws(self, number: int) -> Int32:
-        """Return how often each row is drawn for tree `number`, (n,) int32; 0 means out of bag.
+        """Return how often each row is drawn for tree `number` (0, 1, ...), (n,); 0: out of bag.
+
+        Rows are in the order of the table. If groups are drawn, a row is drawn with its group.
 
         Each of d draws with replacement takes a row with probability 1/n, so it is out of bag with
         probability ``(1 - 1/n)^d``. For d = n that rises from 1/4 for two rows towards 1/e = .368.
@@ -591,8 +599,9 @@ class BinnedGrower:
     def _call_core(self, grow: Any, *rows: Any) -> GrownForest:
         """Call a function of the C++ core that grows trees and return its forest.
 
-        grow: the function; rows: its first arguments (bins, weights, target, sampling). The limits
-        and constraints of this grower are appended to them.
+        grow: the function; rows: its first arguments, described in `_grow_trees`: bin numbers and
+        other fields of the bins, row weights, the target, and a tuple of row sampling and tree
+        numbers. The limits and constraints of this grower are appended to them.
         """
         columns, begin, channel, total = grow(*rows, self._limits, *self._constraints)
         return GrownForest(
@@ -670,8 +679,9 @@ class BinnedGrower:
     def options(self) -> tuple[Any, ...]:
         """Settings of trees on classes or numbers, as a tuple for the C++ core.
 
-        It has four entries: the tuple `_limits`; monotonic signs (p,) or None; which features each
-        interaction group holds, (groups, p) uint8 or None; and the number of threads.
+        It has four entries: the limits of growth (the tuple `_limits`); monotonic signs (p,), which
+        are 1, -1 or 0, or None; which features each interaction group holds, (groups, p) uint8 or
+        None; and the number of threads.
         """
         return self._limits, *self._constraints
 
@@ -679,9 +689,10 @@ class BinnedGrower:
     def gradient_options(self) -> tuple[Any, ...]:
         """Settings of trees on gradients, as a tuple for the C++ core.
 
-        It has four entries: the tuple `_limits`; monotonic signs (p,) or None; which features each
-        interaction group holds, (groups, p) uint8 or None; and the number of threads. Raise
-        ValueError if a parameter is set that trees on gradients do not support.
+        It has four entries: the limits of growth (the tuple `_limits`); monotonic signs (p,), which
+        are 1, -1 or 0, or None; which features each interaction group holds, (groups, p) uint8 or
+        None; and the number of threads. Raise ValueError if a parameter is set that trees on
+        gradients do not support, such as `bootstrap` or `max_features`.
         """
         return self._gradient_limits, *self._constraints
 
@@ -689,9 +700,9 @@ class BinnedGrower:
     def _constraints(self) -> tuple[MonotonicSigns, UInt8 | None, int]:
         """Constraints of growth and number of threads, checked, as a tuple for the C++ core.
 
-        It has: monotonic signs (p,) or None; which features each interaction group holds, (groups,
-        p) uint8 or None; and the number of threads. Raise ValueError if a constraint is not valid
-        for the p features.
+        It has: monotonic signs (p,), which are 1, -1 or 0, or None; which features each interaction
+        group holds, (groups, p) uint8 (1 or 0), or None; and the number of threads. Raise
+        ValueError if a constraint is not valid for the p features.
         """
         p = self.bins.n_features
         monotonic_signs = check_monotonic_cst(self.monotonic_cst, p, None)
@@ -795,7 +806,7 @@ class BinnedGrower:
         return to_contiguous(columns, np.float64)
 
     def _reorder(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Return the entries of `column`, one per row, (n,) or (n, q), in the order of `keys`.
+        """Return the entries of `column`, one per row, (n,) or (n, q), by ascending `keys`.
 
         Without keys the order does not change.
         """
@@ -825,7 +836,10 @@ class BinnedGrower:
         return self._reorder(weight)
 
     def _check_n_features(self, name: str) -> int:
-        """Return the parameter `name`, a number of features, as an integer in 1 .. p; p for None."""
+        """Return a parameter, a number of features, as an integer in 1 .. p; p for None.
+
+        name: "max_features" or "max_features_per_tree". Raise ValueError if it is out of range.
+        """
         p, value = self.bins.n_features, getattr(self, name)
         number = p if value is None else _check_integer(name, value, 1)
         if number > p:
@@ -866,7 +880,11 @@ class BinnedGrower:
         return training, np.flatnonzero(is_routed).astype(np.int32)
 
     def _check_features(self, features: ArrayLike | None) -> Int32:
-        """Return the features that a tree may split on, ascending, int32; all for None."""
+        """Return the numbers of the features that a tree may split on, ascending, int32.
+
+        features: their numbers, or None for all. Raise TypeError or ValueError if one is not an
+        integer in 0 .. p - 1.
+        """
         if features is None:
             return np.arange(self.bins.n_features, dtype=np.int32)
         return np.unique(_check_indices("features", features, self.bins.n_features))
@@ -971,7 +989,10 @@ def _put_edge_rows_first(X: NDArray[Any], y: Int32, category: UInt8, samples: In
 
 
 def _resolve_class_criterion(criterion: str) -> str:
-    """Return "gini" or "entropy" for a criterion; raise ValueError if it is unknown."""
+    """Return "gini" or "entropy" for a criterion, "entropy" for "log_loss".
+
+    Raise ValueError if the criterion is unknown.
+    """
     criterion = translate_value(criterion, ("gini", "entropy"))
     if criterion not in ("gini", "entropy"):
         raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
@@ -1005,7 +1026,7 @@ def resolve_interaction_groups(interaction_cst: Any, names: ArrayLike | None) ->
 
 
 def _build_interaction_masks(interaction_cst: Any, p: int) -> UInt8 | None:
-    """Return which features each group holds, (k + 1, p) uint8; None without groups.
+    """Return which features each group holds (1, else 0), (k + 1, p) uint8; None without groups.
 
     interaction_cst: k groups of feature numbers; p: number of features. The last row of the result
     marks the features of no group. Raise ValueError unless each group is a collection of numbers in
@@ -1047,10 +1068,10 @@ def _check_integer(name: str, value: Any, minimum: int) -> int:
 
 
 def _check_indices(name: str, values: ArrayLike, n: int) -> Int32:
-    """Return indices into n things as an int32 array, (k,).
+    """Return indices into n rows or features as an int32 array, (k,).
 
-    name: the parameter, for messages. Raise TypeError or ValueError if `values` is not one column
-    of integers in 0 .. n - 1.
+    name: the parameter, for messages; values: the indices; n: number of rows or features. Raise
+    TypeError or ValueError if `values` is not one column of integers in 0 .. n - 1.
     """
     indices = to_array(name, values)
     if indices.ndim != 1:
@@ -1065,8 +1086,8 @@ def _check_indices(name: str, values: ArrayLike, n: int) -> Int32:
 def _check_numbers(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return one number for each row as float64, (n,).
 
-    name: the parameter, for messages. Raise TypeError or ValueError if `values` is not numeric or
-    has another shape.
+    name: the parameter, for messages; values: the numbers; n: number of rows. Raise TypeError or
+    ValueError if `values` is not numeric or has another shape.
     """
     numbers = to_array(name, values)
     if numbers.dtype.kind not in "fiu":

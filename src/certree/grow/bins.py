@@ -54,27 +54,33 @@ class SparseCodes(NamedTuple):
 
     @property
     def _matrix(self) -> Any:
-        """The entries as a sparse column matrix (n, p), including entries whose code is 0."""
+        """The entries as a SciPy sparse matrix by columns, (n, p), with bin numbers as values.
+
+        Entries whose code is 0 are stored, too.
+        """
         return csc_array((self.code, self.row, self.start), shape=(self.n_rows, len(self.zero)))
 
     def select_rows(self, rows: Indices) -> SparseCodes:
-        """Return the codes of some rows; rows: their numbers, (k,), in the order of the result."""
+        """Return the bin numbers of some rows, as `SparseCodes` with their number of rows.
+
+        rows: their numbers, (k,), in the order of the result.
+        """
         start, row, code, _ = get_csr_arrays(self._matrix[rows].tocsc().T)
         return SparseCodes(start, row, code, self.zero, len(rows))
 
     def to_csr_arrays(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
-        """Return the codes row by row, as compressed sparse rows.
+        """Return the bin numbers row by row, as compressed sparse rows.
 
         order: row numbers in the order of the result, (n,), or None for the order of the table. The
-        tuple has the start of each row's entries (n + 1,), the feature and the code of each entry,
-        and `zero`.
+        tuple has the start of each row's entries (n + 1,), the feature and the bin number of each
+        entry, and `zero`, the bin of the value 0 for each feature, (p,).
         """
         rows = self._matrix.tocsr()
         start, feature, code, _ = get_csr_arrays(rows if order is None else rows[order])
         return start, feature, code, self.zero
 
     def column(self, j: int) -> UInt8:
-        """Return the bin of each row for feature j, (n,)."""
+        """Return the bin of each row for feature number j, (n,) uint8; 255 where it is missing."""
         codes = np.full(self.n_rows, self.zero[j])
         entries = slice(*self.start[j : j + 2])
         codes[self.row[entries]] = self.code[entries]
@@ -216,8 +222,8 @@ class Bins:
         """The bin numbers in both memory layouts, for histograms of many nodes.
 
         A tuple: `codes`, (p, n), and a copy (n, p), which speeds up histograms of small nodes. The
-        copy is made at the first read and stays in memory; it is empty, (0, 0), for small tables
-        (see `transpose_codes`). For a sparse table only the `SparseCodes`.
+        copy is made at the first read and stays in memory; it is empty, (0, 0), for tables of at
+        most 2^23 bytes. For a sparse table only the `SparseCodes`.
         """
         if isinstance(self.codes, SparseCodes):
             return self.codes
@@ -226,11 +232,14 @@ class Bins:
         return self.codes, self._transposed
 
     def column(self, j: int) -> UInt8:
-        """Return the bin of each row for feature j, (n,)."""
+        """Return the bin of each row for feature number j, (n,) uint8; 255 where it is missing."""
         return self.codes.column(j) if isinstance(self.codes, SparseCodes) else self.codes[j]
 
     def bin_ranges(self, j: int) -> tuple[Float64, Float64]:
-        """Return smallest and largest value in each bin of numeric feature j, (n_bins[j],)."""
+        """Return smallest and largest value in each bin of numeric feature j.
+
+        A tuple of two arrays (`low`, `high`), (n_bins[j],) each.
+        """
         bins = slice(self.bin_start[j], self.bin_start[j] + self.n_bins[j])
         return self.low[bins], self.high[bins]
 
@@ -331,9 +340,9 @@ def _check_features(table: Any) -> DenseOrSparseFeatures:
 def make_empty_bins(p: int, categorical: ArrayLike | None = None) -> Bins:
     """Return `Bins` of p features and no rows.
 
-    `grow_on_samples` needs a `BinnedGrower` for its settings only, and gives it these bins.
-    categorical: features that hold category codes, as a mask, indices or None; only
-    `is_categorical` of the result depends on it.
+    `grow_on_samples` needs a `BinnedGrower` for its settings only, and gives it these bins. p:
+    number of features; categorical: features that hold category codes, as a mask, indices or None;
+    only `is_categorical` of the result depends on it.
     """
     ends, starts = np.zeros(0), np.zeros(p + 1, dtype=np.int64)
     codes, levels = np.zeros((p, 0), dtype=np.uint8), np.zeros(0, dtype=np.int32)

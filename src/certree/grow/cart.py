@@ -379,9 +379,10 @@ class Cart(BaseEstimator):
         """Return the targets of training samples as arguments of the C++ core's CART grower.
 
         rows: n training samples with q targets. The result is a dict of keyword arguments. For
-        classes it has "y", (q, n), and "n_classes"; for numbers "target", (q, n), divided by a
-        power of two. "criterion" is the name of the impurity in the C++ core. Its impurities are
-        those of `rows.y` divided by 2 to the power "unit".
+        classes it has "y", (q, n), and "n_classes", and "target" is None. For numbers "target", (q,
+        n), is divided by a power of two, "y" is None and "n_classes" 0; several numeric targets are
+        standardised before. "criterion" is the name of the impurity in the C++ core. Its impurities
+        are those of the targets divided by 2 to the power "unit".
         """
         y: Any = rows.y
         criterion = self._resolve_criterion(y)
@@ -469,11 +470,11 @@ def grow_cart(
 
 
 def _prepare_classes(y: Int32) -> tuple[Int32, int]:
-    """Return classes, and their number, for counting.
+    """Return classes, and their number (the largest class plus 1), for counting.
 
-    y: int32 classes, (n,) or (n, q). If the largest exceeds the number of rows, classes are
-    renumbered 0, 1, ... without gaps, as counting empty ones could fill the memory. Raise
-    ValueError if a class is negative.
+    y: int32 classes, (n,) or (n, q); all columns share the number. If the largest class is n q or
+    more, classes are renumbered 0, 1, ... without gaps, as counting empty ones could fill the
+    memory. Raise ValueError if a class is negative.
     """
     if y.min() < 0:
         raise ValueError(f"y must hold classes 0, 1, ..., got {y.min()}")
@@ -588,8 +589,9 @@ def _check_weight_fraction(fraction: Any) -> float:
 def _scale_min_gain(min_decrease: Any, n: float, unit: int) -> float:
     """Return the least decrease of (weight times impurity) of a split, in units of 2^unit.
 
-    min_decrease: `Cart.min_impurity_decrease`; n: total weight; unit: exponent. Raise ValueError if
-    `min_decrease` is negative or not finite.
+    min_decrease: `Cart.min_impurity_decrease`, a decrease in mean impurity per unit of weight; n:
+    total weight, by which it is multiplied; unit: exponent of the power of two by which impurities
+    were divided. Raise ValueError if `min_decrease` is negative or not finite.
     """
     min_decrease = check_nonnegative("min_impurity_decrease", min_decrease)
     if min_decrease == 0:
@@ -601,7 +603,8 @@ def _scale_min_gain(min_decrease: Any, n: float, unit: int) -> float:
 def expect_histogram_cart(grower: Any) -> Cart:
     """Return `grower`; raise ValueError unless it is a `Cart` with `max_bins`.
 
-    Out-of-core and distributed data need such a grower. Its parameters are checked as well.
+    Out-of-core and distributed data need such a grower. Raise TypeError or ValueError also if a
+    parameter does not allow histogram-based growth, such as `min_weight_fraction_leaf` above 0.
     """
     if not isinstance(grower, Cart) or grower.max_bins is None:
         raise ValueError(

@@ -67,8 +67,8 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
 def get_resolution(grower: object) -> Any:
     """Return the parameter `resolution` of a grower: "paper" or None.
 
-    With "paper" each feature is halved equally often; see `Dyadic`. The result is None if the
-    grower has no such parameter.
+    With "paper" each feature is halved equally often, as in the theorems of Scott and Nowak (2003).
+    The result is None if the grower has no such parameter.
     """
     return getattr(grower, "resolution", None)
 
@@ -83,7 +83,7 @@ def compute_even_depth(
     rows : TrainingSamples
         n rows of p features; its `max_depth` must be None.
     resolution : "paper" or None
-        Parameter of the grower; None: features need not be halved equally often.
+        Parameter of the grower. "paper": each feature is halved equally often; None: it is not.
     exponent : float or None
         Exponent in the number of intervals per feature, ``(n / log n)^exponent``; None: 1 / p.
 
@@ -131,11 +131,12 @@ class Dyadic(BaseEstimator):
         The tree may then be as large as n times its depth.
     resolution : "paper" or None, default=None
         "paper": each feature is halved equally often, as in Scott and Nowak's theorems, whether
-        nodes are pure or not. It replaces the depth limit and `stop_when_pure`. See
-        `dyadic_resolution`.
+        nodes are pure or not. It replaces the depth limit and `stop_when_pure`. The number of
+        halvings is that of `dyadic_resolution`. None: the depth limit, `min_samples_split` and
+        `stop_when_pure` hold.
     exponent : float or None, default=None
-        Exponent of `dyadic_resolution`; only with a resolution. None: that of the pruning rule's
-        theorem, or 1 / p if the rule has none.
+        Exponent in the number of intervals per feature, ``(n / log n)^exponent``; only with a
+        resolution. None: that of the pruning rule's theorem, or 1 / p if the rule has none.
 
     References
     ----------

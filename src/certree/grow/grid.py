@@ -29,11 +29,12 @@ class Grid(BaseEstimator):
     box : array-like of shape (2, p)
         Lower and upper corner. Values outside it belong to the regions at its boundary.
     resolution : "paper" or None, default=None
-        "paper": each feature is halved equally often, as in Scott and Nowak's theorems, which
-        replaces the depth limit; see `dyadic_resolution`. Rows count once, whatever their weights.
+        "paper": each feature is halved equally often, as in Scott and Nowak's theorems, by the
+        number of halvings of `dyadic_resolution`, which replaces the depth limit. Rows count once,
+        whatever their weights. None: the depth limit holds.
     exponent : float or None, default=None
-        Exponent of `dyadic_resolution`; only with a resolution. None: that of the pruning rule's
-        theorem, or 1 / p if the rule has none.
+        Exponent in the number of intervals per feature, ``(n / log n)^exponent``; only with a
+        resolution. None: that of the pruning rule's theorem, or 1 / p if the rule has none.
 
     Examples
     --------

@@ -34,9 +34,9 @@ class SklearnTree(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Fit a clone of `estimator` to training samples and return its tree.
 
-        rows: the samples; their depth limit is not used. Thresholds are moved only as far as
-        rounding of values to float32 requires; see `place_thresholds`. Raise TypeError if
-        `estimator` has no `fit` and `get_params`, or no ``tree_`` after the fit.
+        rows: the samples; their depth limit is not used. Thresholds are moved within gaps between
+        values only as far as needed for rows rounded to float32 to reach the same leaves. Raise
+        TypeError if `estimator` has no `fit` and `get_params`, or no ``tree_`` after the fit.
         """
         if not all(hasattr(self.estimator, name) for name in ("fit", "get_params")):
             raise TypeError(

@@ -41,8 +41,8 @@ MAX_DEPTH = 2**30
 class GrowthSettings(Protocol):
     """The settings of a fit that histogram-based growth reads, in memory or on blocks of rows.
 
-    They are a depth limit, monotonic constraints, a seed, a number of threads and an order of
-    features. `TrainingSamples` has them for rows in memory.
+    They are five properties: `depth_limit`, `monotonic_signs`, `random_state`, `n_jobs` and
+    `feature_order`. `TrainingSamples` has them for rows in memory.
     """
 
     @property
@@ -126,7 +126,7 @@ class TrainingSamples:
         monotonic_cst: MonotonicCst = None,
         **settings: Any,
     ) -> TrainingSamples:
-        """Check the arguments of `grow_cart` or its like and return training samples.
+        """Check the arguments of `grow_cart`, `grow_kd` or `grow_dyadic`; return training samples.
 
         Parameters
         ----------
@@ -178,8 +178,9 @@ class TrainingSamples:
     def get_bins(self, max_bins: int) -> Bins:
         """Return these rows as `Bins` with at most `max_bins` bins per numeric feature (2 .. 255).
 
-        Bin edges are computed at the first call from all rows of the parent, or from these rows if
-        there is no parent, and kept there for other selections.
+        Bin edges are computed at the first call from all rows of the parent (the samples from which
+        these were selected), or from these rows if there is no parent. They are kept there for
+        other selections.
         """
         bins = (self.parent or self)._make_bins(max_bins)
         return bins if self.indices is None else bins.select_rows(self.indices)
@@ -204,8 +205,9 @@ class TrainingSamples:
         """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,).
 
         It depends on the contents of the columns and not on their order in the table, so that the
-        tree does not depend on the order either. It is computed from all rows of the parent (from
-        these rows without a parent), or by `compute_feature_order`.
+        tree does not depend on the order either. It is computed from all rows of the parent (the
+        samples from which these were selected), from these rows without a parent, or by the field
+        `compute_feature_order`.
         """
         if self.parent is not None:
             return self.parent.feature_order
@@ -249,7 +251,8 @@ class TrainingSamples:
     def parent_ranks(self) -> tuple[NDArray[np.uint32], Int32] | None:
         """Sorted rows of the parent, and which of them are these samples; or None.
 
-        A grower then need not sort the rows of each fold. The first entry is `ranks` of the parent.
+        A grower then need not sort the rows of each fold. The parent is the samples from which
+        these were selected. The first entry is its `ranks`, its rows sorted by each feature.
         The second has, for each of the N rows of the parent, its row number in these samples or -1,
         (N,) int32. Without a parent the entries are `ranks` of these samples and 0 .. n - 1.
 
@@ -309,8 +312,9 @@ class TrainingSamples:
     def stopping_options(self, min_samples_split: Any) -> dict[str, Any]:
         """Return `min_samples_split` and `max_depth` as keyword arguments for the C++ core.
 
-        min_samples_split: least number of rows of a node that is split. Raise ValueError if it is
-        below 2.
+        min_samples_split: least number of rows of a node that is split. The result is a dict with
+        the keys "min_samples_split" and "max_depth" (a number; 2^30 for no limit). Raise ValueError
+        if `min_samples_split` is below 2.
         """
         # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
         if not 2 <= float(min_samples_split) <= MAX_SETTING:

@@ -20,8 +20,8 @@ from certree.weights.node_weights import NodeWeights, make_pruning
 class PruningPath(ArrayRecord):
     """Nested prunings of a tree of m nodes, from the largest pruning (alpha 0) to the smallest.
 
-    alpha is the price of a leaf: a pruning minimises its cost plus alpha times its number of
-    leaves. `cost_complexity_path` makes the object.
+    alpha is the price of a leaf: a pruning minimises the sum of the costs of its leaves, such as
+    their errors, plus alpha times its number of leaves. `cost_complexity_path` makes the object.
 
     Parameters
     ----------
@@ -46,14 +46,15 @@ class PruningPath(ArrayRecord):
     def pruning(self, step: int) -> NodeWeights:
         """Return a pruning of the path as `NodeWeights`: 1 at its leaves, 0 at other nodes.
 
-        step: its number, 0 .. s - 1, in the order of `alphas`.
+        step: its number, 0 .. s - 1, in the order of `alphas`, so 0 is the largest pruning.
         """
         return self.solve(self.alphas[step])
 
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning of an alpha >= 0 as `NodeWeights`.
 
-        The weight is 1 at its leaves and 0 at other nodes.
+        The weight is 1 at its leaves and 0 at other nodes. alpha: the price of a leaf, or, for
+        `MergePath`, by how much a merge may raise the cost.
         """
         return make_pruning(self.tree, self.critical > alpha)
 
@@ -91,7 +92,7 @@ class PruningPath(ArrayRecord):
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, 1)
-            One alpha in each row.
+            The alphas of g prunings, one in each row.
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -116,7 +117,8 @@ class PruningPath(ArrayRecord):
         full_total : float
             The sum over the leaves of the whole tree.
         gains : ndarray of float64, shape (m,)
-            Quantity of the two children minus that of the node; see `compute_gains`.
+            Sum of the quantity over the two children of each node, minus that of the node; 0 at
+            leaves.
         alphas : ndarray of float64, shape (g,)
             One alpha >= 0 for each pruning.
 
@@ -193,7 +195,11 @@ class MergePath(PruningPath):
         self._check("float64", (self.tree.n_nodes // 2,), "rises")
 
     def pruning_after(self, n_merges: int) -> NodeWeights:
-        """Return the pruning after the first `n_merges` merges (0 .. m // 2), with weights 0 and 1."""
+        """Return the pruning after the first `n_merges` merges, as `NodeWeights` of 0 and 1.
+
+        n_merges: a number in 0 .. m // 2 for a tree of m nodes; each merge makes the parent of two
+        leaves a leaf.
+        """
         return make_pruning(self.tree, self.order >= n_merges)
 
 
@@ -289,7 +295,7 @@ def cost_complexity_path(
 def _compute_rises(tree: Tree, cost: Float64, unit: float) -> Float64:
     """Compute the cost of each node minus the costs of its two children, (m,); 0 at leaves.
 
-    tree: the tree; cost: cost of each node as a leaf, (m,); unit: divisor of costs. Rises are
+    tree: the tree; cost: cost of each node as a leaf, (m,); unit: divisor of the results. Rises are
     rounded by `round_to_scale`, so that those that differ by rounding errors alone are equal.
     """
     # Unary minus would give negative zeros.
@@ -356,7 +362,8 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
 class SiblingMerge(PruningRule):
     """Pruning rule that merges sibling leaves as long as a merge raises the cost by at most alpha.
 
-    The pair that raises the cost least merges first; see `sibling_merge_path`.
+    The pair that raises the cost least merges first, as in `sibling_merge_path`. A merge turns the
+    parent of two leaves into a leaf; the cost of a pruning is the sum of the costs of its leaves.
 
     Parameters
     ----------

@@ -26,7 +26,8 @@ def _build_family(
     """Build the family of prunings with the smallest cost plus alpha times penalty.
 
     Cost and penalty are sums over the leaves of a pruning. There may be several penalties, each
-    with its own alpha. The pruning of given alphas has the largest weighted sum of the terms.
+    with its own alpha. The pruning of given alphas has the largest weighted sum of the `terms`,
+    with the factor minus alpha for a penalty and -1 for the cost.
 
     Parameters
     ----------
@@ -41,12 +42,13 @@ def _build_family(
     split : float or ndarray of float64, shape (m,)
         Amount by which splitting a node raises the first penalty.
     unit : float
-        Number by which the last term is divided.
+        Number by which the last term, the cost, is divided, such as the mean weight of a
+        row.
 
     Returns
     -------
     Family
-        Its `solve` takes the alphas and returns the pruning.
+        Its `solve` takes the alphas, in the order of the penalties, and returns the pruning.
     """
     units = [*[1.0] * (len(terms) - 1), unit]
     pairs = [*zip(terms, units, strict=True)]
@@ -97,13 +99,16 @@ def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
 
 
 class CostComplexity(PruningRule):
-    """Pruning rule with a price of alpha errors per leaf with rows; see `cost_complexity`."""
+    """Pruning rule with a price of alpha errors per leaf with rows; see `cost_complexity`.
+
+    The constructor has no arguments. For a numeric target an error is a unit of loss.
+    """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings with the fewest errors + alpha * leaves, for all alphas.
 
         tree: the tree; stats: statistics of its nodes. `Family.solve` returns the pruning of an
-        alpha >= 0.
+        alpha >= 0. Only leaves with rows count.
         """
         has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
         return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
@@ -143,14 +148,15 @@ class DepthPenalised(PruningRule):
     """Pruning rule whose penalty grows with the depth of the leaves.
 
     It minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is the
-    fraction of the n rows in a leaf, and d its depth (Scott and Nowak 2006); see `depth_penalised`.
+    fraction of the n rows in a leaf, d its depth, and err the errors among the n rows (Scott and
+    Nowak 2006). The constructor has no arguments.
     """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas.
 
-        tree: the tree; stats: statistics of its nodes. `Family.solve` returns the pruning of an
-        alpha >= 0.
+        tree: the tree; stats: statistics of its nodes. The penalty is the sum of ``sqrt(max(rows,
+        depth) * depth)`` over the leaves. `Family.solve` returns the pruning of an alpha >= 0.
         """
         unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
@@ -268,9 +274,9 @@ class Pessimistic(PruningRule):
     def family(self, tree: Tree, stats: NodeStats) -> Family:
         """Return the prunings with the smallest errors + alpha * added errors, for all alphas.
 
-        Added errors are the upper confidence limit minus the errors. tree: the tree; stats: counts
-        and labels of its nodes. `Family.solve` returns the pruning of an alpha >= 0. Raise
-        ValueError if `confidence` is not between 0 and 1.
+        Added errors of a leaf are the binomial upper limit of its errors minus its errors. tree:
+        the tree; stats: counts and labels of its nodes. `Family.solve` returns the pruning of an
+        alpha >= 0. Raise ValueError if `confidence` is not between 0 and 1.
         """
         validate_settings(self)
         if not 0 < self.confidence < 1:
@@ -324,6 +330,9 @@ def pessimistic(
 
 class DescriptionLength(PruningRule):
     """Pruning rule by the description length of tree and classes; see `minimum_description_length`.
+
+    The length of the classes (nats) takes the place of errors, the length of the tree that of the
+    penalty.
 
     Parameters
     ----------

@@ -14,7 +14,8 @@ from certree.weights.family import Tunable
 class PruningRule(BaseEstimator):
     """Base class of pruning rules, which minimise errors + alpha * penalty.
 
-    A subclass defines the penalty; its constructor parameters are settings of the penalty. The
+    A subclass defines the penalty; its constructor parameters are settings of the penalty (the base
+    class has none). The
     estimator chooses alpha, for instance by cross-validation. The class attribute `reads_classes`
     is True for rules that need class counts and do not apply to numeric targets.
     """

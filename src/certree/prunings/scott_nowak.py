@@ -46,8 +46,8 @@ def _count_rows(stats: Stats) -> float:
 def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
     """Return the number of leaves of the whole tree, at least 1.
 
-    stats: statistics of its nodes; leaf_gains: how many leaves splitting each node adds, (m,); see
-    `compute_leaf_gains`.
+    stats: statistics of its nodes; leaf_gains: how many leaves splitting each node adds, (m,), with
+    or without leaves that hold no rows; leaves are counted likewise.
     """
     return max(float(stats.n[0] > 0) + float(leaf_gains.sum()), 1.0)
 
@@ -56,9 +56,9 @@ def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
 class SquareRootPrunings:
     """The prunings of `square_root_penalised`, one for each alpha.
 
-    All of them are on one cost-complexity path. The pruning of an alpha has the smallest cost plus
-    alpha times penalty, where the penalty is proportional to the square root of the number of
-    leaves.
+    All of them are on one cost-complexity path. The pruning of an alpha has the smallest cost (its
+    errors or loss, as a number of rows) plus alpha times penalty, which is ``sqrt(32 n log(e n))``
+    times the square root of its number of leaves, for n rows.
 
     Parameters
     ----------
@@ -73,8 +73,9 @@ class SquareRootPrunings:
     penalties: Float64
 
     def find_step(self, alpha: float) -> int:
-        """Return the number of the best pruning on the path for an alpha >= 0.
+        """Return the number of the best pruning on the path for an alpha >= 0, from 0.
 
+        The best pruning has the smallest ``cost + alpha * penalty``; 0 is the largest pruning.
         On ties it is the smallest tree.
         """
         total = self.costs + alpha * self.penalties
@@ -95,7 +96,7 @@ class SquareRootPrunings:
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, 1)
-            One alpha in each row.
+            The alphas of g prunings, one in each row.
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -129,10 +130,10 @@ def square_root_penalised(
     stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     alpha : float
-        Factor of the penalty, >= 0; 1 in the paper.
+        Factor of the penalty, >= 0; 1 in Scott and Nowak (2003).
     count_empty : bool
         Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in the paper.
+        nested regions with the same rows), as in Scott and Nowak (2003).
 
     Returns
     -------
@@ -190,22 +191,25 @@ class FragmentPrunings(ArrayRecord):
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning with the smallest cost plus alpha times penalty, for an alpha >= 0.
 
-        It has weights 0 and 1. On ties a node is not split.
+        The penalty is that of its cheapest root fragment: a part of the pruning around the root.
+        The result has weights 0 and 1. On ties a node is not split.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 0)
 
     def fragment(self, alpha: float) -> NodeWeights:
         """Return the cheapest root fragment of the best pruning for an alpha >= 0.
 
-        The best pruning is that of `solve`. Its fragment is a pruning as well, with weights 0 and
-        1.
+        The best pruning is that of `solve`. A root fragment is the part of it around the root that
+        remains if some of its nodes become leaves, so a pruning as well, with weights 0 and 1. The
+        cheapest one determines the penalty.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 1)
 
     def _classify_nodes(self, alpha: float) -> NDArray[np.uint8]:
         """Return 2 for nodes that the fragment splits, 1 if only the pruning does, else 0; (m,) uint8.
 
-        alpha: factor of the penalty, >= 0.
+        alpha: factor of the penalty, >= 0. The pruning is the best one for it; the fragment is the
+        part around the root that determines its penalty.
         """
         return find_fragment_pruning(
             self.tree.left,
@@ -228,7 +232,7 @@ class FragmentPrunings(ArrayRecord):
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, 1)
-            One alpha in each row.
+            The alphas of g prunings, one in each row.
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -262,8 +266,9 @@ def fragment_prunings(
 ) -> FragmentPrunings:
     """Compute the prunings with the smallest cost plus the penalty of their cheapest root fragment.
 
-    A root fragment of a pruning is a pruning of it. The penalty is that of `spatially_adaptive` or,
-    with a smoothness, of `polynomial_penalised`; both state the formula.
+    A root fragment of a pruning is a pruning of it. The penalty is that of `spatially_adaptive`, by
+    numbers of leaves and rows, or, with a smoothness, of `polynomial_penalised`, with larger
+    factors for the coefficients of polynomials in the leaves; both state the formula.
 
     Parameters
     ----------
@@ -341,13 +346,13 @@ def spatially_adaptive(
     stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     alpha : float
-        Factor of the penalty, >= 0; 1 in the paper.
+        Factor of the penalty, >= 0; 1 in Scott and Nowak (2003).
     log_cells : float or None
         Log of the number of the smallest regions (nats), ``p log(k)`` for a grid with k intervals
         per feature. None: log of the number of leaves of the tree.
     count_empty : bool
         Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in the paper.
+        nested regions with the same rows), as in Scott and Nowak (2003).
 
     Returns
     -------
@@ -397,13 +402,13 @@ def polynomial_penalised(
         Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus
         the exponent of the last one.
     alpha : float
-        Factor of the penalty, >= 0; 1 in the paper.
+        Factor of the penalty, >= 0; 1 in Scott and Nowak (2003).
     log_cells : float or None
         Log of the number of the smallest regions (nats), ``p log(k)`` for a grid with k intervals
         per feature. None: log of the number of leaves of the tree.
     count_empty : bool
         Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in the paper.
+        nested regions with the same rows), as in Scott and Nowak (2003).
     cost : array-like of shape (m,), or None
         Errors of each node as a leaf, for instance those of a polynomial fitted to its rows. Any
         finite numbers are allowed; children may have more errors than their parent. None: the loss
@@ -435,7 +440,8 @@ def polynomial_penalised(
 class ScottNowakRule(PruningRule):
     """Base class of the rules of Scott and Nowak, which set the resolution of a dyadic grower.
 
-    `count_empty`, a parameter of each rule, is whether leaves without rows count in the penalty.
+    The resolution is how often each feature is halved. `count_empty`, a parameter of each rule, is
+    whether leaves without rows count in the penalty. The base class has no arguments.
     """
 
     count_empty: bool
@@ -443,8 +449,8 @@ class ScottNowakRule(PruningRule):
     def exponent(self, n_features: int) -> float:
         """Return the exponent of the resolution in the rule's theorem, for p = `n_features` features.
 
-        The theorem's tree has ``(n / log n)^exponent`` intervals per feature; see
-        `dyadic_resolution`.
+        The theorem's tree has ``(n / log n)^exponent`` intervals per feature for n rows. Subclasses
+        implement the method.
         """
         raise NotImplementedError
 
@@ -460,7 +466,7 @@ class ScottNowakRule(PruningRule):
         raise NotImplementedError
 
     def match_grower(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
-        """Return the method `family` and the grower, each adapted to the other.
+        """Return the method `family` and the grower, each adapted to the other's resolution.
 
         A grower with ``resolution=None`` is returned as it is. Otherwise the grower is cloned, and
         its parameter `exponent` is set to that of the rule's theorem if it is None. `family` then
@@ -503,8 +509,8 @@ class SquareRoot(ScottNowakRule):
     ----------
     count_empty : bool, default=False
         Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in the paper. They always count with ``Grid(box,
-        resolution="paper")``.
+        nested regions with the same rows), as in Scott and Nowak (2003). They always count with
+        ``Grid(box, resolution="paper")``.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
@@ -542,15 +548,17 @@ class SquareRoot(ScottNowakRule):
 class SpatiallyAdaptive(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (2): the spatially adaptive penalty.
 
-    Leaves count by their number below each node of the cheapest root fragment; see
-    `spatially_adaptive` for the formula.
+    A root fragment of a pruning is the part around the root that remains if some of its nodes
+    become leaves. The penalty sums over the leaves v of the cheapest fragment a multiple of
+    ``sqrt(rows in v * leaves of the pruning below v)`` and one of ``sqrt(rows in v)``; see
+    `spatially_adaptive` for the factors.
 
     Parameters
     ----------
     count_empty : bool, default=False
         Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in the paper. They always count with ``Grid(box,
-        resolution="paper")``.
+        nested regions with the same rows), as in Scott and Nowak (2003). They always count with
+        ``Grid(box, resolution="paper")``.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
@@ -587,8 +595,8 @@ class Polynomial(ScottNowakRule):
         the exponent of the last one. The polynomials have the largest degree below it.
     count_empty : bool, default=False
         Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in the paper. They always count with ``Grid(box,
-        resolution="paper")``.
+        nested regions with the same rows), as in Scott and Nowak (2003). They always count with
+        ``Grid(box, resolution="paper")``.
     """
 
     def __init__(self, smoothness: float = 2, count_empty: bool = False) -> None:

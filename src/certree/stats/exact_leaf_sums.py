@@ -43,7 +43,8 @@ class RoutedRows:
     weight : ndarray of float64, shape (n,), or None
         Positive weights; None: 1.
     cache : list
-        An empty list. `find_positions` fills it with its last argument `groups` and its result.
+        An empty list. `find_positions` keeps in it the pair of its last argument `groups` and its
+        result, (n,).
     """
 
     leaf: Int32
@@ -80,7 +81,7 @@ class RoutedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafGroups:
-    """The k groups of rows with the same leaf, or with the same leaf and class, and their ranges.
+    """The k groups of rows with the same leaf, or with the same leaf and class, and ranges of y.
 
     `find_groups` makes the object of one block; adding two objects merges the groups of two blocks.
 
@@ -104,7 +105,7 @@ class LeafGroups:
     def __add__(self, other: Self) -> Self:
         """Return the groups of the rows of two blocks, with added numbers of rows and joined ranges.
 
-        other: the groups of the other block.
+        other: the groups of the other block. Ranges are the smallest and the largest y.
         """
         number = np.union1d(self.number, other.number)
         n_rows = np.zeros(len(number), dtype=np.int64)
@@ -120,7 +121,8 @@ class LeafGroups:
     def find_positions(self, numbers: NDArray[np.int64]) -> Int32:
         """Return the position of each group number among the groups, (n,) int32.
 
-        numbers: group numbers, (n,), all of which must occur in `number`.
+        numbers: group numbers of n rows (the leaf, or ``leaf * n_classes + class``), (n,), all of
+        which must occur in the field `number`, in which the positions are.
         """
         if not len(numbers) or self.number[-1] >= _MAX_TABLE:
             return np.searchsorted(self.number, numbers).astype(np.int32)
@@ -131,9 +133,10 @@ class LeafGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMaxima:
-    """The largest magnitude of some number among the rows of each group.
+    """The largest magnitude among the rows of each group of a number that each row has.
 
-    Adding the objects of two blocks takes the larger one for each group.
+    The number is for instance the weight of the row. Adding the objects of two blocks takes the
+    larger magnitude for each group.
 
     Parameters
     ----------
@@ -175,7 +178,7 @@ def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
 def find_largest(
     rows: RoutedRows, groups: LeafGroups, n_classes: int, values: Any, *arguments: Any
 ) -> GroupMaxima:
-    """Find the largest magnitude of a number among the rows of each group in one block.
+    """Find the largest magnitude of the numbers ``values(...)`` in each group of rows of a block.
 
     Parameters
     ----------
@@ -210,7 +213,7 @@ def sum_values(
     values: Any,
     *arguments: Any,
 ) -> Int64:
-    """Sum a number over the rows of each group in one block, exactly.
+    """Sum the numbers ``values(...)`` over the rows of each group in one block, exactly.
 
     Parameters
     ----------
@@ -233,8 +236,9 @@ def sum_values(
     Returns
     -------
     ndarray of int64
-        Fixed-point sums, in units that depend on `largest` and n. The arrays of all blocks can be
-        added; `convert_exact_sums` of `certree._core` turns the total into float64, (k,).
+        Fixed-point sums of the k groups, in a layout of the C++ core and units that depend on
+        `largest` and n. The arrays of all blocks can be added; `convert_exact_sums` of
+        `certree._core` turns the total into float64, (k,).
     """
     position = rows.find_positions(groups, n_classes)
     return sum_groups_exactly(position, values(rows, position, *arguments), largest, n)
@@ -260,8 +264,8 @@ def square_weights(rows: RoutedRows, position: Int32) -> Float64:
 def weight_targets(rows: RoutedRows, position: Int32, varies: NDArray[np.bool_]) -> Float64:
     """Return y times weight of the rows of a block, (n,); 0 in groups whose targets are all equal.
 
-    position: position of each row's group, (n,); varies: whether the targets of each group differ,
-    (k,).
+    position: position of each row's group among the k groups, (n,); varies: whether the targets of
+    each group differ, (k,).
     """
     with np.errstate(over="ignore"):
         return rows.multiply_by_weight(np.where(varies[position], rows.y, 0.0))
@@ -270,7 +274,8 @@ def weight_targets(rows: RoutedRows, position: Int32, varies: NDArray[np.bool_])
 def weight_squared_deviations(rows: RoutedRows, position: Int32, mean: Float64) -> Float64:
     """Return weight times squared distance from the group's mean for the rows of a block, (n,).
 
-    position: position of each row's group, (n,); mean: mean target of each group, (k,).
+    position: position of each row's group among the k groups, (n,); mean: mean target of each
+    group, (k,).
     """
     with np.errstate(over="ignore", under="ignore"):
         distance = rows.y - mean[position]
@@ -283,7 +288,7 @@ def weight_squared_deviations(rows: RoutedRows, position: Int32, mean: Float64) 
 def _sum_groups(
     reduce: Reduce, groups: LeafGroups, n_classes: int, n: int, values: Any, *arguments: Any
 ) -> Float64:
-    """Sum a number over the rows of each group in all blocks, exactly.
+    """Sum the numbers ``values(...)`` over the rows of each group in all blocks, exactly.
 
     Parameters
     ----------
@@ -321,15 +326,16 @@ def _sum_groups(
 
 
 def _find_range(groups: LeafGroups) -> tuple[float, float]:
-    """Return the smallest and the largest y over the rows of all groups."""
+    """Return the smallest and the largest y over the rows of all `groups`, from their ranges."""
     return float(groups.ends[:, 0].min()), float(groups.ends[:, 1].max())
 
 
 def _sum_weights(reduce: Reduce, groups: LeafGroups, n_classes: int, n: int) -> Float64:
     """Sum the weights of the rows of each group in all blocks, (k,); their numbers without weights.
 
-    reduce: adds the results of a function over all blocks; groups: the k groups; n_classes: 0 if
-    groups are leaves, else the number of classes; n: number of rows.
+    reduce: ``reduce(f, *arguments)`` adds the results of a function over all blocks; groups: the k
+    groups; n_classes: 0 if groups are leaves, else the number of classes, and groups are pairs of
+    leaf and class; n: number of rows.
     """
     if not groups.has_weights:
         return groups.n_rows.astype(np.float64)
@@ -341,9 +347,9 @@ def _sum_squared_weights(
 ) -> Float64 | None:
     """Sum the squared weights of the rows of each group in all blocks, (k,); None without weights.
 
-    A sum is infinite if a square overflows. reduce: adds the results of a function over all blocks;
-    groups: the k groups; n_classes: 0 if groups are leaves, else the number of classes; n: number
-    of rows.
+    A sum is infinite if a square overflows. reduce: ``reduce(f, *arguments)`` adds the results of a
+    function over all blocks; groups: the k groups; n_classes: 0 if groups are leaves, else the
+    number of classes, and groups are pairs of leaf and class; n: number of rows.
     """
     if not groups.has_weights:
         return None
@@ -369,7 +375,8 @@ def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetSta
     Returns
     -------
     TargetStats
-        Its unit of loss is the `noise_variance`.
+        Moments of the m nodes; the unit of loss is the variance of y within small nodes, by
+        `noise_variance`.
     """
     groups: LeafGroups = reduce(find_groups, 0)
     n, leaf = int(groups.n_rows.sum()), groups.number.astype(np.int32)

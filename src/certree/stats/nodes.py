@@ -33,8 +33,9 @@ __all__ = ["NodeStats", "Stats", "count"]
 class Stats(Protocol):
     """Statistics of the target at the m nodes of a tree: row weights, losses and impurities.
 
-    Pruning rules, posteriors and votes are computed from them. `NodeStats`, `SparseNodeStats`,
-    `TargetStats` and `SeveralStats` implement this protocol.
+    Pruning rules, posteriors and votes are computed from them. The protocol is implemented by
+    `NodeStats` (classes), `SparseNodeStats` (many classes), `TargetStats` (a numeric target) and
+    `SeveralStats` (several targets).
     """
 
     @property
@@ -53,7 +54,8 @@ class Stats(Protocol):
     def loss(self) -> Float64:
         """Loss of the rows of each node if the node is a leaf, (m,).
 
-        It is the weight of misclassified rows, or the sum of squares divided by a unit of loss.
+        It is the weight of misclassified rows, or the sum of squares divided by a unit of loss; for
+        several targets the mean of their losses.
         """
 
     @property
@@ -73,7 +75,7 @@ class Stats(Protocol):
         """
 
     def check_tree(self, tree: Trees) -> Self:
-        """Return these statistics; raise ValueError unless they have as many nodes as `tree`."""
+        """Return this object; raise ValueError unless it has as many nodes as `tree`."""
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
@@ -103,6 +105,7 @@ class Stats(Protocol):
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Compute smoothed predictions of all nodes: class probabilities (m, K) or means (m, 1).
 
+        Several targets have their columns side by side: K for classes, 1 for a numeric target.
         tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
         to each node with the prediction of its parent. To the root they are added with equal
         frequencies of all classes, or with the mean of all rows.
@@ -177,7 +180,8 @@ class NodeStats(ArrayRecord):
     def effective_size(self) -> Float64:
         """Kish's effective sample size of the rows of each node, (m,).
 
-        It is (sum of weights)^2 / sum of squared weights; see `compute_effective_size`.
+        It is (sum of weights)^2 / sum of squared weights, or the weight divided by `weight_unit` if
+        `squared_weight` is None.
         """
         return compute_effective_size(self.n, self.squared_weight, self.weight_unit)
 
@@ -271,8 +275,9 @@ class NodeStats(ArrayRecord):
 def expect_unit(stats: Any) -> None:
     """Convert `weight_unit` of a statistics object to float in place.
 
-    stats: object with `weight_unit` and `n`. Raise ValueError if the unit is not positive and
-    finite, or the weight of a node is more than 1e280 units.
+    stats: object with `weight_unit`, the mean weight of a row, and `n`, the weight of each node's
+    rows, (m,). Raise ValueError if the unit is not positive and finite, or the weight of a node is
+    more than 1e280 units.
     """
     unit = float(stats.weight_unit)
     if not 0 < unit < np.inf:
@@ -288,9 +293,11 @@ def expect_unit(stats: Any) -> None:
 def expect_weights(stats: Any, n_nodes: int) -> None:
     """Convert `weight_unit` and `squared_weight` of a statistics object in place.
 
-    stats: object with these fields and `n`; n_nodes: number of nodes, m. `squared_weight` becomes a
-    read-only float64 array (m,), or stays None. Raise TypeError or ValueError if it has another
-    shape or a negative entry, or the unit is out of range; see `expect_unit`.
+    stats: object with `weight_unit`, the mean weight of a row; `n`, the weight of each node's rows,
+    (m,); and `squared_weight`, the sum of their squared weights, (m,), or None. n_nodes: number of
+    nodes, m. `weight_unit` becomes a float, and `squared_weight` a read-only float64 array or stays
+    None. Raise TypeError or ValueError if `squared_weight` has another shape or a negative entry,
+    the unit is not positive and finite, or the weight of a node is more than 1e280 units.
     """
     expect_unit(stats)
     if stats.squared_weight is not None:
@@ -335,7 +342,10 @@ def compute_effective_size(
 
 
 def expect_nodes(n_nodes: int, tree: Trees) -> None:
-    """Raise ValueError unless `tree` has `n_nodes` nodes, those of some statistics."""
+    """Raise ValueError unless `tree` has `n_nodes` nodes.
+
+    n_nodes: number of nodes that statistics have been computed for.
+    """
     if n_nodes != len(tree.left):
         raise ValueError(
             f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes: use statistics of "

@@ -86,7 +86,7 @@ class SeveralStats:
 
     @property
     def log_loss(self) -> Float64 | None:
-        """Mean of `NodeStats.log_loss` over the targets, (m,); None for numeric targets."""
+        """Log loss of each node (nats), (m,): the mean over the targets; None for numeric ones."""
         nats = [stats.log_loss for stats in self.of_each if isinstance(stats, NodeStats)]
         return _mean(nats) if nats else None
 
@@ -108,10 +108,10 @@ class SeveralStats:
 
     @property
     def table(self) -> list[Float64]:
-        """A list with `Stats.table` of each target.
+        """A list with one table for each target, in the order of `of_each`.
 
         The tables are class counts (m, K), or weight, mean and sum of squares (m, 3), of the m
-        nodes.
+        nodes; K is the target's number of classes.
         """
         return [stats.table for stats in self.of_each]
 
@@ -150,10 +150,11 @@ class SeveralStats:
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Compute the smoothed predictions of each node for all targets, side by side.
 
-        The result has shape (m, number of columns): a target of K classes has K frequencies, a
-        numeric target one mean. tree: the tree; smoothing: a pseudo-count, the number of rows of
-        mean weight that are added to each node with the predictions of its parent. To the root they
-        are added with equal frequencies of all classes, or with the mean of all rows.
+        The result has shape (m, number of columns), with the targets in the order of `of_each`: a
+        target of K classes has K columns of frequencies, a numeric target one column of means.
+        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
+        to each node with the predictions of its parent. To the root they are added with equal
+        frequencies of all classes, or with the mean of all rows.
         """
         return np.concatenate([stats.averages(tree, smoothing) for stats in self.of_each], axis=1)
 
@@ -163,7 +164,7 @@ class SeveralStats:
 
 
 def _mean(columns: list[Float64]) -> Float64:
-    """Return the elementwise mean over targets of their columns, which all have one shape.
+    """Return the elementwise mean of arrays of one shape, of which `columns` has one per target.
 
     Values are added in ascending order, so that the order of the targets does not matter.
     """

@@ -38,6 +38,8 @@ Entries = tuple[Int64, Int32, Float64, int]
 class SparseNodeStats(ArrayRecord):
     """Class counts and a label for every node of a tree, without zero counts.
 
+    An entry is the count of one class in one node; only positive counts have entries.
+
     Parameters
     ----------
     begin : array-like of int, shape (m + 1,)
@@ -129,7 +131,7 @@ class SparseNodeStats(ArrayRecord):
 
     @property
     def _node(self) -> NDArray[np.intp]:
-        """Node of each entry, (e,)."""
+        """Number of the node of each entry, (e,)."""
         return np.repeat(np.arange(len(self.label)), np.diff(self.begin))
 
     def _to_csr(self, values: Float64) -> csr_array:
@@ -191,7 +193,7 @@ class SparseNodeStats(ArrayRecord):
 
     @property
     def table(self) -> Entries:
-        """The sparse counts, as a tuple for the C++ core: (begin, classes, weight, n_classes)."""
+        """The sparse counts, a tuple for the C++ core: fields begin, classes, weight, n_classes."""
         return self.begin, self.classes, self.weight, self.n_classes
 
     def check_tree(self, tree: Trees) -> Self:

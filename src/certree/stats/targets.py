@@ -100,7 +100,8 @@ class TargetStats(ArrayRecord):
     def effective_size(self) -> Float64:
         """Kish's effective sample size of the rows of each node, (m,).
 
-        It is (sum of weights)^2 / sum of squared weights; see `compute_effective_size`.
+        It is (sum of weights)^2 / sum of squared weights, or the weight divided by `weight_unit` if
+        `squared_weight` is None.
         """
         return compute_effective_size(self.rows, self.squared_weight, self.weight_unit)
 
@@ -188,8 +189,8 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
     """Estimate the noise variance of a target: its variance within small nodes of a tree.
 
     The nodes are those of at most 16 rows whose parent has more. Their sums of squares are added,
-    and divided by their rows minus their number. If the result is 0, the variance of all rows is
-    returned, or 1 if that is 0.
+    and divided by the number of their rows minus the number of these nodes. If the result is 0, the
+    variance of all rows is returned, or 1 if that is 0.
 
     Parameters
     ----------
@@ -260,7 +261,8 @@ def measure(
     sample_weight : array-like of shape (n,), or None
         Weight of each row, in any unit; None: 1. Rows of weight 0 do not count.
     unit : float or None
-        Squared distance that counts as a loss of 1; None: `noise_variance`.
+        Squared distance that counts as a loss of 1; None: the variance of y within small nodes, by
+        `noise_variance`.
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
@@ -303,7 +305,8 @@ def measure_by_leaf(
     weight : ndarray of float64, shape (n,), or None
         Row weights; None: 1.
     unit : float or None
-        Squared distance that counts as a loss of 1; None: `noise_variance`.
+        Squared distance that counts as a loss of 1; None: the variance of y within small nodes, by
+        `noise_variance`.
     weight_unit : float
         Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
 

@@ -43,7 +43,8 @@ LossName = Literal["error", "log_loss"]
 class ValidationVotes:
     """Predictions of the m nodes of a tree, and statistics of a validation set in these nodes.
 
-    The loss of any pruning or posterior on the validation set is computed from the two.
+    The loss of any pruning or posterior on the validation set is computed from the two. Several
+    targets have one object each.
 
     Parameters
     ----------
@@ -66,7 +67,8 @@ class ValidationVotes:
     def rescale(self, unit: float) -> ValidationVotes:
         """Return the votes of a numeric target that is divided by `unit`.
 
-        Means are divided by `unit`, sums of squares by its square.
+        unit: for instance its standard deviation. Means, those of the nodes and of the validation
+        set, are divided by `unit`, sums of squares by its square.
         """
         return ValidationVotes(None, self.values / unit, self.validation / [1.0, unit, unit**2])
 
@@ -103,7 +105,8 @@ class Tunable(Protocol):
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            Inverse temperatures, or alpha, a row for each of g posteriors.
+            A row for each of g posteriors or prunings; its columns are the t arguments of `solve`:
+            inverse temperatures, or alpha (t = 1).
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -114,7 +117,7 @@ class Tunable(Protocol):
         Returns
         -------
         ndarray of float64, shape (g,)
-            Loss of each posterior, summed over the validation set.
+            Loss of each posterior, summed over the rows of the validation set by their weights.
         """
 
 
@@ -162,8 +165,9 @@ class Family(ArrayRecord):
     def compute_theta(self, temperatures: Float64) -> Float64:
         """Return the factors of the terms, theta, for g posteriors, (g, f).
 
-        temperatures: inverse temperatures, a row for each posterior, (g, t). A row of the result
-        has them with a minus sign, then the constants `fixed`.
+        temperatures: inverse temperatures, a row for each posterior, and columns in the order of
+        the arguments of `solve`, (g, t). A row of the result has them with a minus sign, then the
+        constants `fixed`.
         """
         fixed = np.broadcast_to(self.fixed, (len(temperatures), len(self.fixed)))
         return np.ascontiguousarray(np.hstack([-temperatures, fixed]), dtype=np.float64)
@@ -176,7 +180,8 @@ class Family(ArrayRecord):
         Parameters
         ----------
         *temperatures : float
-            The inverse temperatures, `n_temperatures` numbers.
+            The inverse temperatures, `n_temperatures` numbers, in the order of the terms (for
+            PAC-Bayes lambda_error, then lambda_penalty).
 
         Returns
         -------
@@ -218,7 +223,8 @@ class Family(ArrayRecord):
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            Inverse temperatures, a row for each of g posteriors.
+            Inverse temperatures: a row for each of g posteriors, t columns in the order of the
+            arguments of `solve`.
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -229,7 +235,7 @@ class Family(ArrayRecord):
         Returns
         -------
         ndarray of float64, shape (g,)
-            Loss of each posterior, summed over the validation set.
+            Loss of each posterior, summed over the rows of the validation set by their weights.
         """
         return score_grid(**self._core_arguments(temperatures, votes, n_threads), loss=scoring)
 
@@ -245,7 +251,8 @@ class Family(ArrayRecord):
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            Inverse temperatures, a row for each of g posteriors.
+            Inverse temperatures: a row for each of g posteriors, t columns in the order of the
+            arguments of `solve`.
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -271,8 +278,12 @@ class Family(ArrayRecord):
     ) -> dict[str, Any]:
         """Return keyword arguments for `score_grid` and `compute_validation_votes` of the C++ core.
 
-        temperatures: inverse temperatures, a row for each posterior, (g, t); votes: the prediction
-        of each node as a leaf, and statistics of the validation set; n_threads: number of threads.
+        temperatures: a row for each of g posteriors, and a column for each of t inverse
+        temperatures, in the order of the arguments of `solve` (for PAC-Bayes lambda_error and
+        lambda_penalty), (g, t); votes: the prediction of each node as a leaf, and statistics of the
+        validation set; n_threads: number of threads. Keys are "left", "gains", "stop", "split" and
+        "prune" (tree and terms), "theta" (their factors, (g, f)), "label", "frequency" and
+        "judging" (votes and validation set), and "n_threads"; the caller adds "loss".
         """
         return {
             "left": self.tree.left,
@@ -294,8 +305,9 @@ class ChainStops(ArrayRecord):
 
     A node may stand for a chain of nested regions with the same rows (`Tree.chain`). A pruning that
     stops in region j (j = 0, 1, ... from the outside) of the chain has that region as a leaf, and
-    has split the j regions around it. This adds ``log_stop + j log_split`` to its log weight, with
-    the arguments of `chain_stops`, which makes the object.
+    has split the j regions around it. This adds ``log_stop + j log_split`` to its log weight. Here
+    log_stop and log_split are arguments of `chain_stops`, which makes the object: the log weights
+    of a leaf and of splitting one region.
 
     Parameters
     ----------
@@ -307,7 +319,7 @@ class ChainStops(ArrayRecord):
     entropy : ndarray of float64, shape (m,)
         Entropy (nats) of the region in which a pruning stops, if it stops in the node.
     mode : ndarray of float64, shape (m,)
-        Log probability of the likeliest such region.
+        Log probability (nats) of the likeliest such region.
     """
 
     log_total: Float64
@@ -446,7 +458,7 @@ def loss_family(
     n_terms : int
         2: the terms loss and square root of the rows; 3: the number of leaves, too.
     fixed : list of float
-        Constant factors of the last terms.
+        Constant factors of the last ``len(fixed)`` terms.
     stops : ChainStops
         Prior log weights.
     empty_leaves : bool

@@ -28,7 +28,7 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     Returns
     -------
     Family
-        A family with one inverse temperature.
+        A family with one inverse temperature, the factor of the loss.
 
     Raises
     ------
@@ -67,8 +67,9 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
 def label_family(tree: Tree, stats: NodeStats) -> Family:
     """Return the posteriors of a variant of Helmbold-Schapire voting whose nodes predict labels.
 
-    The loss of a pruning is its number of errors. tree: the tree; stats: counts and labels of its
-    nodes. The family has one inverse temperature.
+    The loss of a pruning is its number of errors, and its prior log weight is minus log 2 for each
+    of its regions that the whole tree splits. tree: the tree; stats: counts and labels of its
+    nodes. The family has one inverse temperature, the factor of the loss.
     """
     return loss_family(tree, stats, 2, [0.0], branching_stops(tree, 0.5))
 
@@ -89,7 +90,8 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, inverse_temperature: float) 
     stats : NodeStats
         Counts of two classes in its nodes.
     inverse_temperature : float
-        Factor of the loss (nats per row), >= 0: minus the log of the paper's beta.
+        Factor of the loss (nats per row), >= 0: minus the log of beta in Helmbold and
+        Schapire (1997).
 
     Returns
     -------

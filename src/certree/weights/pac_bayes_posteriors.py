@@ -59,7 +59,9 @@ def pac_bayes_family(
 def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
     """Return the family of the likeliest prunings of the PAC-Bayes posteriors with the prior "leaves".
 
-    `Family.solve` takes (lambda_error, lambda_penalty) and returns a pruning. With lambda_penalty 0
+    `Family.solve` takes lambda_error, the factor of the loss, and lambda_penalty, the factor of the
+    square root of a leaf's rows, and returns a pruning. The prior has log weight -1 for each leaf
+    that holds rows. With lambda_penalty 0
     it is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree: the tree; stats:
     statistics of its nodes.
     """
@@ -112,7 +114,8 @@ def pac_bayes(
         Inverse temperature of the penalty: factor of the square root of a leaf's rows, >= 0. It
         favours prunings without small leaves.
     prior : {"leaves", "branching"}
-        "leaves": log weight -1 for each leaf that holds rows, as in the paper's experiments.
+        "leaves": log weight -1 for each leaf that holds rows, as in the experiments of Nguyen and
+        Kpotufe (2018).
         "branching": each region that the tree splits is a leaf with probability `stop_probability`;
         the other regions are leaves with probability 1.
     stop_probability : float
