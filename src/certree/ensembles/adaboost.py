@@ -251,7 +251,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
         votes: number that each of the T learners adds to the score of the class that it predicts,
         (T,): its alpha, or a finite number if alpha is infinite. `trees_` becomes None if the
-        learners are not trees of certree.
+        learners are not trees of certree. Also set `_votes` to votes.
         """
         self._votes = votes
         self.trees_ = self._combine_trees() if self.estimator is None else None
@@ -259,7 +259,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
-        Raise TypeError if the learners are not trees of certree.
+        Raise TypeError if the learners are not trees of certree. The file holds the trees with the
+        values of their nodes, the arrays of learners and rounds (as `estimator_weights_`),
+        `start_`, and the importances of each learner, (T, p), beside what the base class stores.
         """
         if self.trees_ is None:
             raise TypeError(
@@ -417,7 +419,10 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """Return the trees that vote in a prediction as a sum of trees, without rows per node."""
+        """Return the trees that vote in a prediction as a sum of trees, without rows per node.
+
+        The trees are those of `_first_voter` and all later ones.
+        """
         check_is_fitted(self)
         return AdditiveTrees(
             self._combine_trees(self._first_voter),

@@ -27,6 +27,8 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 class AdaBoostRounds:
     """The learners of T rounds of AdaBoost, and one number of each kind for each round.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     learners : list of length T

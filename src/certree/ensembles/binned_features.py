@@ -99,15 +99,18 @@ class BinnedOutOfBagLeaves:
     def first_leaves(self) -> Int32:
         """Out-of-bag leaves of the first k = min(n, 8192) rows, (T, k).
 
-        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag. On these rows
-        ways to fill leaves are compared (`N_COMPARED_ROWS`).
+        An entry is ``~v`` = -1 - v if the row is out of the bag of the tree, with the index v of
+        its leaf among the nodes of all T trees; 0 if it is in the bag. These rows decide between
+        the ways to fill leaves (`N_COMPARED_ROWS`).
         """
         return self.find_leaves(0, min(len(self.codes), N_COMPARED_ROWS))
 
     def find_leaves(self, begin: int, end: int) -> Int32:
         """Find out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
 
-        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag.
+        Each of the T trees has one row. An entry is ``~v`` = -1 - v if the row is out of the bag of
+        the tree, with the index v of its leaf among the nodes of all T trees; 0 if it is in the
+        bag.
         """
         floats = convert_codes_to_floats(self.codes[begin:end])
         leaf = self.code_trees.find_leaves(floats, self.n_threads)
@@ -118,9 +121,10 @@ class BinnedOutOfBagLeaves:
     def iterate_blocks(self) -> Iterator[tuple[Int32, Int64, Int32]]:
         """Yield the out-of-bag leaves of all n rows in blocks of t consecutive trees.
 
-        Each block is a tuple: left child of each of the block's m nodes, (m,), negative at leaves;
-        root of each tree, (t,); out-of-bag leaves, (t, n). All three number the nodes of the block
-        from 0.
+        Each block is a tuple: index of the left child of each of the block's m nodes, (m,), where
+        the right child follows it, and negative at leaves; index of the root of each tree, (t,);
+        out-of-bag leaves, (t, n): ``~v`` = -1 - v for a row with leaf v that is out of the bag, 0
+        in the bag. All three number the nodes of the block from 0.
         """
         n_trees = len(self.trees)
         step = max(1, min(n_trees, LEAVES_PER_BLOCK // len(self.codes)))
@@ -134,7 +138,8 @@ class BinnedOutOfBagLeaves:
     ) -> tuple[Int32, Int64, Int32]:
         """Find the out-of-bag leaves of trees begin .. end - 1, each tree in a thread of the pool.
 
-        Return left children, roots and leaves, as `iterate_blocks` yields them.
+        Return for t = end - begin trees with m nodes the left child of each node, (m,), the root of
+        each tree, (t,), and the out-of-bag leaves, (t, n), as `iterate_blocks` yields them.
         """
         first, last = np.append(self.trees.root, self.trees.n_nodes)[[begin, end]]
         leaf = np.zeros((end - begin, len(self.codes)), dtype=np.int32)
@@ -145,10 +150,12 @@ class BinnedOutOfBagLeaves:
         return np.where(left == LEAF, LEAF, left - first).astype(np.int32), root, leaf
 
     def _fill_leaves_of_tree(self, number: int, leaf: Int32, root: int) -> None:
-        """Write ``~leaf`` of the rows that are out of the bag of tree `number` into an array.
+        """Write the leaves of the rows that are out of the bag of one tree into the array `leaf`.
 
-        leaf: array (n,), which is changed at these rows; root: index of the tree's root, which is
-        added to the indices of leaves.
+        number: index of the tree among the T trees; leaf: array with an entry for each of the n
+        rows, (n,). The entry of an out-of-bag row becomes ``~v`` = -1 - v, with the index v of the
+        leaf that the row reaches; other entries stay. root: index of the tree's root in the
+        numbering of v, which is `root` plus the index of the leaf within its tree.
         """
         out = np.flatnonzero(np.unpackbits(self.is_out[number], count=len(leaf)))
         tree, step = self.code_trees.tree(number), max(1, CODES_PER_BLOCK // self.codes.shape[1])
@@ -159,7 +166,10 @@ class BinnedOutOfBagLeaves:
 
 
 def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
-    """Convert bin codes to float32, and the code of missing values (255) to NaN."""
+    """Convert bin codes to float32, and the code of missing values (255) to NaN.
+
+    codes: of any shape, which the result has, too.
+    """
     floats = codes.astype(np.float32)
     floats[codes == MISSING] = np.nan
     return floats

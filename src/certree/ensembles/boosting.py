@@ -143,7 +143,8 @@ class BoostedTrees(StagedTrees):
 
     A subclass defines the loss (`_make_loss`), the conversion of targets (`_encode_targets`,
     `_decode_targets`) and of scores to predictions (`_predict_from_scores`), and sets the class
-    attribute `_SCHEDULE`, a `RoundSchedule`: the values of parameters that are "auto".
+    attribute `_SCHEDULE`, a `RoundSchedule`: the values of parameters that are "auto". It also has
+    the constructor: this class has none of its own.
 
     Attributes
     ----------
@@ -477,7 +478,8 @@ class BoostedTrees(StagedTrees):
 
         name: parameter's name for errors; offset: as the user gave it, (n,) or (n, n_outputs).
         Raise ValueError if this model supports no offsets, has one class or several columns of
-        classes, or if shape or numbers are wrong, see `convert_offset`.
+        classes, if the shape is wrong, or if a number is not finite or out of range: -300 .. 300
+        for logarithms and log odds, else -1e100 .. 1e100.
         """
         if not self._takes_offset:
             raise ValueError(
@@ -690,7 +692,8 @@ class BoostedTrees(StagedTrees):
         features : DenseFeatures or SparseFeatures
             Features of all training rows.
         fold : Fold
-            Indices of the rows that train, and of the other rows, which get scores only.
+            Indices of the rows that train (`train`), and of the rows that get scores only
+            (`validation`).
         """
         fold_run = run.make_fold_run(fold).with_statistics()
         rows = features.take(np.concatenate([fold.train, fold.validation]))
@@ -729,8 +732,9 @@ class BoostedTrees(StagedTrees):
         deviation : ndarray of shape (n_nodes, n_outputs)
             Standard deviation of the values of the prunings at each node of `trees_`.
         by_blocks : callable
-            ``by_blocks(f)`` returns ``f(rows)``, (2 * n_outputs, n), for all n rows to score. It
-            calls f with blocks of encoded rows and concatenates the results.
+            ``by_blocks(f)`` calls f with blocks of b encoded rows, (b, p), for which f returns an
+            array (2 * n_outputs, b). It returns these arrays side by side, (2 * n_outputs, n), for
+            all n rows to score.
 
         Returns
         -------
@@ -994,7 +998,11 @@ class BoostedTrees(StagedTrees):
         return (resolve_max_features(max_features, self.n_features_in_) or 1.0,)
 
     def _get_monotonic_constraints(self) -> MonotonicSigns:
-        """Return the monotonic constraint of each feature, (p,) int8: -1, 0 or 1; or None."""
+        """Return the monotonic constraint of each feature, (p,) int8: -1, 0 or 1; or None.
+
+        1: the score must not fall if the feature rises; -1: it must not rise; 0: no constraint.
+        None: no feature has one.
+        """
         names = getattr(self, "feature_names_in_", None)
         return check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
 
@@ -1014,9 +1022,10 @@ class BoostedTrees(StagedTrees):
         """List the values of `thresholds_` among which cross-validation may choose.
 
         n: number of training rows. A single one, ``(max_thresholds,)``, unless
-        max_thresholds="auto". Then there are three: random thresholds in all rounds, all thresholds
-        in all rounds, and both in turn. Cross-validation below 3000 rows, and quality "fast", use
-        the first; fits without cross-validation use the last.
+        max_thresholds="auto". Then there are three: random thresholds in all rounds, one of each
+        feature for each 500 rows, at least 6; all thresholds (None) in all rounds; and both in
+        turn. Cross-validation below 3000 rows, and quality "fast", use the first; fits without
+        cross-validation use the last.
         """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
@@ -1024,30 +1033,41 @@ class BoostedTrees(StagedTrees):
         return [(few,), (None,), (few, None)]
 
     def _get_rate_factor(self) -> int:
-        """Return how many times as many rounds a `learning_rate` below 0.1 needs, 1 .. 20."""
+        """Return how many times as many rounds a `learning_rate` below 0.1 needs, 1 .. 20.
+
+        It is 0.1 / `learning_rate`, rounded.
+        """
         factor = self._SCHEDULE.reference_rate / self.learning_rate
         return round(min(max(factor, 1), self._SCHEDULE.max_rate_factor))
 
     def _count_fast_rounds(self) -> int:
-        """Return the number of rounds with quality "fast"; more than three outputs have more rounds."""
+        """Return the number of rounds with quality "fast"; it grows with more than three outputs.
+
+        It is `_SCHEDULE.fast_rounds` times n_outputs / 3, at least 1 and at most 4, times
+        `_get_rate_factor`.
+        """
         schedule = self._SCHEDULE
         factor = max(self._make_loss().n_outputs / schedule.fast_outputs, 1)
         factor = min(factor, schedule.max_fast_factor)
         return round(schedule.fast_rounds * factor) * self._get_rate_factor()
 
     def _get_max_rounds(self) -> int:
-        """Return the largest number of rounds that cross-validation or early stopping may choose."""
+        """Return the largest number of rounds that cross-validation or early stopping may choose.
+
+        It is `_SCHEDULE.max_rounds` times the factors of the quality and of the learning rate.
+        """
         return self._SCHEDULE.max_rounds * self._get_quality_factor() * self._get_rate_factor()
 
     def _get_quality_factor(self) -> int:
-        """Return the factor of the number of rounds: above 1 for quality "best", otherwise 1."""
+        """Return the factor of the number of rounds: 3 for quality "best", otherwise 1."""
         return self._SCHEDULE.best_factor if self.quality == "best" else 1
 
     def _get_fixed_rounds(self, n: int, stops: bool) -> int | None:
         """Return the number of rounds unless cross-validation must choose it; then return None.
 
         n: number of training rows; stops: whether the fit may stop early, in which case the result
-        is the largest number of rounds.
+        is the largest number of rounds. `max_iter` decides if it is a number, then quality "fast",
+        then `stops`. Otherwise cross-validation chooses below 30,000 rows, except for rankings.
         """
         if self.max_iter != "auto":
             return int(self.max_iter)
@@ -1109,7 +1129,12 @@ class BoostedTrees(StagedTrees):
     # -- files -------------------------------------------------------------------------------------
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of this fit, by stored name: trees, start, settings."""
+        """Return what a model file holds of this fit, by stored name: trees, start, settings.
+
+        Settings are those that the fit has chosen: rounds, seed, `thresholds_`, `max_leaf_nodes_`
+        and factors of losses. The importances and, if they were requested, the standard errors are
+        stored, too.
+        """
         return {
             **super().__stored__(),
             "trees": self.trees_,
@@ -1323,7 +1348,10 @@ class BoostedTrees(StagedTrees):
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     def _build_formula(self) -> Formula:
-        """Return a description of the fitted model for exports: its trees, start, link and classes."""
+        """Return a description of the fitted model for exports: its trees, start, link and classes.
+
+        The link is the function from scores to predictions, such as "softmax".
+        """
         check_is_fitted(self)
         return self._make_formula(self.trees_, "boosted", self._link(), start=self.start_)
 
@@ -1410,7 +1438,12 @@ class BoostedTrees(StagedTrees):
         rows = np.ascontiguousarray(to_dense(rows))
 
         def mean_loss() -> float:
-            """Return the mean loss of `rows` of the enclosing function, with the present columns."""
+            """Return the unweighted mean loss of the rows of the enclosing function.
+
+            Variables of that function: `rows`, encoded rows with the features that trees use, of
+            which the caller permutes one column in place before the call; `trees`, which take these
+            columns; `targets`; `start`, the offsets or None; `loss`.
+            """
             scores = self._add_trees(trees, self.start_, rows, start)
             return float(loss.compute_row_losses(targets, scores).mean())
 
@@ -1552,13 +1585,16 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         the tree splits at no other thresholds. None: all thresholds. "auto": one for each 500 rows,
         at least 6, while cross-validation chooses `max_iter`; from 3000 rows on cross-validation
         also compares this with all thresholds, and with both in turn. Without cross-validation:
-        both in turn, but few for "fast".
+        both in turn, but with quality "fast" only one for each 500 rows.
     subsample : float, default=0.7
         Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
     prunings : {"vote", "none"}, default="vote"
-        "none": each step is that of the whole tree, for comparison.
+        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
+        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Which features hold categories. "from_dtype": columns of a data frame with a category,
+        string or object dtype, and columns of an object array that contain a string. Otherwise a
+        mask, indices or names; None: no feature.
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if the probability of the second of two classes must not
         fall if the feature rises, -1 if it must not rise, 0 otherwise. Only for one column of two
@@ -1841,14 +1877,18 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     subsample : float, default=0.7
         Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
     prunings : {"vote", "none"}, default="vote"
-        "none": each step is that of the whole tree, for comparison.
+        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
+        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Which features hold categories. "from_dtype": columns of a data frame with a category,
+        string or object dtype, and columns of an object array that contain a string. Otherwise a
+        mask, indices or names; None: no feature.
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if
         they must not rise, 0 otherwise. Only for one output.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
-        Groups of features that may be used together on a path of a tree; see `BoostedTreesClassifier`.
+        Groups of features that may be used together on a path of a tree. "pairwise": any two
+        features; "no_interactions": each feature by itself; see `BoostedTreesClassifier`.
     standard_errors : bool, default=False
         Whether the fit prepares `predict_std`, which estimates the standard errors of predictions. This
         needs three more fits to a third of the rows each, which take about as long as the fit. With

@@ -50,6 +50,8 @@ Rows = NDArray[np.floating]
 class CategoryTarget:
     """Targets and weights of rows, from which the means of categories are computed.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     y : ndarray of float64, shape (n,) or (n_outputs, n)
@@ -74,7 +76,7 @@ class CategoryTarget:
 
         These are y for one output. For K outputs of class codes they are K indicators of the
         classes, 0 or 1; for y of shape (n_outputs, n) its rows. There are none, (0, n), if
-        `n_outputs` is more than `MAX_TARGET_CLASSES`.
+        `n_outputs` is more than 5 (`MAX_TARGET_CLASSES`).
         """
         if self.n_outputs == 1:
             return self.y[None]
@@ -96,6 +98,8 @@ class CategoryTarget:
 class CategoryRows:
     """A block of training rows with their categories in q features.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     target : CategoryTarget
@@ -104,7 +108,7 @@ class CategoryRows:
         Index of each row's category among the categories of each feature; the number of categories if
         the value is missing.
     keys : ndarray of uint64, shape (n,)
-        Random keys of the rows, which assign them to folds.
+        Random keys of the rows, whose hashes assign them to five folds.
     """
 
     target: CategoryTarget
@@ -115,6 +119,8 @@ class CategoryRows:
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetRange:
     """Range of the targets of a block of rows.
+
+    The constructor takes the attributes in this order.
 
     Attributes
     ----------
@@ -146,12 +152,15 @@ class TargetRange:
 class TargetScale:
     """Center and unit of the targets, with which no sum of them overflows.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     range : TargetRange
         Range of the targets of all training rows.
     mean : ndarray of float64, shape (n_targets,)
-        Weighted mean of each target over all training rows, divided by its largest absolute value.
+        Weighted mean of each target over all training rows, divided by the largest absolute value
+        of the target.
     """
 
     range: TargetRange
@@ -159,12 +168,18 @@ class TargetScale:
 
     @property
     def weight_unit(self) -> int:
-        """Exponent e of the unit 2**e to whose multiples weights are rounded."""
+        """Exponent e of the unit 2**e to whose multiples weights are rounded.
+
+        It is such that sums of weights over all training rows fit into int64.
+        """
         return int(fixed_unit(self.range.heaviest, self.range.n))
 
     @property
     def product_unit(self) -> int:
-        """Exponent e of the unit 2**e to whose multiples weight times centered target is rounded."""
+        """Exponent e of the unit 2**e to whose multiples weight times centered target is rounded.
+
+        It is such that sums over all training rows fit into int64.
+        """
         return int(fixed_unit(2.0 * self.range.heaviest, self.range.n))
 
     def center(self, target: CategoryTarget) -> Float64:
@@ -180,7 +195,8 @@ class TargetScale:
 class CategorySums:
     """Sums over rows by category and fold, for each of q features.
 
-    The last entry along the axis of categories is that of missing values.
+    The last entry along the axis of categories is that of missing values. The constructor takes the
+    attributes in this order. There are five folds.
 
     Attributes
     ----------
@@ -191,8 +207,9 @@ class CategorySums:
         of weight times centered target for each target, as a multiple of
         ``2**TargetScale.product_unit``.
     squares : tuple of two int
-        Exact sums over all rows: of squared weights, and of weight times squared centered targets;
-        both as integers that `rounded` turns into float64.
+        Exact sums over all rows: of squared weights, and of weight times squared centered target,
+        the latter over all targets together. Both are integers in units of 2**-1126, which the
+        function `rounded` turns into float64.
     """
 
     n_rows: tuple[Int64, ...]
@@ -229,7 +246,8 @@ def compute_exact_totals(rows: CategoryRows, target_range: TargetRange) -> NDArr
     """Sum up weights, and weight times each scaled target, over a block of rows without rounding.
 
     Targets are divided by their largest absolute value in `target_range`. Return (n_targets + 1,)
-    Python integers, which `rounded` turns into float64.
+    Python integers in units of 2**-1126, which the function `rounded` turns into float64: first the
+    sum of the weights, then that of each target.
     """
     weight = rows.target.get_weights()
     terms = [weight, *(scale_targets(rows.target, target_range) * weight)]
@@ -242,7 +260,7 @@ def sum_by_category(
     """Sum up weights and weighted centered targets of a block of rows by category and fold.
 
     scale: center and unit of the targets; n_categories: number of categories of each of the q
-    features, (q,).
+    features, (q,). Return the sums as `CategorySums`, whose squares are sums over the whole block.
     """
     weight, centered = rows.target.get_weights(), scale.center(rows.target)
     whole = [
@@ -273,6 +291,8 @@ def assign_folds(keys: UInt64) -> Int32:
 class CategoryTotals:
     """Sums of targets and weights by category, over all training rows.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     scale : TargetScale
@@ -299,9 +319,10 @@ class CategoryTotals:
     def has_signal(self, q: int) -> bool:
         """Return whether the mean targets of the categories of feature q differ by more than chance.
 
-        The weighted sum of squares between categories must exceed its mean by two standard deviations,
-        if targets were assigned to rows at random. The core uses the same test for the categories in a
-        node (grow/chance.hpp).
+        q: position of the feature in `by_category`. The weighted sum of squares between categories
+        must exceed the mean that it would have if targets were assigned to rows at random, by two
+        of its standard deviations. The core uses the same test for the categories in a node
+        (grow/chance.hpp).
         """
         rows, *targets = self._to_numbers(self.by_category.sums[q].sum(axis=2))
         has_rows, total = rows > 0, float(rows.sum())
@@ -315,6 +336,7 @@ class CategoryTotals:
         """Convert sums in units of `scale`, (n_targets + 1, ...), to a list of float64 arrays.
 
         The first array holds sums of weights, the others sums of weight times a centered target.
+        The result has n_targets + 1 arrays, each of the shape of ``sums[0]``.
         """
         scale = self.scale
         units = [scale.weight_unit, *[scale.product_unit] * (len(sums) - 1)]
@@ -327,9 +349,10 @@ class CategoryTotals:
         """Compute the statistics of the categories of feature q, a pair of arrays for each.
 
         The first statistic is the weight of the rows of a category; then there is one for each
-        target, the shrunken mean of the centered target. The last category stands for missing
-        values. Training rows must not use means that include their own target, so each fold has
-        means without its rows.
+        target, the shrunken mean of the centered target: sum of weight times target, divided by the
+        weight plus 10. The last category stands for missing values. q: position of the feature in
+        `by_category`. Training rows must not use means that include their own target, so each fold
+        has means without its rows.
 
         Returns
         -------
@@ -354,6 +377,8 @@ class CategoryTotals:
 @dataclass(frozen=True, slots=True, eq=False)
 class HighCardinalityFeatures:
     """The categories of rows in q features of many categories whose mean targets differ.
+
+    The constructor takes the attributes in this order.
 
     Attributes
     ----------
@@ -384,7 +409,7 @@ class HighCardinalityFeatures:
         target : CategoryTarget
             Targets of the training rows, which are the first rows.
         keys : ndarray of uint64, shape (n_training,)
-            Random keys of the training rows.
+            Random keys of the training rows, whose hashes assign them to folds.
 
         Returns
         -------
@@ -417,7 +442,8 @@ class HighCardinalityFeatures:
     def compute_totals(self, target: CategoryTarget, keys: UInt64) -> CategoryTotals:
         """Sum up targets and weights by category over the training rows, which are the first rows.
 
-        target: of the training rows; keys: their random keys, (n_training,).
+        target: targets and weights of the training rows; keys: their random keys, (n_training,),
+        whose hashes assign them to folds.
         """
         rows = CategoryRows(target, self.indices[:, : len(keys)], keys)
         n_categories = tuple(map(len, self.categories))
@@ -426,7 +452,8 @@ class HighCardinalityFeatures:
     def compute_statistics(self, target: CategoryTarget, keys: UInt64) -> CategoryStatistics:
         """Compute the statistics of the categories of all features from the training rows.
 
-        target: of the training rows, which are the first rows; keys: their random keys, (n_training,).
+        target: targets and weights of the training rows, which are the first rows; keys: their
+        random keys, (n_training,), whose hashes assign them to folds.
         """
         positions = [*range(len(self.features))]
         totals = self.compute_totals(target, keys)
@@ -449,8 +476,10 @@ class CategoryStatistics:
 
     Each feature has n_targets + 1 columns: the weight of the rows of a category, and for each
     target the shrunken mean minus the mean of all rows. Both are 0 for categories without training
-    rows. The value of a training row is the mean over the rows of the other folds, so that it does
-    not include the row's own target. The value of any other row is the mean over all training rows.
+    rows. The columns of a feature follow each other. The value of a training row is the mean over
+    the rows of the other folds, so that it does not include the row's own target. The value of any
+    other row is the mean over all training rows. The constructor takes the attributes in this
+    order.
 
     Attributes
     ----------
@@ -459,12 +488,13 @@ class CategoryStatistics:
     categories : tuple of ndarray of int32
         Category codes of each feature, ascending.
     category_values : tuple of ndarray of float64, shape (n_categories,)
-        For each column the statistic of each category over all training rows.
+        For each of the n_columns columns the statistic of each category over all training rows.
     bins : Bins
         Bins of the columns, by the values of training rows, without codes of rows.
     codes : tuple of ndarray of uint8, shape (n_categories + 1, n_folds + 1)
-        For each column the bin of a row's value, by category and fold; the last column is for rows
-        that are not in the training set. The last category stands for missing values.
+        For each column the bin of a row's value, by category (axis 0) and fold (axis 1, five
+        folds). The last entry of axis 1 is for rows that are not in the training set, the last
+        entry of axis 0 stands for missing values.
     has_missing : tuple of bool
         For each column whether a training row lacks a value of the feature.
     """
@@ -526,7 +556,8 @@ class CategoryStatistics:
         """Return the bin of the value of each row in each column, (n_columns, n).
 
         indices: index of each row's category, (q, n), as in `HighCardinalityFeatures`; keys: random
-        keys of the training rows, (n_training,), which are the first of the n rows.
+        keys of the training rows, (n_training,), which are the first of the n rows; hashes of the
+        keys are the folds, whose own rows are left out of the value.
         """
         fold = np.full(indices.shape[1], _FOLDS, dtype=np.int32)
         fold[: len(keys)] = assign_folds(keys)
@@ -641,7 +672,7 @@ def _find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
     """Return the bin of each value, (n,), by thresholds halfway between neighbouring bins.
 
     low, high: smallest and largest value in each bin, (n_bins,). NaN gets bin 255, that of missing
-    values.
+    values. values: (n,).
     """
     bins = np.searchsorted(high[:-1] + (low[1:] - high[:-1]) / 2.0, values)
     return np.where(np.isnan(values), MISSING, bins).astype(np.uint8)
@@ -652,7 +683,8 @@ def _choose_edges(seen: Float64, n_rows: Int64) -> Float64:
 
     seen: value of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows:
     number of these rows, of the same shape. If there are more than 2**17 rows, edges follow from
-    2**17 rows at even distances in the order of their values.
+    2**17 rows at even distances in the order of their values. There are at most 255 bins. A bin
+    holds the values above the edge before it, up to its own edge.
     """
     has_rows = (n_rows > 0) & ~np.isnan(seen)
     order = np.argsort(seen[has_rows], kind="stable")

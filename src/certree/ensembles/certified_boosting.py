@@ -94,8 +94,13 @@ class CalibrationScores(ArrayRecord):
     weight : array-like of shape (n,), or None
         Weight of each row if rows have groups: 1 / (number of calibration rows of its group); None:
         each row counts by itself.
-    repeats, distinct, near_copies
-        How equal and nearly equal rows were counted: fields of these names of the `Certificate`.
+    repeats : int
+        Number of calibration rows that equal a row of the fit or another calibration row, and were
+        accepted.
+    distinct : bool
+        Whether equal calibration rows were treated as copies of one row and counted once.
+    near_copies : NearCopies or None
+        Result of the search for calibration rows that nearly equal training rows; None: no search.
     is_worst : array-like of bool, shape (n,), or None
         Which rows count as errors whatever is predicted, as they may be copies of training rows;
         None: none.
@@ -165,21 +170,24 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     Parameters
     ----------
     train_size : "auto" or float, default="auto"
-        Fraction of the rows, or groups, in the training set. "auto": the fraction, at most
-        85 %, with the lowest expected bound, by errors of fits to parts of a first draw of 35 %.
+        Fraction of the rows, or groups, in the training set. "auto": the fraction, at most 85 %,
+        with the lowest expected bound, by the errors of fits to one and to two thirds of a first
+        draw of 35 %.
     delta : float, default=0.05
         Probability with which the certificate may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        How rows count that are equal, class included: as separate draws or as copies of one draw; see
-        `CertifiedTreeClassifier`.
+        How rows count that are equal, class included. "genuine": as separate draws; "copies": as
+        copies of one draw, which count once; "refuse": raise an error; "auto": decide by their
+        number, see `CertifiedTreeClassifier`.
     quality : {"fast", "default", "best"}, default="default"
-        See `BoostedTreesClassifier`, as for all parameters below.
+        "fast": fewer rounds, without cross-validation; "best": more rounds, and the mean of two
+        fits. See `BoostedTreesClassifier`, as for all parameters below.
     learning_rate : float, default=0.1
         Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
         Number of rounds, of one tree each; "auto": chosen by cross-validation of the training set.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree.
+        Largest number of leaves of a tree. "auto": 31 below 3000 rows in the training set, else 63.
     max_depth : int or None, default=None
         Largest depth of a leaf.
     min_samples_leaf : int, default=5
@@ -187,26 +195,35 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     l2_regularization : float, default=5
         Sum of Hessians with which the value of a node is shrunk towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round may split on; see `BoostedTreesClassifier`.
+        Features that a round may split on: a number, a fraction, the square root or the logarithm
+        of their number, or all (None). "auto": 30 % and all of them in turn.
     max_thresholds : int, "auto" or None, default="auto"
-        Number of thresholds of a feature that are drawn for each tree.
+        Number of thresholds of a feature that are drawn for each tree; None: all. "auto": see
+        `BoostedTreesClassifier`.
     subsample : float, default=0.7
         Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
         The calibration set has no part in either.
     prunings : {"vote", "none"}, default="vote"
-        "none": each step is that of the whole tree, for comparison.
+        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
+        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; the categories are those of the training set.
+        Which features hold categories; the categories are those of the training set. "from_dtype":
+        columns of a data frame with a category, string or object dtype, and columns of an object
+        array that contain a string. Otherwise a mask, indices or names; None: no feature.
     monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraints on features; see `BoostedTreesClassifier`.
+        For each feature, or by its name: 1 if the probability of the second of two classes must not
+        fall if the feature rises, -1 if it must not rise, 0 otherwise.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
-        Groups of features that may be used together on a path of a tree; see `BoostedTreesClassifier`.
+        Groups of features that may be used together on a path of a tree. "pairwise": any two
+        features; "no_interactions": each feature by itself; see `BoostedTreesClassifier`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; "balanced" by the training set. The certificate ignores them.
     early_stopping : bool or "auto", default=False
-        Whether the fit stops by the score of a validation set, which is taken from the training set.
+        Whether the fit stops by the score of a validation set, which is taken from the training
+        set. "auto": True for more than 10,000 rows in the training set.
     scoring : str, callable or None, default="loss"
-        Score of a round; see `BoostedTreesClassifier`.
+        Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
+        scikit-learn; None: the method `score`.
     validation_fraction : float, int or None, default=0.1
         Fraction or number of the training rows, or of their groups, in the validation set.
     n_iter_no_change : int, default=10
@@ -366,7 +383,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
             that larger training sets contain smaller ones. train_size: fraction in the training
             set; is_pilot: whether another split may follow, in which case near copies are not
             searched yet. Sets those fitted attributes of `self` that follow from the rows, such as
-            `classes_`.
+            `classes_`. Variables of `fit`: its arguments, and `random_state`, of which each call
+            uses a copy.
             """
             return self._prepare_training(
                 X,
@@ -405,9 +423,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         """Choose the training set, set `train_size_`, and return all rows with their split.
 
         With train_size="auto" 35 % of the rows, the pilot, are split off first. The learning curve
-        within it predicts the bound for each size of the training set, and the best size is used;
-        see `certificates.model_selection`. split_rows: ``split_rows(train_size, is_pilot)`` splits
-        the rows of the fit.
+        within it predicts the bound for each size of the training set, and the size with the lowest
+        predicted bound is used. split_rows: ``split_rows(train_size, is_pilot)`` draws a training
+        set of this fraction from the rows of the fit, and returns all rows with their split;
+        is_pilot: whether another split may follow.
         """
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
@@ -431,7 +450,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
 
         Fits have quality "fast", and are tested on the remaining rows of the pilot's training set.
         pilot: all rows of the fit, with the split in which 35 % are for training. Return one point
-        for each of the two sizes; no point for a size at which a fold would be empty.
+        for each of the two sizes, with the fraction of the rows that were fitted, the error, and
+        the number of rows that were tested; no point for a size at which a fold would be empty.
         """
         training = pilot.train_subset or pilot
         folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))
@@ -450,8 +470,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     def _find_errors(self, training: Training, train: Indices, test: Indices) -> NDArray[np.bool_]:
         """Return which test rows a fit of quality "fast" predicts wrongly, (n_test,) bool.
 
-        training: the rows; train, test: indices of those that are fitted, and of those that are
-        predicted.
+        training: rows of the fit; train, test: indices of those that are fitted, and of those that
+        are predicted.
         """
         quick = _make_quick_copy(self)
         quick._fit_rounds(training.take(train))
@@ -461,7 +481,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     def _predict_codes(self, scores: Float64) -> Int32:
         """Return the code of the class with the largest score in each row, (n,).
 
-        scores: (n_outputs, n); ties go to the first class.
+        scores: (1, n) for at most two classes, where a positive score predicts code 1; else (K, n);
+        ties go to the first class.
         """
         if self.n_classes_ == 1:
             return np.zeros(scores.shape[1], dtype=np.int32)
@@ -608,7 +629,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     Parameters
     ----------
     loss : str or CustomLoss, default="squared_error"
-        See `BoostedTreesRegressor`; intervals and the certificate are about absolute errors.
+        "squared_error", "absolute_error", "quantile", "huber", "poisson", "gamma", "tweedie", or a
+        `CustomLoss`; see `BoostedTreesRegressor`. Intervals and the certificate are about absolute
+        errors, whatever the loss.
     quantile : float or None, default=None
         The quantile of loss "quantile".
     power : float or None, default=None
@@ -624,16 +647,18 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         row, which further boosted trees learn from a cross-validation of the training set. "one":
         all intervals have the same width.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        How rows count that are equal, target included: as separate draws or as copies of one draw; see
-        `CertifiedTreeClassifier`.
+        How rows count that are equal, target included. "genuine": as separate draws; "copies": as
+        copies of one draw, which count once; "refuse": raise an error; "auto": decide by their
+        number, see `CertifiedTreeClassifier`.
     quality : {"fast", "default", "best"}, default="default"
-        See `BoostedTreesRegressor`, as for all parameters below.
+        "fast": fewer rounds, without cross-validation; "best": more rounds, and the mean of four
+        fits. See `BoostedTreesRegressor`, as for all parameters below.
     learning_rate : float, default=0.1
         Factor of the step of each tree.
     max_iter : int or "auto", default="auto"
         Number of rounds.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree.
+        Largest number of leaves of a tree. "auto": 16 below 3000 rows in the training set, else 31.
     max_depth : int or None, default=None
         Largest depth of a leaf.
     min_samples_leaf : int, default=1
@@ -641,24 +666,33 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     l2_regularization : float, default=5
         Number of rows with which the value of a node is shrunk towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round may split on; see `BoostedTreesClassifier`.
+        Features that a round may split on: a number, a fraction, the square root or the logarithm
+        of their number, or all (None). "auto": all.
     max_thresholds : int, "auto" or None, default="auto"
-        Number of thresholds of a feature that are drawn for each tree.
+        Number of thresholds of a feature that are drawn for each tree; None: all. "auto": see
+        `BoostedTreesClassifier`.
     subsample : float, default=0.7
         Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
         The calibration set has no part in either.
     prunings : {"vote", "none"}, default="vote"
-        "none": each step is that of the whole tree, for comparison.
+        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
+        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; the categories are those of the training set.
+        Which features hold categories; the categories are those of the training set. "from_dtype":
+        columns of a data frame with a category, string or object dtype, and columns of an object
+        array that contain a string. Otherwise a mask, indices or names; None: no feature.
     monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraints on features. Predictions follow them, the widths of intervals do not.
+        For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if
+        they must not rise, 0 otherwise. Predictions follow them, the widths of intervals do not.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
-        Groups of features that may be used together on a path of a tree; see `BoostedTreesClassifier`.
+        Groups of features that may be used together on a path of a tree. "pairwise": any two
+        features; "no_interactions": each feature by itself; see `BoostedTreesClassifier`.
     early_stopping : bool or "auto", default=False
-        Whether the fit stops by the score of a validation set, which is taken from the training set.
+        Whether the fit stops by the score of a validation set, which is taken from the training
+        set. "auto": True for more than 10,000 rows in the training set.
     scoring : str, callable or None, default="loss"
-        Score of a round; see `BoostedTreesClassifier`.
+        Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
+        scikit-learn; None: the method `score`.
     validation_fraction : float, int or None, default=0.1
         Fraction or number of the training rows, or of their groups, in the validation set.
     n_iter_no_change : int, default=10
@@ -881,8 +915,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         """Return the center and half of the width of the interval of each new row, (n,) each.
 
-        X: rows as the user gives them; reach: half of the width divided by the
-        scale of a row, (1,), a quantile of the conformity scores.
+        X: rows as the user gives them; reach: half of the width of an interval divided by the scale
+        (expected absolute error) of its row, (1,): a quantile of the conformity scores.
         """
         rows = self._encode_new_rows_or_csr(X)
         with np.errstate(over="ignore"):

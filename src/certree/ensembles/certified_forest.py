@@ -106,8 +106,9 @@ class SampledTrees:
     def node_statistics(self) -> tuple[NodeStats, NodeStats]:
         """Weighted class counts of all M nodes, from in-sample and from out-of-sample rows.
 
-        A tuple of two: counts of the rows in the sample of each tree, and counts of the rows out of
-        it. The label of a node, the most frequent class of its in-sample rows, is the same in both.
+        A tuple of two `NodeStats` with `counts`, (M, K), and `label`, (M,): first of the rows in
+        the sample of each tree, then of the rows out of it. The label of a node, the most frequent
+        class of its in-sample rows, is the same in both.
         """
         y, weight = self.training.y, self.training.weight
         sample, others = (
@@ -161,8 +162,9 @@ class SampledTrees:
         """Sum up the errors of trees, and of pairs of trees, over their out-of-sample rows.
 
         fractions: vote at each node, (M, K), as `compute_class_fractions` returns it; the vote on a
-        row is that at its leaf. Return for each pair of trees the number of rows out of both
-        samples, and two sums over them: of the first tree's error, and of the product of both.
+        row is that at its leaf. Return three arrays (T, T): for each pair of trees the number of
+        rows out of both samples (`rows`), and two sums over them, of the first tree's error
+        (`first_wrong`), and of the product of both errors (`both_wrong`).
         """
         errors = (self._compute_errors(fractions, rows) for rows in blocks(len(self.training.y)))
         return Overlaps.sum_blocks(self._n_shared_rows, errors)
@@ -253,17 +255,19 @@ class _Candidate:
     complexity: float
 
     def certify(self, delta: float, fraction: float, risk: float = 0.0) -> tuple[Certificate, ...]:
-        """Compute upper bounds on the error of the vote, one by each method for ensembles.
+        """Compute upper bounds on the error of the vote, one by each of three methods.
 
-        Methods that use the errors of pairs of trees are left out unless each pair shares
-        out-of-sample rows.
+        "ensemble_first_order" uses the errors of single trees; "ensemble_tandem" and
+        "ensemble_either_wrong" use those of pairs of trees, and are left out unless each pair
+        shares out-of-sample rows.
 
         Parameters
         ----------
         delta : float
             Probability with which any certificate of the fit may fail.
         fraction : float
-            Fraction of delta that each certificate gets: it fails with at most the product.
+            Fraction of delta that each certificate gets: it fails with a probability of at most
+            ``delta * fraction``.
         risk : float
             Error of the out-of-sample vote, which the certificates report. No bound depends on it.
 
@@ -326,8 +330,9 @@ class CertifiedForestClassifier(ForestClassifier):
     min_samples_leaf : int or float, default=1
         Smallest number of rows of each child of a split; a float is a fraction of the sample.
     max_features : int, float, "sqrt", "log2" or None, default=0.5
-        Number of features that are tried in a node; see `TreeForestClassifier`. A larger number
-        improves single trees, which lowers the bound, but makes their vote worse.
+        Number of features that are tried in a node, drawn for each node: an integer, a fraction of
+        all features, the square root or the binary logarithm of their number; None: all. A larger
+        number improves single trees, which lowers the bound, but makes their vote worse.
     max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
         Number of features that a tree may use, which are drawn for each tree; None: all.
     min_impurity_decrease : float, default=0
@@ -347,15 +352,18 @@ class CertifiedForestClassifier(ForestClassifier):
     verbose : int, default=0
         Whether to show a progress bar.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
-        How rows that are equal, class included, are understood; see `CertifiedTreeClassifier`.
+        How rows count that are equal, class included. "genuine": as separate draws; "copies": as
+        copies of one draw, which count once; "refuse": raise an error; "auto": decide by their
+        number, see `CertifiedTreeClassifier`.
 
     Attributes
     ----------
     certificate_ : Certificate
         The guarantee on the error on new rows: the lowest of `certificates_`.
     certificates_ : tuple of Certificate
-        Up to three bounds on the error of the vote, which hold together. The error that they report
-        is that of the trees of whose samples a row is out.
+        Up to three bounds on the error of the vote, by three methods, which hold together: all with
+        probability ``1 - delta``. The error that they report is that of the trees of whose samples
+        a row is out.
     trees_ : Trees
         The trees. The value of a leaf is its vote: a fraction for each class, or for the second of
         two classes. The value of an inner node is the vote if all prunings that reach it stopped

@@ -88,8 +88,9 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     estimators_ : list of regressors
         Fits of the lower quantile, the median and the upper quantile.
     margin_ : float
-        What is added to both sides of the interval between the quantiles, in units of the target.
-        Infinite if the calibration set is too small for the guarantee.
+        What is added to both sides of the interval between the quantiles, in units of the target;
+        negative if the intervals shrink. Infinite if the calibration set is too small for the
+        guarantee.
     n_calibration_ : int
         Number of calibration rows.
     feature_importances_ : ndarray of shape (p,)

@@ -90,6 +90,8 @@ class CustomLoss:
 class CustomLossAdapter(RegressionLoss):
     """A `CustomLoss` as a `Loss` of boosting rounds; it checks what the functions return.
 
+    The constructor takes `functions` by name.
+
     Attributes
     ----------
     functions : CustomLoss

@@ -45,7 +45,8 @@ class Iteration:
         Number of rounds so far.
     train_score, validation_score : ndarray of shape (n_iter + 1,) or (0,)
         Scores of the training rows and of the validation set, before the first round and after each
-        round; the higher the better, so a loss is negated. Empty if there is no validation set.
+        round; the higher the better, so a loss is negated. `validation_score` is empty, (0,), if
+        there is no validation set.
     """
 
     n_iter: int
@@ -102,9 +103,10 @@ class Evaluation:
     callbacks : sequence of callables
         Called with an `Iteration` after each round; the fit stops if one returns True.
     scores : tuple of two lists of float
-        Results so far of the two functions in `scored`, before the first round and after each one.
+        Results so far, before the first round and after each one: of the first function in
+        `scored`, and of the second. Both are empty at first; the constructor need not get them.
     is_over : bool
-        Whether the fit must stop now; set by early stopping and callbacks.
+        Whether the fit must stop now; False at first, then set by early stopping and callbacks.
     """
 
     scored: Sequence[Score] = ()
@@ -227,9 +229,11 @@ class Evaluation:
         return least + int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
 
     def _get_watch(self) -> Watch:
-        """Return how the core scores rounds and stops early, as a tuple `Watch`.
+        """Return how the core scores rounds and stops early, as a tuple of four.
 
-        It is `UNWATCHED` if the core has to do neither.
+        They are: whether it does so, `n_iter_no_change`, `tol`, and the scores so far that decide,
+        (n_rounds + 1,). The tuple is `UNWATCHED`, (False, 0, 0.0, empty), if the core has to do
+        neither.
         """
         if not (self.scored and self.is_scored_by_core):
             return UNWATCHED
@@ -272,15 +276,17 @@ def make_loss_scores(run: Rounds) -> list[Score]:
     """Make functions for the negated mean loss of the training rows and of the validation set.
 
     run: the run, whose rows are the training rows followed by the validation set, if there is one.
-    Return one function, or two with a validation set; each takes the raw predictions of all rows,
-    (n_outputs, n), and returns a float.
+    Return one function, or two with a validation set; each takes the raw predictions of all n rows,
+    (n_outputs, n), and returns a float, the higher the better.
     """
     loss = run.settings.loss
 
     def score(rows: slice, raw: Float64) -> float:
-        """Return the negated mean loss of the rows in a slice of the rows of `run`.
+        """Return the negated mean loss of some rows of a run, or NDCG - 1 for rankings.
 
-        rows: the slice; raw: raw predictions of all rows, (n_outputs, n).
+        `run`, an argument of the enclosing function, has the targets and weights of all n rows, and
+        its settings have the `loss`. rows: slice of these rows, the training rows or the validation
+        set; raw: raw predictions of all n rows, (n_outputs, n).
         """
         weight = None if run.weight is None else run.weight[rows]
         raw = np.ascontiguousarray(raw[:, rows])
@@ -311,7 +317,7 @@ def make_scorer_scores(
     Parameters
     ----------
     model : BoostedTrees
-        The model that is fitted, with its `_seed`.
+        The model that is fitted, with its `_seed`, which draws the rows.
     scorer : callable
         ``scorer(model, X, y)``, as scikit-learn's.
     training : Training
@@ -322,8 +328,8 @@ def make_scorer_scores(
     Returns
     -------
     list of callables
-        One function, or two with a validation set; each takes the raw predictions of all rows,
-        (n_outputs, n), and returns a float.
+        One function, or two with a validation set; each takes the raw predictions of all n rows,
+        (n_outputs, n), training rows before the validation set, and returns a float.
     """
     columns: Any = slice(len(training.y))
     scored = training
@@ -353,9 +359,9 @@ def _make_scorer_score(
     scorer : callable
         ``scorer(model, X, y)``.
     rows : Training
-        Rows that are scored.
+        The n_scored rows that are scored: features, targets and weights.
     columns : slice or ndarray
-        Columns of these rows in the raw predictions of all rows.
+        Where the raw predictions of all n rows, (n_outputs, n), have these rows: their columns.
 
     Returns
     -------
@@ -366,15 +372,25 @@ def _make_scorer_score(
     weights = {} if rows.weight is None else {"sample_weight": rows.weight}
 
     def score(raw: Float64) -> float:
-        """Return the score of `rows`.
+        """Return the score of the rows that `_make_scorer_score` was given.
 
-        raw: raw predictions of all rows, (n_outputs, n). Raise ValueError if the scorer predicts
-        other rows than `rows`, or does not return a finite number.
+        Variables of that function: `rows`, the n_scored rows; `table` and `y`, their encoded
+        features, (n_scored, p), and targets; `weights`, their weights as keyword arguments;
+        `columns`, where `raw` has them; `model` and `scorer`. raw: raw predictions of all n rows,
+        of the training rows and then of the validation set, (n_outputs, n). Raise ValueError if the
+        scorer predicts other rows than `rows`, or does not return a finite number.
         """
         judged, known = copy(model), np.ascontiguousarray(raw[:, columns])
 
         def get_raw_predictions(X: NDArray[Any]) -> Float64:
-            """Return the raw predictions of `rows`; X must be the table of `rows` itself."""
+            """Return the raw predictions of the scored rows, (n_outputs, n_scored).
+
+            They are `known`, a variable of the enclosing `score`: the columns of its `raw` that
+            belong to the n_scored rows, in the order of `table`. A copy of the model calls this
+            function instead of `_compute_scores`. X: the object `table` itself, the encoded
+            features of the scored rows, (n_scored, p). Raise ValueError for any other object, as
+            predictions of other rows are unknown.
+            """
             if X is not table:
                 raise ValueError(
                     "scoring must predict exactly the rows that it gets: scorers that copy, select or "

@@ -98,7 +98,8 @@ _JOBS_PER_WORKER = 4
 class Forest(TreeModel):
     """Base class of all forests: parameters of growth, and methods that every fitted forest has.
 
-    A forest predicts the mean of its trees' leaf values. A subclass sets `trees_` in `fit`.
+    A forest predicts the mean of its trees' leaf values. A subclass sets `trees_` in `fit`. The
+    constructor is that of the subclass; this class has none of its own.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -127,8 +128,8 @@ class Forest(TreeModel):
         """Translate the parameters of the estimator into arguments of `BinnedGrower`.
 
         n: number of rows, to which fractions in `min_samples_split` and `min_samples_leaf` refer;
-        p: number of features, likewise for `max_features`. Return the arguments by name, such as
-        "max_depth" and "min_gain".
+        p: number of features, likewise for `max_features`. Return the arguments by name: limits of
+        size and depth, numbers of features, smallest gain, and the order in which nodes are split.
         """
         min_split = _resolve_min_rows(self.min_samples_split, n, 2)
         min_leaf = _resolve_min_rows(self.min_samples_leaf, n, 1)
@@ -288,6 +289,7 @@ class ForestClassifier(ClassifierMixin, Forest):
     """Base class of forests for classes.
 
     The value of a leaf is a probability for each class; of two classes, only that of the second.
+    The constructor is that of the subclass.
     """
 
     @property
@@ -373,7 +375,8 @@ class TreeForest(Forest):
     Subclasses implement growth and out-of-bag scores for classes and for numbers.
 
     n_outputs is the number of values of a leaf: one for each numeric target, one for a target of
-    two classes, and K for a target of K > 2 classes. M is the number of nodes of all trees.
+    two classes, and K for a target of K > 2 classes. M is the number of nodes of all trees. The
+    constructor is that of the subclass.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -644,8 +647,8 @@ class TreeForest(Forest):
     def _compute_target_scale(self, rows: ForestSamples) -> Float64:
         """Return the scale of each target, (q,), by which its errors are divided.
 
-        The standard deviation over `rows` of each of several numeric targets; 1 for a single
-        target, and for classes.
+        They are the standard deviation over `rows` of each of several numeric targets, in the order
+        of the columns of ``rows.y``; 1 for a single target, and for classes.
         """
 
     def _compute_importance_units(self, rows: ForestSamples) -> Float64:
@@ -719,7 +722,8 @@ class TreeForest(Forest):
 
         n_workers: number of machines that grow trees. Return (number of the first tree, number of
         trees) for each job. There is a single job if one machine grows trees and no progress bar is
-        shown.
+        shown. Otherwise there are at most ten trees in a job with a progress bar, and about four
+        jobs for each of several machines.
         """
         last = int(self.n_estimators)
         step = _TREES_PER_UPDATE if self.verbose else max(last - first, 1)
@@ -812,7 +816,8 @@ class TreeForest(Forest):
         """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
         Values and rows per node are stored for leaves only; `__restore__` computes them for inner
-        nodes.
+        nodes. Beside the trees there are the importances, the seed, the hash of the fit ("origin"),
+        and how leaves were filled.
         """
         is_leaf = self.trees_.is_leaf
         return {
@@ -866,11 +871,12 @@ class TreeForest(Forest):
 
     @abstractmethod
     def _predict_out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
-        """Return the out-of-bag predictions of n rows, as users see them.
+        """Return the out-of-bag predictions of the n rows of `fit`, as users see them.
 
-        They are probabilities of classes, or numbers; NaN for rows that are in every bag. mean:
-        mean over the trees of whose bags a row is out of its leaf values, (n, n_outputs); leaves:
-        how leaves are filled, with the exponent of probabilities.
+        They have the shape of `oob_decision_function_`, probabilities of classes, or of
+        `oob_prediction_`, numbers; NaN for rows that are in every bag. mean: mean of a row's leaf
+        values over the trees of whose bags it is out, (n, n_outputs); leaves: how leaves are
+        filled, with the exponent of probabilities.
         """
 
     @abstractmethod
@@ -879,8 +885,9 @@ class TreeForest(Forest):
     ) -> float:
         """Score out-of-bag predictions of k rows: accuracy, R2, or the callable `oob_score`.
 
-        y: class codes or numbers, (k,) or (k, q); mean: mean out-of-bag leaf values, (k,
-        n_outputs); leaves: how leaves are filled; weight: row weights, (k,), or None.
+        Accuracy for classes and R2 for numbers, unless `oob_score` is callable. y: class codes or
+        numbers, (k,), or (k, q) for q targets; mean: mean out-of-bag leaf values, (k, n_outputs);
+        leaves: how leaves are filled; weight: row weights, (k,), or None.
         """
 
     def _set_out_of_bag_scores(
@@ -893,8 +900,8 @@ class TreeForest(Forest):
         """Set `oob_score_` and the out-of-bag predictions of all input rows.
 
         Warn if a row is in every bag; such rows are not scored. statistics: sums of targets by
-        node; leaves: how leaves are filled; rows, input_rows: the training rows, by content and in
-        input order.
+        node; leaves: how leaves are filled; rows: the training rows, sorted by content; input_rows:
+        the same rows in input order.
         """
         total, n_trees = statistics.sum_all_predictions(leaves)
         mean = self._output_groups.restore_order(
@@ -992,8 +999,8 @@ def grow_trees_of_model(model: Any, rows: ForestSamples, first: int, n_trees: in
 def _hash_drawing(drawing: RowSampling) -> int:
     """Return an integer below 2**56 that identifies how rows are drawn for each tree.
 
-    It depends on their number, the seed, and on whether rows are drawn with replacement. drawing:
-    these three.
+    drawing: how bags are drawn. The integer depends on three of its fields: the number of draws,
+    the seed, and whether rows are drawn with replacement.
     """
     is_repeated = drawing.kind == "repeated"
     return (drawing.n_draws * 2**20 + drawing.seed + int(is_repeated)) % 2**56
@@ -1274,7 +1281,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     min_samples_leaf : int or float, default=1
         Smallest number of rows of each child of a split; a float is a fraction of the rows.
     max_features : int, float, "sqrt", "log2" or None, default=1.0
-        Number of features that are tried in a node; see `TreeForestClassifier`.
+        Number of features that are tried in a node, drawn for each node: an integer, a fraction of
+        all features, the square root or the binary logarithm of their number; None: all.
     max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
         Number of features that a tree may use, which are drawn for each tree; None: all.
     min_impurity_decrease : float, default=0
@@ -1284,8 +1292,11 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         "random": draw one split of each feature, and make the best of these, as in extra trees.
         scikit-learn's extra trees also have ``bootstrap=False``.
     leaves : {"auto", "plain", "refilled", "shrunk", "honest"}, default="auto"
-        How the means of leaves are computed; see `TreeForestClassifier`. "auto" compares squared
-        errors; there is no exponent.
+        How the means of leaves are computed. "plain": over the in-bag rows; "refilled": over all
+        rows; "honest": over the out-of-bag rows; "shrunk": over the in-bag rows plus one row with
+        the mean of the parent node, from the root down. "auto": the best of plain and refilled
+        leaves, shrunk by 0, 1 or 3 rows, by the squared errors of out-of-bag rows; see
+        `TreeForestClassifier`.
     bootstrap : bool, default=True
         Whether each tree grows on rows that are drawn with replacement; else on all rows.
     max_samples : int, float or None, default=None

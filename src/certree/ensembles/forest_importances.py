@@ -99,10 +99,10 @@ def add_normalized_gains(trees: Trees, inner: Indices, gain: Float64, previous: 
 def shuffle_feature(X: Any, j: int, order: Indices) -> Iterator[Any]:
     """Permute the values of one feature while the body of the with statement runs.
 
-    X: rows, (n, p), an ndarray or a CSR matrix; j: index of the feature; order: permutation (n,),
-    row i gets the value of row ``order[i]``. Yield the permuted rows. An ndarray is changed in
-    place and restored at the end, if the body raises no exception; of a sparse matrix a copy is
-    yielded.
+    X: rows, (n, p), an ndarray or a CSR matrix; j: index of the feature; order: permutation of the
+    rows, (n,): row i gets the value of row ``order[i]``. It is a context manager, which gives the
+    permuted rows, (n, p). An ndarray is changed in place and restored at the end, if the body
+    raises no exception; of a sparse matrix the context gets a changed copy.
     """
     is_sparse: bool = issparse(X)
     if is_sparse:
@@ -189,7 +189,7 @@ def sum_in_bag_targets(
     drawing : RowSampling
         How the bags of the trees were drawn.
     output_groups : OutputGroups
-        Which outputs belong to each target.
+        How many outputs belong to each target.
     balanced : bool
         Whether all classes have the same total weight in each bag.
 
@@ -214,8 +214,9 @@ def _compute_loss(statistics: LeafStatistics, leaves: Leaves, classes: bool, lea
     """Compute the weighted mean of the out-of-bag losses of the training rows.
 
     It is NaN if no row is out of any bag. statistics: sums of targets in the nodes; leaves: how
-    leaves are filled; classes: True for log loss, False for squared error; leaf: ``~leaf`` of each
-    out-of-bag row, 0 for in-bag rows, (T, n).
+    leaves are filled; classes: True for log loss, False for squared error; leaf: the leaves that
+    the n rows reach in the T trees, (T, n): ``~v`` = -1 - v for a row that is out of the bag of the
+    tree, with the index v of its leaf among all M nodes; 0 for rows in the bag.
     """
     total, n_trees = statistics.sum_predictions(leaves, len(statistics.y), leaf)
     rows = np.flatnonzero(n_trees > 0)

@@ -29,9 +29,10 @@ from certree.tree import Trees
 class OutOfBagLeaves(Protocol):
     """For each row and each tree of a forest: the leaf that the row reaches if it is out of bag.
 
-    All arrays of leaves are int32 of shape (T, number of rows) and hold ``~leaf`` where the row is
-    out of the bag of the tree, and 0 where it is in the bag. Nodes are numbered through all T
-    trees. Rows are in the order of `ForestSamples`.
+    All arrays of leaves are int32 of shape (T, number of rows) and hold ``~v`` = -1 - v where the
+    row is out of the bag of the tree, with the index v of its leaf among the nodes of all T trees,
+    and 0 where it is in the bag. Rows are in the order of `ForestSamples`. A protocol has no
+    constructor.
     """
 
     @property
@@ -43,26 +44,34 @@ class OutOfBagLeaves(Protocol):
     def first_leaves(self) -> Int32:
         """Out-of-bag leaves of the first k rows, (T, k), with k >= min(n, 8192).
 
-        On the first 8192 rows (`N_COMPARED_ROWS`) ways to fill leaves are compared.
+        An entry is ``~v`` = -1 - v with the leaf v of an out-of-bag row, 0 for an in-bag row. The
+        first 8192 rows (`N_COMPARED_ROWS`) decide between the ways to fill leaves.
         """
         ...
 
     def find_leaves(self, begin: int, end: int) -> Int32:
-        """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin)."""
+        """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
+
+        An entry is ``~v`` = -1 - v with the leaf v of an out-of-bag row, 0 for an in-bag row.
+        """
         ...
 
     def iterate_blocks(self) -> Iterator[tuple[Int32, Int64, Int32]]:
         """Yield the out-of-bag leaves of all n rows in blocks of t consecutive trees.
 
-        Each block is a tuple: left child of each of the block's m nodes, (m,), negative at leaves;
-        root of each tree, (t,); out-of-bag leaves, (t, n). All three number the nodes of the block
-        from 0.
+        Each block is a tuple: index of the left child of each of the block's m nodes, (m,), where
+        the right child follows it, and negative at leaves; index of the root of each tree, (t,);
+        out-of-bag leaves, (t, n): ``~v`` = -1 - v for a row with leaf v that is out of the bag, 0
+        in the bag. All three number the nodes of the block from 0.
         """
         ...
 
 
 class ForestFeatures(Protocol):
-    """The feature table of a forest's training rows, in the order of `ForestSamples`."""
+    """The feature table of a forest's training rows, in the order of `ForestSamples`.
+
+    It is a protocol without a constructor.
+    """
 
     @property
     def n_features(self) -> int:
@@ -97,7 +106,8 @@ class InMemoryOutOfBagLeaves:
     trees : Trees
         The T trees.
     first_leaves : ndarray of int32, shape (T, n)
-        ``~leaf`` of each out-of-bag row in each tree, 0 for rows in the bag; here of all n rows.
+        The leaves of all n rows: ``~v`` = -1 - v for a row that is out of the bag of the tree, with
+        the index v of its leaf among the nodes of all T trees; 0 for rows in the bag.
     """
 
     trees: Trees
@@ -106,15 +116,17 @@ class InMemoryOutOfBagLeaves:
     def find_leaves(self, begin: int, end: int) -> Int32:
         """Return out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
 
-        ``~leaf`` of each row that is out of the bag of a tree, 0 for rows in the bag.
+        An entry is ``~v`` = -1 - v for a row that is out of the bag of the tree, with the index v
+        of its leaf among the nodes of all T trees; 0 for rows in the bag.
         """
         return np.ascontiguousarray(self.first_leaves[:, begin:end])
 
     def iterate_blocks(self) -> Iterator[tuple[Int32, Int64, Int32]]:
         """Yield a single block, which has all T trees.
 
-        The block is a tuple: left child of each of the M nodes, (M,), negative at leaves; root of
-        each tree, (T,); out-of-bag leaves, (T, n).
+        The block is a tuple: index of the left child of each of the M nodes, (M,), where the right
+        child follows it, and negative at leaves; index of the root of each tree, (T,); out-of-bag
+        leaves, (T, n): ``~v`` = -1 - v for a row with leaf v that is out of the bag, 0 in the bag.
         """
         yield self.trees.left, self.trees.root, self.first_leaves
 
@@ -330,8 +342,8 @@ class ForestSamples:
 
         total: predictions of each row, summed over the trees of which it is out of bag, (len(y),
         n_outputs); n_trees: how many trees those are, (len(y),); n: number of rows that were passed
-        to `fit`. Return means, (n, n_outputs). A row has NaN if it is in every bag or has weight
-        zero.
+        to `fit`. Return means, (n, n_outputs), whose columns are in the order of those of `total`.
+        A row has NaN if it is in every bag or has weight zero.
         """
         mean = np.full((n, total.shape[1]), np.nan)
         is_out = n_trees > 0

@@ -17,6 +17,8 @@ from certree.interface.arrays import Float64, stack_columns
 class LabelColumns(TreeModel):
     """Mixin for ensemble classifiers: handles one target, or several columns of classes each by itself.
 
+    The constructor is that of the ensemble.
+
     Attributes
     ----------
     classes_ : ndarray of shape (K,), or list of ndarray

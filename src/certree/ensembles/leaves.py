@@ -101,7 +101,7 @@ class LeafStatistics:
     weight : ndarray of float64, shape (n,), or None
         Integer row weights; None: 1 each.
     output_groups : OutputGroups
-        Which outputs belong to each of the q targets.
+        How many outputs belong to each of the q targets, which follow each other.
     scale : ndarray of shape (q,)
         Errors of a numeric target are divided by its scale; 1 for classes.
     n_threads : int
@@ -125,9 +125,9 @@ class LeafStatistics:
     def _sum_block(self, block: tuple[Int32, Int64, Int32]) -> Float64:
         """Sum the targets of out-of-bag rows in each node of a block of trees.
 
-        block: left children, roots and leaves, as `OutOfBagLeaves.iterate_blocks` yields them.
-        Return for each of the block's m nodes the total weight, and the weighted sum of each
-        output, (m, 1 + n_outputs).
+        block: left child of each of its m nodes, (m,), roots of its t trees, (t,), and out-of-bag
+        leaves, (t, n), as `OutOfBagLeaves.iterate_blocks` yields them. Return for each of the
+        block's m nodes the total weight, and the weighted sum of each output, (m, 1 + n_outputs).
         """
         return sum_out_of_bag_targets(
             *block, self.y, self.weight, self.output_groups.size_array, self.n_threads
@@ -147,8 +147,8 @@ class LeafStatistics:
         """Return sums over the rows that fill each node, (M, 1 + n_outputs).
 
         In column 0 the total weight, then the weighted sum of each output. filled_by: which rows
-        these are; see `Leaves`. With "out_of_bag", a tree without any out-of-bag row has the sums
-        of its in-bag rows.
+        these are: "in_bag", "out_of_bag", or "all" for both. With "out_of_bag", a tree without any
+        out-of-bag row has the sums of its in-bag rows.
         """
         in_bag, out_of_bag = self.in_bag_sums, self._out_of_bag_sums
         if filled_by == "in_bag":
@@ -183,9 +183,11 @@ class LeafStatistics:
         n : int
             Number of rows.
         leaf : ndarray of int32, shape (T, >= n), or None
-            ``~leaf`` of each out-of-bag row, 0 for in-bag rows. None: the leaves that the rows
-            reach. Leaves that rows do not really reach, as after shuffling a feature, are allowed
-            only with ``filled_by="in_bag"``.
+            The leaves that the rows reach: ``~v`` = -1 - v for a row that is out of the bag of the
+            tree, with the index v of its leaf among all M nodes; 0 for rows in the bag. None:
+            `first_leaves` of `out_of_bag_leaves`, which has the first n rows if n is at most 8192.
+            Leaves that rows do not really reach, as after shuffling a feature, are allowed only
+            with ``filled_by="in_bag"``.
         begin : int
             Index of the row that column 0 of `leaf` belongs to.
 
@@ -233,9 +235,10 @@ class LeafStatistics:
         """Choose the way to fill leaves with the smallest mean out-of-bag loss.
 
         The candidates fill leaves from in-bag or from all rows, with shrinkage 0, 1 or 3, and for
-        classes with 12 exponents of probabilities (`POWERS`). Losses are those of the first
-        `N_COMPARED_ROWS` rows. Return `PLAIN_LEAVES` unless the best candidate lowers the mean loss
-        by more than one standard error of the paired differences, or if no row is out of any bag.
+        classes with 12 exponents of probabilities, 0.8 to 4 (`POWERS`). Losses are those of the
+        first 8192 rows (`N_COMPARED_ROWS`). Return `PLAIN_LEAVES` (in-bag rows, shrinkage 0,
+        exponent 1) unless the best candidate lowers the mean loss by more than one standard error
+        of the paired differences, or if no row is out of any bag.
 
         classes: True for log loss, False for squared error.
         """
@@ -266,7 +269,7 @@ class LeafStatistics:
         mean : ndarray of shape (k, n_outputs)
             Predictions averaged over trees.
         rows : ndarray of int, shape (k,), or slice
-            Indices of the rows.
+            Indices of the k rows among the n training rows, in the order of `mean`.
         classes : bool
             True for log loss, False for squared error.
         powers : tuple of float
@@ -289,7 +292,8 @@ class LeafStatistics:
 def _iterate_candidates() -> Iterator[Leaves]:
     """Yield the ways to fill leaves that leaves="auto" compares, each with power 1.
 
-    The first is that of plain leaves.
+    There are six: leaves filled by in-bag rows with shrinkage 0 (plain leaves), 1 and 3, then
+    leaves filled by all rows with the same shrinkages.
     """
     for filled_by in _FILLED:
         for shrinkage in _SHRINKAGES:
@@ -374,7 +378,8 @@ def compute_leaf_values(trees: Trees, sums: Float64, shrinkage: float, n_threads
     sums : ndarray of shape (M, 1 + n_outputs)
         Sums over the rows that fill each node: total weight, then the weighted sum of each output.
     shrinkage : float
-        Weight that the parent's value gets in the mean of each node, from the root down; 0: none.
+        Weight, in the unit of column 0 of `sums`, that the parent's value gets in the mean of each
+        node, from the root down; 0: none.
     n_threads : int
         Number of threads.
 

@@ -74,9 +74,9 @@ def compute_ridge_terms(run: Rounds) -> Float64:
     """Compute the term of each feature in a ridge regression of each target, (n_outputs, p, n).
 
     The prediction of a row is the mean of the target plus the sum of its terms. Features are in the
-    order in which the grower examines them. A numeric feature has a column with the middles of
-    bins, with the mean for missing values, and an indicator of missing values; a categorical
-    feature has an indicator of each category. Columns have mean 0 and variance 1.
+    order in which the grower examines them, rows in that of the run. A numeric feature has a column
+    with the middles of bins, with the mean for missing values, and an indicator of missing values;
+    a categorical feature has an indicator of each category. Columns have mean 0 and variance 1.
 
     run: a run on numeric targets before its first round.
     """
@@ -150,7 +150,7 @@ def _find_strongest_output(terms: Float64, y: Float64) -> int:
     """Return the index of the target to which a feature contributes most.
 
     terms: terms of the feature in each target, (n_outputs, n); y: the targets, (n_outputs, n). The
-    measure is the standard deviation of the terms divided by that of the target.
+    contribution is the standard deviation of the terms divided by that of the target.
     """
     if len(terms) == 1:
         return 0
@@ -162,7 +162,7 @@ def _find_strongest_output(terms: Float64, y: Float64) -> int:
 def _sum_by_node(tree: Tree, leaf: Int32, values: Float64) -> Float64:
     """Sum up values over the rows in each node of a tree, (n_nodes, n_outputs).
 
-    leaf: leaf of each row, (n,); values: (n_outputs, n).
+    leaf: index of the leaf of each row among the nodes of the tree, (n,); values: (n_outputs, n).
     """
     totals = [np.bincount(leaf, row, tree.n_nodes) for row in values]
     sums: Float64 = np.stack(totals, axis=1)
@@ -175,8 +175,9 @@ def _make_columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64)
     """Make the columns of feature j for the regression, (n, q), with mean 0 and variance 1.
 
     run: a run before its first round; order: order of the rows, (n,); weight: weights in this
-    order, (n,). See `compute_ridge_terms` for the columns, whose number q depends on the feature;
-    constant columns are left out.
+    order, (n,). A numeric feature has a column with the middles of bins and an indicator of missing
+    values, a categorical feature an indicator of each category. Constant columns are left out, so q
+    may be 0.
     """
     bins, codes = run.bins, run.bins.column(j)[order]
     if bins.is_categorical[j]:

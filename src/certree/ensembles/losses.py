@@ -32,7 +32,8 @@ class Loss:
 
     Scores have shape (n_outputs, n), targets (n,). A subclass sets `name` and defines
     `compute_start`; the C++ core computes the loss and its derivatives by `core_name` and
-    `parameter`.
+    `parameter`. `name`, `scale` and `has_one_unit` belong to the class; the constructor takes
+    `n_outputs`, `quantile` and `cutoffs` in this order.
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class Loss:
         """Order of the n_outputs scores in which floating-point sums over them are computed.
 
         Here the order of the scores; `MultiOutputLoss` makes it independent of the order of
-        targets.
+        targets. It is a list of n_outputs indices, or ``slice(None)`` for the order of the scores.
         """
         return slice(None)
 
@@ -101,7 +102,9 @@ class Loss:
     def list_groups(self) -> list[LossGroup]:
         """Return the groups of outputs that the core reads, one for each target or quantile.
 
-        Each is a tuple `LossGroup`. Here there is one group with all outputs.
+        Each is a tuple of five: parameter of the loss, factor of the loss in the sum over targets,
+        index of the first output, number of outputs, index of the target. Here there is one group
+        with all outputs, factor 1 and target 0.
         """
         return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
 
@@ -191,7 +194,8 @@ class LogLoss(Loss):
     Two classes have one output, the log odds of the second class. K > 2 classes have K outputs,
     whose softmax are the probabilities. Each output takes its own Newton step as if the other
     outputs stayed; second derivatives are multiplied by K / (K - 1) to correct for that (Friedman,
-    "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6).
+    "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6). The
+    constructor takes `n_outputs`, as all losses; its other arguments do not matter.
     """
 
     name: ClassVar[str] = "classes"
@@ -232,7 +236,10 @@ class LogLoss(Loss):
 
 
 class RegressionLoss(Loss):
-    """Base class of losses of numeric targets: targets need squares that are float64."""
+    """Base class of losses of numeric targets: targets need squares that are float64.
+
+    The constructor is that of `Loss`.
+    """
 
     __slots__ = ()
 
@@ -250,7 +257,10 @@ class RegressionLoss(Loss):
 
 
 class SquaredLoss(RegressionLoss):
-    """Half of the squared error of a number."""
+    """Half of the squared error of a number.
+
+    The constructor needs no arguments.
+    """
 
     __slots__ = ()
     name = "squared_error"
@@ -271,7 +281,7 @@ class QuantileLoss(RegressionLoss):
     The loss has a kink, so the second derivative of a row is that of the parabola that lies above
     the loss and touches it at the score of the row (Hunter and Lange, "Quantile regression via an
     MM algorithm", 2000). Gradient pairs are in units of the mean absolute error of all rows, so
-    that second derivatives are about 1.
+    that second derivatives are about 1. The constructor takes `quantile` by name, 0.5 by default.
     """
 
     __slots__ = ()
@@ -297,6 +307,7 @@ class HuberLoss(RegressionLoss):
 
     The limit is the quantile `quantile` of the absolute errors of all training rows; it changes
     from round to round. Second derivatives are those of parabolas that touch the loss from above.
+    The constructor takes `quantile` by name, 0.9 by default.
     """
 
     name: ClassVar[str] = "huber"
@@ -315,7 +326,10 @@ class HuberLoss(RegressionLoss):
 
 
 class _LogLinkLoss(RegressionLoss):
-    """Base class of halved deviances with a log link; the variance is the mean to the power `power`."""
+    """Base class of halved deviances with a log link; the variance is ``mean**power``.
+
+    Subclasses set `power` and have the constructor of `Loss`.
+    """
 
     __slots__ = ()
     power: float
@@ -354,7 +368,10 @@ class _LogLinkLoss(RegressionLoss):
 
 
 class PoissonLoss(_LogLinkLoss):
-    """Half of the Poisson deviance, without the terms that do not depend on the prediction."""
+    """Half of the Poisson deviance, without the terms that do not depend on the prediction.
+
+    The constructor needs no arguments; `power` is 1.
+    """
 
     __slots__ = ()
     name = "poisson"
@@ -362,7 +379,10 @@ class PoissonLoss(_LogLinkLoss):
 
 
 class GammaLoss(_LogLinkLoss):
-    """Half of the gamma deviance, without the terms that do not depend on the prediction."""
+    """Half of the gamma deviance, without the terms that do not depend on the prediction.
+
+    The constructor needs no arguments; `power` is 2.
+    """
 
     __slots__ = ()
     name = "gamma"
@@ -384,7 +404,8 @@ class TweedieLoss(_LogLinkLoss):
 
     The variance is the mean to the power `power`, 1 < power < 2 (Jorgensen, "Exponential dispersion
     models", 1987). Gradient pairs are divided by the mean Fisher information of all rows, so that
-    second derivatives are about 1 in any unit of the targets.
+    second derivatives are about 1 in any unit of the targets. The constructor takes `power` by
+    name, 1.5 by default.
     """
 
     name: ClassVar[str] = "tweedie"
@@ -405,8 +426,9 @@ _MAX_RELEVANCE = 31
 class RankingLoss(Loss):
     """1 - NDCG of queries; gradient pairs are those of LambdaMART.
 
-    NDCG is the normalized discounted cumulative gain (Järvelin and Kekäläinen, 2002). `cutoffs` has
-    the truncation level of LambdaMART's pairs and the number of ranks that NDCG counts, 0 for all.
+    NDCG is the normalized discounted cumulative gain (Järvelin and Kekäläinen, 2002). The
+    constructor takes `cutoffs` by name: the truncation level of LambdaMART's pairs and the number
+    of ranks that NDCG counts, 0 for all.
     """
 
     name: ClassVar[str] = "ranking"
@@ -424,7 +446,10 @@ class RankingLoss(Loss):
         return np.zeros(1)
 
     def compute_row_losses(self, *_: Any) -> Float64:
-        """Raise ValueError: only a whole query has a loss, see `compute_query_loss`."""
+        """Raise ValueError: only a whole query has a loss, see `compute_query_loss`.
+
+        Arguments are ignored.
+        """
         raise ValueError(
             'importance kind="permutation" is not supported for rankings, as only whole queries have a '
             "loss: shuffle a column of X and compare score(X, y, qid=...) instead"
@@ -434,6 +459,8 @@ class RankingLoss(Loss):
         self, y: Float64, score: Float64, weight: Float64 | None, query: Int32
     ) -> float:
         """Compute the weighted mean over queries of 1 - NDCG.
+
+        `cutoffs` sets the number of ranks that NDCG counts.
 
         Parameters
         ----------

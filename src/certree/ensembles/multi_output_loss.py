@@ -23,7 +23,7 @@ class MultiOutputLoss(Loss):
     of classes. A loss of numbers is divided by its mean before the first round and by the number of
     losses, so that units of targets do not matter. Log losses have factor 1. Losses are added in an
     order that depends on the values of the targets, so that permuted columns give exactly the same
-    sums.
+    sums. `combine` makes it from its losses.
 
     Attributes
     ----------
@@ -46,7 +46,8 @@ class MultiOutputLoss(Loss):
     def combine(cls, losses: Iterable[Loss], factors: tuple[float, ...] = ()) -> Self:
         """Make the sum of losses of one kind, with the factors of an earlier fit if there are some.
 
-        losses: one for each target or quantile; factors: one for each of them, or empty.
+        losses: one for each target or quantile; factors: factor of each loss in the sum, in the
+        same order, or empty: they are not known yet.
         """
         components = tuple(losses)
         n_outputs = sum(loss.n_outputs for loss in components)
@@ -54,7 +55,10 @@ class MultiOutputLoss(Loss):
 
     @property
     def output_groups(self) -> OutputGroups:
-        """The number of outputs of each loss, in the order of `components`."""
+        """The number of outputs of each loss, in the order of `components`.
+
+        Its field `sizes` is a tuple of these numbers.
+        """
         return OutputGroups(tuple(loss.n_outputs for loss in self.components))
 
     @property
@@ -66,7 +70,8 @@ class MultiOutputLoss(Loss):
     def output_order(self) -> OutputOrder:
         """Order of the n_outputs scores in which floating-point sums over them are computed.
 
-        For classes, the outputs of target ``order[0]``, then those of ``order[1]``, and so on; for
+        Return a list of n_outputs indices, or ``slice(None)`` for the order of the scores. For
+        classes, the outputs of target ``order[0]``, then those of ``order[1]``, and so on; for
         numbers the order of the columns.
         """
         if not self.components[0].has_one_unit:
@@ -162,7 +167,14 @@ class MultiOutputLoss(Loss):
         return y if y.ndim == 1 else y[:, list(self.order)]
 
     def list_groups(self) -> list[LossGroup]:
-        """Return the group of outputs of each loss as a tuple `LossGroup`, in the order `order`."""
+        """Return the groups of outputs that the core reads, one tuple for each loss.
+
+        Groups are in the order in which losses are added: loss ``order[0]`` first, or by column
+        before `order` is set. A tuple has five numbers: parameter of the loss (such as its
+        quantile), factor of the loss in the sum, index of its first output, number of its outputs,
+        and its index k in `components`, which is also the row of its targets in the result of
+        `encode_targets`. Indices refer to the order of `components`, not to `order`.
+        """
         first = self.output_groups.first_outputs
         return [
             (self.components[k].parameter, factor, first[k], self.components[k].n_outputs, k)
@@ -204,7 +216,9 @@ class MultiOutputLoss(Loss):
     def _get_order_and_factors(self) -> tuple[tuple[int, ...], list[float]]:
         """Return the indices and the factors of the losses in the order of addition.
 
-        Before `with_training_rows` this is the order of the columns, with equal factors.
+        Before `with_training_rows` this is the order of the columns, with equal factors. Both have
+        n_losses entries: entry i is the index in `components`, or the factor, of the loss that is
+        added as number i.
         """
         n = len(self.components)
         default = 1.0 if self.components[0].has_one_unit else 1 / n

@@ -80,14 +80,17 @@ class BoostedTreesRanker(BoostedTrees):
         Fraction of the features that a round may split on. "auto": all.
     max_thresholds : int, "auto" or None, default="auto"
         Number of thresholds that are drawn for each tree and each feature with more than 32 values;
-        the tree splits at no other thresholds. None: all thresholds. "auto": few and all in turn,
-        but few for "fast".
+        the tree splits at no other thresholds. None: all thresholds. "auto": one for each 500 rows,
+        at least 6, and all thresholds, in turn; with quality "fast" never all.
     subsample : float, default=0.7
         Fraction of the queries that are in-bag in a round; the out-of-bag queries weight the prunings.
     prunings : {"vote", "none"}, default="vote"
-        "none": each step is that of the whole tree, for comparison.
+        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
+        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`.
+        Which features hold categories. "from_dtype": columns of a data frame with a category,
+        string or object dtype, and columns of an object array that contain a string. Otherwise a
+        mask, indices or names; None: no feature.
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if scores must not fall if the feature rises, -1 if they
         must not rise, 0 otherwise.
@@ -302,7 +305,8 @@ class BoostedTreesRanker(BoostedTrees):
         sample_weight : array-like of shape (n,), or None
             Weight of the query of each row, equal for all rows of a query; None: queries count equally.
         group, qid : array-like, or None
-            Queries of the rows; see `fit`.
+            Queries of the rows, exactly one of both: the number of rows of each query,
+            (n_queries,), or the number or name of each row's query, (n,).
 
         Returns
         -------
@@ -342,7 +346,8 @@ class BoostedTreesRanker(BoostedTrees):
         y : array-like of shape (n,)
             Their relevance.
         group, qid : array-like, or None
-            Queries of the rows; see `fit`.
+            Queries of the rows, exactly one of both: the number of rows of each query,
+            (n_queries,), or the number or name of each row's query, (n,).
 
         Returns
         -------

@@ -10,7 +10,8 @@ class RoundSchedule:
     """Values of parameters that are "auto", for one kind of target.
 
     `benchmarks/boosting_steps.py` measures the loss of fits that differ in one of these values, and
-    `benchmarks/boosting.py` compares loss and CPU time with other libraries.
+    `benchmarks/boosting.py` compares loss and CPU time with other libraries. The first two
+    arguments are required.
 
     Parameters
     ----------

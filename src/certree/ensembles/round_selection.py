@@ -35,8 +35,10 @@ def choose_step_factor(learning_rate: float, largest: int) -> int:
 def choose_rounds(candidates: Sequence[Sequence[Rounds]], max_rounds: int) -> tuple[int, int]:
     """Find the candidate, and the number of rounds, with the smallest validation loss.
 
-    All runs advance together and are changed. The search ends when the loss has stopped falling.
-    After 96 rounds only the best candidate continues.
+    All runs advance together and are changed. The loss is computed after 3 rounds and then whenever
+    their number has grown by the factor sqrt(2). The search ends at the first of these checks, from
+    40 rounds on, at which the loss is not smaller than before. From 96 rounds on only the best
+    candidate continues.
 
     Parameters
     ----------

@@ -49,6 +49,8 @@ UNWATCHED: Watch = (False, 0, 0.0, np.zeros(0))
 class Settings:
     """Parameters of the rounds of a run; see `BoostedTreesClassifier`.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     loss : Loss
@@ -80,7 +82,7 @@ class Rounds:
     """A run of boosting on the rows of one table: its data, its trees so far, and their scores.
 
     Training rows come first; a validation set may follow. The function `advance` makes rounds: it
-    replaces `scores` and appends to the last four fields.
+    replaces `scores` and appends to the last four fields, from `tree_batches` on.
 
     Parameters
     ----------
@@ -171,8 +173,9 @@ class Rounds:
         """Make a run before its first round on the training and validation rows of a fold.
 
         Bins are those of this run; start scores are computed anew, and category statistics are
-        missing. fold: indices of its training rows and of its validation rows in this run; rate_factor:
-        factor of the learning rate.
+        missing. fold: indices, among the rows of this run, of the training rows (`train`) and of
+        the validation rows (`validation`), which follow them in the new run; rate_factor: factor of
+        the learning rate.
         """
         rate = rate_factor * self.settings.learning_rate
         rows = np.concatenate([fold.train, fold.validation])
@@ -217,10 +220,11 @@ class Rounds:
     def make_category_target(self) -> CategoryTarget:
         """Return the targets and weights of the training rows for category statistics.
 
-        Call before the first round. With offsets and one output, the target of a row is its Newton
-        step, minus gradient over Hessian, at the start scores, and its weight is multiplied by the
-        Hessian. For counts whose offset is the log exposure, categories are thus compared by their
-        rates.
+        Call before the first round. Without offsets, or with several outputs, targets are those of
+        the loss: numbers, class codes or indicators of classes. With offsets and one output, the
+        target of a row is its Newton step, minus gradient over Hessian, at the start scores, and
+        its weight is multiplied by the Hessian. For counts whose offset is the log exposure,
+        categories are thus compared by their rates.
         """
         n, weight = len(self.keys), self.weight
         if self.offset is None or len(self.scores) > 1:
@@ -272,7 +276,12 @@ class Rounds:
         )
 
     def _get_core_arguments(self) -> tuple[Any, ...]:
-        """Return the data of the run in the form that `run_rounds` of the core takes."""
+        """Return the data of the run in the form that `run_rounds` of the core takes.
+
+        It is a tuple: bin codes, column data of the bins, targets, weights, keys, numbers of
+        thresholds, seed, scores, feature values of the validation set, gradients of a custom loss,
+        and for rankings (query, cutoffs), else None.
+        """
         n_thresholds = resolve_threshold_counts(self.thresholds)
         y = np.atleast_2d(self.y)
         # Rounds that draw thresholds make their own codes, so a second layout would be a third copy.
@@ -293,7 +302,8 @@ def add_gain_importances(
     """Return the importances of earlier trees plus the gain importances of `trees`, (p,).
 
     The gain importance of a feature is the sum over its splits of the squared differences between
-    the values of children and parent, times the number of rows in the child.
+    the values of children and parent, summed over outputs, times the number of in-bag rows in the
+    child.
 
     Parameters
     ----------
@@ -304,7 +314,7 @@ def add_gain_importances(
     before : ndarray of shape (p,)
         Importances of earlier trees; zeros if there are none. The array is not changed.
     outputs : slice or list of int
-        Order in which outputs are added.
+        Order in which the squared differences of outputs are added.
     """
     inner, value = np.flatnonzero(trees.left != LEAF), trees.value[:, outputs]
     # Nodes are added one by one, so that the sum is the same for rounds of one fit or of two.
@@ -329,8 +339,8 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
         Index of the first round, and of the round after the last one.
     watch : tuple
         How the core scores rounds and stops early: (whether it does so, number of rounds without an
-        improvement after which it stops or 0, smallest improvement, scores so far). `UNWATCHED`: it
-        does neither.
+        improvement after which it stops or 0, smallest improvement that counts, scores so far that
+        decide). `UNWATCHED`: it does neither.
 
     Returns
     -------
@@ -351,7 +361,8 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
 def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
     """Make rounds of several runs by the C++ core; parameters and result are those of `advance`.
 
-    The gradients of a `CustomLoss` are computed once, before the first round.
+    The gradients of a `CustomLoss` are computed once, before the first round, so that it gets one
+    round per call.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.gradient_options
@@ -435,7 +446,8 @@ def start_run(
     weight : ndarray of shape (n,), or None
         Weights of the rows in any unit; None: 1.
     thresholds : sequence of (int or None)
-        See `Rounds`.
+        Number of random thresholds per feature that the tree of a round may split at, used in turn;
+        None: all thresholds.
     seed : int
         Seed of the random draws.
     offset : ndarray of shape (n_outputs, n), or None

@@ -45,7 +45,7 @@ class StagedTrees(TreeModel):
     """Base class of models that compute scores, (n_outputs, n), and predictions from them.
 
     A stage is the model after some of its rounds. A subclass defines `_compute_scores`,
-    `_iterate_scores` and `_predict_from_scores`.
+    `_iterate_scores` and `_predict_from_scores`. It also has the constructor.
     """
 
     @abstractmethod
@@ -107,7 +107,8 @@ class StagedTrees(TreeModel):
 class StagedClassifier(ClassifierMixin, StagedTrees):
     """Base class of staged classifiers.
 
-    Two classes have one score, positive for the second class; K > 2 classes have K scores.
+    Two classes have one score, positive for the second class; K > 2 classes have K scores. The
+    constructor is that of the subclass.
     """
 
     @property

@@ -86,7 +86,7 @@ class ThirdFits:
     rows : Training
         The n training rows of the model.
     folds : sequence of three Fold
-        Indices of the rows of each third (`train`), and of all other rows (`validation`).
+        For each third the indices of its rows (`train`) and of all other rows (`validation`).
     runs : sequence of three sequences of Rounds
         Boosting runs on the rows of each third; the scores of all runs of a third are averaged.
     """
@@ -107,7 +107,7 @@ class ThirdFits:
             The n training rows of the model.
         folds : sequence of Fold
             Three folds of a cross-validation. The validation set of a fold is the third on which
-            runs are fitted; its training set is not used for them.
+            runs are fitted; its training set is the other rows, which only get scores.
         fits : callable
             Takes a fold whose training set is a third and whose validation set is all other rows.
             Returns boosting runs that grow trees on the third, and compute scores of all rows.
