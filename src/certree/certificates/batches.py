@@ -40,9 +40,12 @@ def certify_batches(
     delta : float
         Probability with which the bound may be below the true error.
     look : int or None
-        Number of this inspection of rows that arrive over time; see `certify`.
+        Number j = 1, 2, ... of this inspection of rows that arrive over time, which uses the
+        fraction 6 / (pi^2 j^2) of delta. None: the only inspection, which uses all of it.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        How rows are treated that equal each other or rows of the fit; see `certify`.
+        "auto": a small number of rows may equal each other or rows of the fit (`certify` states
+        it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
+        may equal another or one of the fit.
 
     Returns
     -------

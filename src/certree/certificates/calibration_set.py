@@ -54,9 +54,15 @@ class HeldOut(ArrayRecord):
         Number of independent observations: calibration rows, or groups of them.
     grouped : bool
         Whether the observations are groups.
-    repeats, distinct, worst, near_copies
-        Repeated rows among the calibration rows, and how they are treated; see `Certificate`. Rows
-        that count as the worst case are counted in column K of `stats`.
+    repeats : int or None
+        Number of accepted calibration rows that equal a training row or another calibration row;
+        None: they were not searched.
+    distinct : bool
+        Whether equal calibration rows were counted once.
+    worst : int
+        Number of repeated calibration rows that count as errors, in column K of `stats`.
+    near_copies : NearCopies or None
+        Result of the search for calibration rows that nearly equal training rows; None: no search.
 
     Raises
     ------
@@ -253,7 +259,7 @@ def count_routed_rows(
     Raises
     ------
     ValueError
-        As `held_out`.
+        If a row or a group is in both sets, an index occurs twice, or there is no calibration row.
     """
     grown = count_by_leaf(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
@@ -377,9 +383,10 @@ class CertifyingRows:
     Parameters
     ----------
     sides : TrainCalibrationSplit
-        Which rows of the fit are training and calibration rows.
+        Which rows of the fit are training and calibration rows, and their groups.
     leaf, y : ndarray of int32, shape (n,)
-        Leaf that each calibration row reaches, and its class code.
+        Leaf that each calibration row reaches, and its class code: 0 .. K - 1 for the K classes of
+        `grown`, larger for classes that no training row has.
     weight : ndarray of float64, shape (n,), or None
         ``sample_weight`` of each calibration row. It shapes posteriors over prunings only, as
         certificates count each row once; None: 1.
@@ -397,8 +404,8 @@ class CertifyingRows:
     def effective_classes(self) -> Int32:
         """Class code that each calibration row is counted with, (n,).
 
-        Rows that count as the worst case have the code of unknown classes, an error whatever is
-        predicted.
+        Repeated rows that count as the worst case have the code K, the number of classes of the
+        training rows, which is an error whatever is predicted.
         """
         return replace_worst_classes(self.y, self.sides.is_worst, self.grown.n_classes)
 
@@ -451,8 +458,13 @@ class HeldOutNumbers(ArrayRecord):
         Number of independent observations: calibration rows, or groups of them.
     grouped : bool
         Whether the observations are groups.
-    repeats, distinct, near_copies
-        Repeated rows among the calibration rows, and how they are treated; see `Certificate`.
+    repeats : int or None
+        Number of accepted calibration rows that equal a training row or another calibration row;
+        None: they were not searched.
+    distinct : bool
+        Whether equal calibration rows were counted once.
+    near_copies : NearCopies or None
+        Result of the search for calibration rows that nearly equal training rows; None: no search.
     is_worst : ndarray of bool, shape (N,), or None
         True for repeated rows whose error counts as `limit`; None: no such rows.
 
@@ -515,8 +527,8 @@ def compute_clipped_losses(
 ) -> Float64:
     """Compute absolute errors of predictions, clipped at a limit and divided by it, (n,).
 
-    predicted: predictions, (n,); y: targets, (n,); limit: largest absolute error that counts; is_worst:
-    rows whose loss is 1 whatever is predicted, or None.
+    predicted: predictions, (n,); y: targets, (n,); limit: largest absolute error that counts;
+    is_worst: bool (n,), True for rows whose loss is 1 whatever is predicted; None: no such rows.
     """
     with np.errstate(over="ignore"):
         errors: Float64 = np.minimum(np.abs(y - predicted) / limit, 1.0)

@@ -228,9 +228,9 @@ class Certificate:
     def parts(self) -> Breakdown:
         """The bound of this certificate, split into three terms that sum to it.
 
-        The terms are the limit of the bound for infinitely many rows, the price of choosing by the
-        calibration rows (complexity), and the rest, which is due to the finite number of rows and
-        to delta.
+        The fields of `Breakdown`: `observed` is the limit of the bound for infinitely many rows,
+        `complexity` the price of choosing by the calibration rows, and `confidence` the increase
+        that is due to the finite number of rows and to delta.
         """
         observed = self._limit
         alone = self._recompute_bound(self.n, 0.0)
@@ -460,7 +460,10 @@ class Certificate:
 
     @property
     def _observed(self) -> str:
-        """The observed error `risk` as text: in percent, or in units of the target."""
+        """The observed error, the field `risk`, as text: in percent, or in units of the target.
+
+        It is not the field `observed`, the tuple of numbers that enter the inequality.
+        """
         return f"{100 * self.risk:.1f} %" if self.unit is None else f"{self.risk:.4g}"
 
     def _repr_html_(self) -> str:
@@ -553,7 +556,8 @@ def compute_certificate(
     method : str
         Key of `METHODS`.
     observed : tuple of float
-        Numbers that the inequality of the method takes, in its order; see `inequalities.bounds`.
+        Numbers that the inequality of the method takes before n, in its order: for most methods the
+        observed error alone.
     n : int
         Number of independent observations: rows or groups.
     complexity : float
@@ -569,7 +573,7 @@ def compute_certificate(
     unit : float or None
         Largest absolute error that counts, for numeric targets; None: losses are 0 or 1.
     **rest
-        Other fields of `Certificate`.
+        Other fields of `Certificate`, such as `repeats`, by name.
 
     Returns
     -------

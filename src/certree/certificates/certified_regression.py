@@ -31,7 +31,8 @@ class CertifiedRegressorMixin:
 
     Prediction intervals, and certificates of the mean absolute error.
 
-    A subclass sets the attributes below in ``fit`` and defines `_predict_with_half_width`.
+    A subclass sets the attributes below in ``fit`` and defines `_predict_with_half_width`. The
+    mixin has no constructor.
 
     Attributes
     ----------
@@ -83,8 +84,8 @@ class CertifiedRegressorMixin:
         Returns
         -------
         ndarray of shape (n_rows, 2)
-            Lower and upper end, in units of the target; infinite in a region with too few
-            calibration rows (``widths="leaf"``).
+            Lower and upper end, in units of the target. With ``widths="leaf"``, where each region
+            of the tree is covered separately, infinite in a region with too few calibration rows.
 
         Raises
         ------
@@ -117,7 +118,8 @@ class CertifiedRegressorMixin:
         -------
         tuple of (Certificate or None)
             Each bounds the fraction of targets outside their intervals: one certificate for all
-            rows, or with ``widths="leaf"`` one for each region of ``intervals_``, which hold
+            rows. With ``widths="leaf"``, where each region of the tree is covered separately, one
+            for each region in the order of the numbers in ``intervals_.region``, which hold
             together. None for a region with infinite intervals.
 
         Raises
@@ -152,8 +154,9 @@ class CertifiedRegressorMixin:
             Probability with which the bound may be below the true error; None: `delta` of the
             estimator.
         duplicates : {"auto", "genuine", "copies", "refuse"} or None
-            How rows are treated that equal each other or rows of the fit; see `certree.certify`.
-            None: "auto".
+            "auto": a small number of rows may equal each other or rows of the fit
+            (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
+            count once; "refuse": no row may equal another or one of the fit. None: "auto".
 
         Returns
         -------
@@ -231,7 +234,8 @@ def find_error_limit(absolute_errors: Float64, y: Float64) -> float:
     """Return the limit at which absolute errors are clipped, from errors of the training rows.
 
     absolute_errors: of the training rows, (n,); y: their targets, (n,), at least one. Return the
-    limit in units of the target; see `compute_error_limit`.
+    limit in units of the target: the largest of the errors; if that is 0 up to rounding, the range
+    of the targets, or 1 if they are all equal.
     """
     largest = float(absolute_errors.max(initial=0.0))
     return compute_error_limit(largest, float(y.min()), float(y.max()))
@@ -273,11 +277,12 @@ def certify_absolute_error(
     weight : ndarray of shape (n_rows,), or None
         For rows in groups 1 / (calibration rows of the row's group); None: rows are independent.
     n : int or None
-        Number of groups; None: rows are independent.
+        Number of groups among the calibration rows; None: rows are independent.
     is_worst : ndarray of bool, shape (n_rows,), or None
         Repeated rows whose error counts as the limit; None: no such rows.
     **drawn
-        How the rows were drawn, as `get_sampling_facts` returns it.
+        How the rows were drawn and repeated: the fields `grouped`, `repeats`, `distinct`,
+        `matches`, `worst` and `near_copies` of `Certificate`, by name.
 
     Returns
     -------

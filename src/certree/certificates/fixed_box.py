@@ -101,9 +101,10 @@ class FixedBox(ArrayRecord):
     def prunings(self, log_delta: float) -> FragmentPrunings:
         """Return the family of prunings that minimise error plus a multiple of a bound's penalty.
 
-        The bound is that of `certify_fixed_box`. log_delta: natural log of the probability with
-        which it may fail. ``solve(1.0)`` of the result returns the pruning with the lowest bound,
-        as `NodeWeights`.
+        The bound is that of `certify_fixed_box`: the error plus a penalty. log_delta: natural log
+        of the probability with which it may fail. ``solve(alpha)`` of the result returns, as
+        `NodeWeights`, the pruning with the lowest error plus alpha times the penalty;
+        ``solve(1.0)`` has the lowest bound.
         """
         nats = self.log_cells + math.log(3) - log_delta
         rule = fragment_prunings(self.tree, self.stats, log_cells=self.log_cells, count_empty=True)
@@ -186,9 +187,10 @@ def certify_fixed_box(
         sqrt(48 n(v) T(v) log(2 n)) + sqrt(24 n(v) c) + 2 c,    c = p log(m) + log(3 / delta)
 
     A root fragment is a pruning that stops at the same nodes or above. n(v) is the number of rows
-    in v, T(v) the number of the pruning's leaves in v (also those without rows), and m the number
-    of cells along a side of the box. The source leaves open whether the last term counts once or
-    for each leaf; here it counts for each leaf, which is the larger value.
+    in v, T(v) the number of the pruning's leaves in v (also those without rows), p the number of
+    features, and m the number of cells along a side of the box. Scott and Nowak leave open whether
+    the last term, 2 c, counts once or for each leaf; here it counts for each leaf, which is the
+    larger value.
 
     Parameters
     ----------
@@ -203,9 +205,9 @@ def certify_fixed_box(
     Returns
     -------
     Certificate
-        Its `complexity` is p log(m). `observed` are the error, the sums over R of sqrt(p(v) T(v))
-        and of sqrt(p(v)) for the fractions p(v) of the rows, and the number of leaves of R. In its
-        `parts` the last term counts as confidence.
+        Its `complexity` is p log(m). `observed` are the error, the sums over the leaves v of R of
+        sqrt(q(v) T(v)) and of sqrt(q(v)) for the fractions q(v) = n(v) / n of the rows, and the
+        number of leaves of R. In its `parts` the term 2 c counts as confidence.
 
     Raises
     ------
@@ -246,7 +248,8 @@ def certify_fixed_box(
 def find_matching_pruning(tree: Tree, pruned: Tree) -> NodeWeights:
     """Return the pruning of `tree` that equals another tree: weight 1 for its leaves, else 0.
 
-    pruned: a tree with the same splits as `tree`, down to its own leaves.
+    pruned: a tree with the same splits as `tree`, down to its own leaves; its nodes may be numbered
+    otherwise. That the splits are the same is not checked.
     """
     number = np.zeros(pruned.n_nodes, dtype=np.intp)
     for v in np.flatnonzero(~pruned.is_leaf):

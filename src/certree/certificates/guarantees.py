@@ -216,7 +216,9 @@ class Guarantees:
         delta : float
             Probability with which each guarantee may fail, over the draw of the rows.
         duplicates : {"auto", "genuine", "copies", "refuse"}
-            How rows are treated that repeat each other or rows of the fit; see `certree.certify`.
+            "auto": a small number of rows may equal each other or rows of the fit
+            (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
+            count once; "refuse": no row may equal another or one of the fit.
 
         Returns
         -------
@@ -259,7 +261,9 @@ class Guarantees:
         delta : float
             Probability with which each guarantee may fail, over the draw of the rows.
         duplicates : {"auto", "genuine", "copies", "refuse"}
-            How rows are treated that repeat each other or rows of the fit; see `certree.certify`.
+            "auto": a small number of rows may equal each other or rows of the fit
+            (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
+            count once; "refuse": no row may equal another or one of the fit.
 
         Returns
         -------
@@ -469,8 +473,8 @@ class Guarantees:
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
         """Return the names of families in `FAMILIES` that cannot be computed here.
 
-        groups: encoded groups of the rows, or None. Families of leaves and nodes need a certified
-        tree; families of groups need groups.
+        groups: encoded groups of the rows, or None. "leaves" and "cells" need a certified tree, so
+        they are always returned here; "groups" and "gaps" are if `groups` is None.
         """
         return TREE_FAMILIES if groups is not None else (*TREE_FAMILIES, *GROUP_FAMILIES)
 
@@ -525,9 +529,10 @@ class Guarantees:
         Parameters
         ----------
         shares : dict of class to float, or array-like of shape (K,)
-            Fraction of each class among the new rows, in the order of the classes that the
-            calibration rows have (a dictionary may leave out fractions of 0); non-negative, with
-            sum 1.
+            Fraction of each class among the new rows, non-negative, with sum 1. A dictionary may
+            leave out fractions of 0. An array is in the order of the members of the family
+            "recall": the K sorted classes of the calibration rows, or ``classes_`` of certified
+            fits.
         delta : float or None
             Probability with which the bound may fail; None: that of the certificate.
 
@@ -547,8 +552,9 @@ class Guarantees:
     def monitor(self, alpha: float = 0.05) -> Monitor:
         """Return a `Monitor` that tests on new labelled rows whether the certificate still holds.
 
-        alpha: probability with which the monitor may raise an alarm although the bound holds. See
-        `Certificate.monitor`.
+        alpha: probability with which the monitor may ever raise an alarm although the bound holds.
+        The monitor starts without rows: pass the losses of new rows, 1 for an error and else 0, to
+        its method ``update``, and read ``broken``. Raises ValueError if the bound is 1.
         """
         return self.certificate.monitor(alpha)
 
@@ -735,7 +741,8 @@ class Guarantees:
         costs : pair of float, sequence of pairs, or None
             Costs (of a false negative, of a false positive) that were named before the calibration
             rows were seen. Half of delta is then used for tighter bounds on these costs at five
-            thresholds each. All other costs are covered anyway.
+            thresholds each: the best one if scores are true probabilities, and two on either side
+            of it. All other costs are covered anyway.
         groups : array-like of shape (n_rows,), or None
             Group of each row of the caller's table, as in `conditional_guarantees`, fixed without
             the classes. The guarantees for all rows and for each group share delta equally, and
@@ -867,8 +874,9 @@ class Guarantees:
         """Certify the error of the classifier with abstention, for several margins at once.
 
         With a margin the classifier abstains from rows where the probabilities of its most likely
-        and second most likely class differ by less. All margins hold together, so that any of them
-        may be picked after looking.
+        and second most likely class differ by less. The margins are 0, 0.05, ..., 0.95; those of
+        certified trees are chosen so that at most 100 %, 95 %, ..., 5 % of rows get a prediction.
+        All margins hold together, so that any of them may be picked after looking.
 
         Parameters
         ----------
@@ -953,9 +961,10 @@ class Guarantees:
 def _find_score_limits(scores: Scores, coverage: float, delta: float) -> Float64:
     """Return the largest score that prediction sets include, float64 array (n_regions,).
 
-    scores: sorted scores of the true classes of the calibration rows; coverage, delta: of the
-    prediction sets. Raises ValueError if a single region needs an infinite limit, as too many rows
-    have the score infinity.
+    scores: sorted scores of the true classes of the calibration rows, by region: all rows, or the
+    rows of each class; coverage: fraction of new rows whose set contains their class; delta:
+    probability with which fewer do. Raises ValueError if a single region needs an infinite limit,
+    as too many rows have the score infinity.
     """
     reach = scores.find_limits(coverage, delta)
     if len(reach) == 1 and np.isinf(reach).any():
@@ -1114,9 +1123,9 @@ class CalibrationSamples(ArrayRecord):
     def structure(self) -> Prior:
         """The prior over labelled prunings that was fixed before the calibration rows were seen.
 
-        A mixture of the branching prior, the count prior, and priors centred at the most likely
-        pruning of the training set; the branching prior alone if there is no training set. Computed
-        once.
+        A mixture with weight 1/3 each of the branching prior, the count prior, and the mean of
+        seven priors centred at the most likely pruning of the training set. The branching prior
+        alone if there is no training set. Computed once.
         """
         if self.splits is None:
             return branching_prior(self.tree, self.grown.n_classes)
@@ -1142,8 +1151,8 @@ class CalibrationSamples(ArrayRecord):
         """Conformity score of each class in each node, (m, K), from the training set alone.
 
         It is 1 minus the probability of the class by the vote of all prunings under a prior that
-        stops where training rows are few; computed once. Raises ValueError if there is no training
-        set.
+        stops at a node of n training rows with probability 10 / (10 + n); computed once. Raises
+        ValueError if there is no training set.
         """
         return compute_class_scores(self.check_training_set())
 
@@ -1152,9 +1161,10 @@ class CalibrationSamples(ArrayRecord):
 class FitGuarantees(Guarantees):
     """Guarantees from the calibration set of a certified fit.
 
-    `y` and `predicted` hold class codes, int arrays (n,): the index of the class in
-    ``classifier.classes_``. In `y` larger codes stand for classes that the classifier does not
-    know. Classes that only calibration rows have get no score and are never predicted.
+    The constructor takes the arguments of `Guarantees`. Here `y` and `predicted` hold class codes,
+    int arrays (n,): the index of the class in ``classifier.classes_``. In `y` larger codes stand
+    for classes that the classifier does not know. Classes that only calibration rows have get no
+    score and are never predicted.
     """
 
     @cached_property
@@ -1235,6 +1245,8 @@ class FitGuarantees(Guarantees):
 class TreeGuarantees(FitGuarantees):
     """Guarantees from the calibration set of a certified tree, whose prunings vote.
 
+    The constructor takes the arguments of `Guarantees`, and three more by keyword.
+
     Parameters
     ----------
     rows : CalibrationSamples
@@ -1242,7 +1254,8 @@ class TreeGuarantees(FitGuarantees):
     ballot : Vote
         Vote of the prunings in each node, which the classifier predicts by.
     fixed : bool
-        Whether the vote was fixed without the calibration set.
+        Whether the vote was fixed without the calibration set. The margins of abstention are then
+        chosen by the training rows.
     """
 
     rows: CalibrationSamples
@@ -1352,7 +1365,7 @@ class TreeGuarantees(FitGuarantees):
         ----------
         pruning : NodeWeights
             Weights 0 and 1 over the nodes of ``tree_``, where the leaves of the pruning have weight
-            1; such as ``map_pruning(tree_, weights_)``.
+            1; such as ``map_pruning(tree_, weights_)``, the most likely pruning of the vote.
         delta : float or None
             Probability with which the certificates may fail; None: that of the certificate.
 
@@ -1421,8 +1434,8 @@ def delegate_to_guarantees(
     def call_guarantees(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         """Call the method of ``self.guarantees_`` that has the name of `method`, and return its result.
 
-        `method` is the parameter of the enclosing function. Raises ValueError if
-        ``self.guarantees_`` is None.
+        `method` is the parameter of the enclosing function; self: the fitted estimator; args,
+        kwargs: the arguments of `method`. Raises ValueError if ``self.guarantees_`` is None.
         """
         guarantees = self.guarantees_
         if guarantees is None:
@@ -1452,8 +1465,9 @@ def _evaluate_rows(
 
     classifier: fitted classifier with ``predict``; X: rows, (n_rows, p); y: their true classes,
     (n_rows,); delta: probability with which the certificate may fail; share: fraction of delta that
-    it uses; duplicates: see `certree.certify`. Probabilities are not computed: `Guarantees.shares`
-    is None.
+    it uses; duplicates: whether rows that equal each other or rows of the fit are accepted in a
+    small number ("auto"), accepted as new draws ("genuine"), counted once ("copies") or refused
+    ("refuse"). Probabilities are not computed: `Guarantees.shares` is None.
     """
     predicted, truth = predict_rows(classifier, X, y)
     selected = select_calibration_rows(classifier, X, truth, duplicates)
@@ -1604,7 +1618,9 @@ def conditional_guarantees(
         True: divide delta by the number of families, so that all hold together; the families must
         then be chosen before looking at the results.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        How rows are treated that equal each other or rows of the fit; see `certree.certify`.
+        "auto": a small number of rows may equal each other or rows of the fit (`certree.certify`
+        states it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no
+        row may equal another or one of the fit.
 
     Returns
     -------
@@ -1671,10 +1687,12 @@ def certify_fitted(
     delta : float or None
         Probability with which the bound may be below the true error; None: `delta` of the fit.
     look : int or None
-        Number of this inspection of rows that arrive over time; see `certree.certify`.
+        Number j = 1, 2, ... of this inspection of rows that arrive over time, which uses the
+        fraction 6 / (pi^2 j^2) of delta. None: the only inspection, which uses all of it.
     duplicates : {"auto", "genuine", "copies", "refuse"} or None
-        How rows are treated that equal each other or rows of the fit; see `certree.certify`. None:
-        "auto".
+        "auto": a small number of rows may equal each other or rows of the fit (`certree.certify`
+        states it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no
+        row may equal another or one of the fit. None: "auto".
 
     Returns
     -------

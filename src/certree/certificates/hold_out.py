@@ -74,7 +74,8 @@ def hold_out_best(
     share : float
         Fraction of delta that this certificate uses, in (0, 1].
     method : {"hold_out_best", "hold_out"}
-        Method that the certificate names; "hold_out" for a single classifier.
+        Method that the certificate names; "hold_out" for a single classifier. The bound is the
+        same.
 
     Returns
     -------
@@ -133,8 +134,8 @@ def compute_look_fraction(look: Any) -> float:
     """Return the fraction of delta that one of several inspections of the rows uses.
 
     look: number j = 1, 2, ... of the inspection; None: a single one. Return 6 / (pi^2 j^2), of
-    which the sum over all j is 1; None gives 1. Raises ValueError if `look` is not a positive
-    integer.
+    which the sum over all j is 1, so that the bounds of all inspections hold together; None gives
+    1. Raises ValueError if `look` is not a positive integer.
     """
     if look is None:
         return 1.0
@@ -187,7 +188,11 @@ def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) 
 
 
 def _check_label_types(name: str, labels: NDArray[Any], known: NDArray[Any]) -> None:
-    """Raise ValueError if a label is text where the known labels are numbers, or the like."""
+    """Raise ValueError if a label is text where the known labels are numbers, or the like.
+
+    name: name of the labels in the message; labels: labels to check, (n,); known: labels of the
+    allowed types, such as the classes of a model, (K,).
+    """
     kinds = set(map(_get_label_type, _to_python_objects(known)))
     strange = [label for label in _to_python_objects(labels) if _get_label_type(label) not in kinds]
     if strange:

@@ -55,7 +55,9 @@ class CalibrationRows:
     rows : ndarray of intp
         Positions of the rows to use among those that were passed.
     drawn : dict
-        Fields of `Certificate` about repeated rows: "repeats", "distinct", "matches" and "worst".
+        Fields of `Certificate` about repeated rows: "repeats" (their number, or None if hashes of
+        the fit are unknown), "distinct" (whether equal rows count once), "matches" (a `Matches` if
+        rows equal rows of the fit, else None) and "worst" (number of rows that count as errors).
     is_worst : ndarray of bool, shape (len(rows),), or None
         True for repeated rows that count as errors; None: no such rows.
     """
@@ -67,7 +69,7 @@ class CalibrationRows:
     def count_errors(self, wrong: NDArray[np.bool_]) -> int:
         """Count the errors among the rows to use; rows that count as the worst case are errors.
 
-        wrong: whether each row that was passed is predicted wrongly, bool.
+        wrong: whether each row that was passed is predicted wrongly, bool, (n,).
         """
         own = wrong[self.rows]
         return int(np.sum(own if self.is_worst is None else own | self.is_worst))
@@ -88,7 +90,9 @@ def select_calibration_rows(
     y : array-like of shape (n,)
         Their true classes.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        How rows are treated that equal each other or rows of the fit; see `certify`.
+        "auto": a small number of rows may equal each other or rows of the fit (`certify` states
+        it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
+        may equal another or one of the fit.
 
     Returns
     -------
@@ -115,12 +119,19 @@ _USE_GENUINE = 'give duplicates="genuine" (on the command line --duplicates genu
 class _MatchesOfFit:
     """Compares calibration rows with the rows of one fit, batch by batch, and counts equal ones.
 
-    Call `add` for each batch; then `expected` and `why_not_genuine` describe all rows added.
+    Call `add` for each batch. Then the property `expected` is the number of matches to expect if
+    all rows added were new draws (float, or None if unknown), and ``why_not_genuine()`` returns a
+    phrase (str) that says why they cannot be new draws, or None if they may be.
 
     Parameters
     ----------
     model : fitted classifier of certree
         The model, which holds hashes of the rows of its fit (``sample_hashes_``).
+
+    Attributes
+    ----------
+    counts : RepeatCounts or None
+        How often rows repeat within the fit; None: the model does not store it.
     """
 
     def __init__(self, model: Any) -> None:
@@ -137,7 +148,8 @@ class _MatchesOfFit:
 
         rows: the rows, (n_batch, p); codes: class codes of the model, (n_batch,). Return two bool
         arrays (n_batch,): whether a row equals one of the fit exactly, and whether it does after
-        rounding to float32. The counts of the instance are updated.
+        rounding to float32. Updates the counts from which `expected` and `why_not_genuine` are
+        computed.
         """
         X = self._model._encode_new_rows(rows)
         exact, rounded = find_known_rows(X, self._model.sample_hashes_)
@@ -152,19 +164,21 @@ class _MatchesOfFit:
 
     @property
     def expected(self) -> float | None:
-        """Expected number of new rows that equal rows of the fit, among as many as were added.
+        """Number of new rows, of as many as were added, that are expected to equal rows of the fit.
 
-        None if the model does not store how often rows of its fit repeat.
+        A float, estimated from how often rows of the fit repeat; None if the model does not store
+        that.
         """
         if self.counts is None:
             return None
         return estimate_matches(self.counts.n, self.counts.n_once, self._n)
 
     def why_not_genuine(self) -> str | None:
-        """Return why the rows added cannot be new draws, as a phrase; None if they may be.
+        """Return why the rows added cannot be new draws, as a phrase (str); None if they may be.
 
-        The reasons are that they are the table of the fit, or equal more of its rows than new rows
-        would. Also None if the model does not store how often rows of its fit repeat.
+        The reasons are that they are the table of the fit, perhaps in another order, or that more
+        of them equal rows of the fit than new rows would, except with probability 1e-6. Also None
+        if the model does not store how often rows of its fit repeat.
         """
         counts = self.counts
         if counts is None:
@@ -193,7 +207,8 @@ class _MatchesOfFit:
 class LeakageCheck:
     """Collects calibration rows in batches, and checks them against each other and the rows of the fit.
 
-    Call `add` for each batch, then `select_rows`. Of each row a hash is kept.
+    Call `add` for each batch, then `select_rows`, which returns the rows to use as a
+    `CalibrationRows`. Of each row a hash is kept.
 
     Parameters
     ----------
@@ -201,8 +216,9 @@ class LeakageCheck:
         Of any library. Models of certree, also inside scikit-learn's wrappers and ensembles, hold
         hashes of the rows of their fit.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        How rows are treated that equal each other or rows of the fit: accepted up to a small
-        number; accepted as new draws; counted once; or refused.
+        "auto": a small number of rows may equal each other or rows of the fit (`certify` states
+        it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
+        may equal another or one of the fit.
     """
 
     def __init__(self, classifier: Any, duplicates: Duplicates) -> None:
@@ -216,8 +232,9 @@ class LeakageCheck:
     def add(self, X: Any, truth: NDArray[Any]) -> None:
         """Hash a batch of calibration rows, and compare them with the rows of the fit.
 
-        X: rows, (n_batch, p); truth: their true classes, (n_batch,). Raises ValueError if the model
-        was saved without its hashes and `duplicates` is not "genuine".
+        X: rows, (n_batch, p); truth: their true classes, (n_batch,). Returns nothing; the results
+        are kept for `select_rows`. Raises ValueError if the model was saved without its hashes and
+        `duplicates` is not "genuine".
         """
         exact, rounded = self._match_rows(X, truth)
         self._exact.append(exact)
@@ -251,8 +268,9 @@ class LeakageCheck:
     def _check_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
         """Raise ValueError if rows equal rows of the fit and `duplicates` does not accept that.
 
-        seen: whether each row equals one of the fit; exact: whether it does without rounding;
-        repeats: number of rows that equal rows of the fit or other calibration rows.
+        seen: whether each row equals one of the fit, bool (n,); exact: whether it does without
+        rounding to float32, bool (n,); repeats: number of rows that equal rows of the fit or other
+        calibration rows.
         """
         is_genuine, n = self._duplicates == "genuine", len(seen)
         if not seen.any() or not (
@@ -279,7 +297,8 @@ class LeakageCheck:
     def _matches(self, found: int) -> Matches:
         """Return `found`, the number of rows that equal rows of the fits, with the number expected.
 
-        The expected number is the largest of those of several fits; None if one of them is unknown.
+        The expected number is the largest of those of several fits inside the classifier; None if
+        it is unknown for any of these fits.
         """
         expected = [one.expected for one in self._fits]
         known = [one for one in expected if one is not None]
@@ -290,8 +309,10 @@ class LeakageCheck:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Compare a batch of rows with the rows of all fits inside the classifier.
 
-        Return two bool arrays (n_batch,): whether a row equals one of a fit exactly, and whether it
-        does after rounding to float32. Raises ValueError if a model was saved without its hashes.
+        X: rows, (n_batch, p); truth: their true classes, (n_batch,). Return two bool arrays
+        (n_batch,): whether a row equals one of a fit exactly, and whether it does after rounding to
+        float32. Raises ValueError if a model was saved without its hashes and `duplicates` is not
+        "genuine".
         """
         exact, rounded = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
         place = 0
@@ -314,8 +335,9 @@ class LeakageCheck:
 def _encode_classes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
     """Return the class codes of a model inside a classifier, (n,).
 
-    model: the inner model; classifier: the outer one; truth: true classes, (n,). Classes that the
-    model does not know have one further code.
+    model: the inner model; classifier: the outer one, such as an ensemble; truth: true classes,
+    (n,). Classes that the model does not know share one code, the largest. All codes are 0 if the
+    model has several targets, or `truth` has another type than its classes.
     """
     known, given = model.classes_, getattr(classifier, "classes_", None)
     if isinstance(known, list):
@@ -359,7 +381,11 @@ def _find_fitted_models(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _find_members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the fitted members of a scikit-learn classifier, each with the rows as it receives them."""
+    """Yield the fitted members of a scikit-learn classifier, each with the rows that it receives.
+
+    classifier: a wrapper or an ensemble; X: rows as it receives them. Yields pairs (member, rows),
+    none if the classifier has no members.
+    """
     if type(classifier).__name__ == "FrozenEstimator":
         yield classifier.estimator, X
     for one in getattr(classifier, "calibrated_classifiers_", ()):
@@ -380,8 +406,9 @@ def _find_members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
 def _members_cover_rows(classifier: Any, members: list[Any]) -> bool:
     """Return whether every row that the classifier was fitted to was also seen by one of its members.
 
-    Only known classes of scikit-learn are trusted, fitted with an integer `cv` or none, and without
-    members that were fitted before.
+    members: its fitted members. True for known wrappers of a single model, and for known ensembles
+    of scikit-learn with an integer `cv` or None and without members that were fitted before
+    (``FrozenEstimator``); False for all other classes, as their fits are not known.
     """
     name = type(classifier).__name__
     if name in _WRAPPERS:

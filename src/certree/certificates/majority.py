@@ -75,12 +75,15 @@ class PosteriorVote:
         Parameters
         ----------
         method : str
-            Key of `METHODS` that begins with "gibbs_" (for a drawn pruning) or "vote_" (for the
-            majority vote).
+            Bound on the error of a pruning drawn for each row: "gibbs_kl" or "gibbs_lambda"; or on
+            that of the majority vote: "vote_first_order", "vote_first_order_range", "vote_tandem",
+            "vote_either_wrong", "vote_tuples", "vote_c_bound" or "vote_disagreement".
+            `certify_posterior` explains them.
         delta, share : float
             Probability with which the certificate may fail, and the fraction of it that is used.
         tuples : sequence of (int, int)
-            Pairs (draws, wrong draws) that "vote_tuples" tries; they share delta equally.
+            Pairs (draws, wrong draws) that "vote_tuples" tries; they share delta equally. The
+            default is the 15 pairs with 1 <= wrong draws <= draws <= 5.
 
         Returns
         -------
@@ -136,8 +139,8 @@ class PosteriorVote:
     def least(self) -> WrongRange:
         """Smallest probability, over the leaves, that a drawn pruning is wrong.
 
-        `WrongRange`: for rows that the majority vote predicts correctly, and for rows that it
-        predicts wrongly.
+        `WrongRange`: its field `right` is for rows that the majority vote predicts correctly,
+        `wrong` for rows that it predicts wrongly.
         """
         return wrong_range(self.held.tree, self.ballot)
 
@@ -210,7 +213,8 @@ def certify_posterior(
         * "vote_disagreement": by how often two draws predict different classes; two classes only.
     tuples : sequence of (int, int)
         Pairs (draws, wrong draws) that "vote_tuples" tries, fixed before the calibration rows were
-        seen; they share delta equally.
+        seen; they share delta equally. The default is the 15 pairs with 1 <= wrong draws <= draws
+        <= 5.
 
     Returns
     -------
@@ -356,8 +360,8 @@ class Overlaps(ArrayRecord):
         if n < 1:
             least = "pair of voters" if pairs else "voter"
             raise ValueError(
-                f"judged must be True for at least one row for every {least}, got one without any: use "
-                "smaller samples or more rows"
+                f"judged must mark as out-of-bag (True) at least one row for every {least}, got a "
+                f"{least} without such a row: use smaller samples or more rows"
             )
         observed = {
             "ensemble_first_order": self.compute_risk,
@@ -456,14 +460,15 @@ def certify_ensemble(
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """Yield slices that divide n rows into blocks of 16,384, so that tables stay small."""
+    """Yield slices that divide n rows into blocks of at most 16,384, so that tables stay small."""
     return (slice(first, first + _BLOCK) for first in range(0, n, _BLOCK))
 
 
 def count_shared_rows(judged: NDArray[Any]) -> Float64:
     """Count the rows that are out-of-bag for each pair of voters.
 
-    judged: whether each row is out-of-bag for each voter, (T, n). Return float64 array (T, T).
+    judged: whether each row is out-of-bag for each voter, (T, n). Return float64 array (T, T), on
+    whose diagonal are the out-of-bag rows of each voter.
     """
     parts = (judged[:, part].astype(np.float64) for part in blocks(judged.shape[1]))
     return sum((part @ part.T for part in parts), np.zeros((len(judged), len(judged))))
@@ -472,7 +477,8 @@ def count_shared_rows(judged: NDArray[Any]) -> Float64:
 def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
     """Check the tables of `certify_ensemble`, and return them as float64 arrays (T, n).
 
-    Return `judged` as 0 and 1, and `wrong` clipped to 0 .. 1, with 0 where `judged` is False.
+    Return first `judged` as 0 and 1, then `wrong` clipped to 0 .. 1, with 0 where `judged` is
+    False. Raises ValueError if shapes differ, or numbers are out of range.
     """
     out, shares = to_array("judged", judged), to_array("wrong", wrong)
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:
@@ -492,7 +498,10 @@ def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64
 
 
 def _check_weights(weight: ArrayLike | None, n_voters: int) -> Float64:
-    """Return the weights of the voters, (n_voters,): equal ones if `weight` is None, else checked."""
+    """Return the weights of the voters, (n_voters,): equal ones if `weight` is None, else checked.
+
+    Raises ValueError if they are not n_voters numbers >= 0 with sum 1.
+    """
     if weight is None:
         return np.full(n_voters, 1 / n_voters)
     given = check_column("weight", weight, "float64", (n_voters,))

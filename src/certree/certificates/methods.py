@@ -24,7 +24,7 @@ class Method:
     needs : str
         Assumptions beside independent rows, as a phrase.
     reference : str
-        Where the inequality is proved.
+        Author, title or journal, and year of the proof of the inequality.
     rows : str
         Which rows the bound is computed from; "{part}" stands for the name of a subset of the rows.
     where : str

@@ -84,7 +84,8 @@ class CandidateVote(Generic[_Posterior]):
     ballot : Vote
         Scores and labels of its vote in each node.
     lambda_error : float or None
-        Inverse temperature, one of `PATH`, if it is a Gibbs posterior; None: it is not.
+        Inverse temperature (nats for each error), one of `PATH` = 2^-6, 2^-5, ..., 2^3, if it is a
+        Gibbs posterior; None: it is not.
     """
 
     posterior: _Posterior
@@ -101,7 +102,8 @@ class SelectedModel:
     weights : NodeWeights
         The posterior over prunings that votes.
     stats : NodeStats
-        Class counts of the nodes that it votes by.
+        Class counts of the nodes that it votes by: of the training rows if their vote was selected,
+        of the calibration rows if there is no training set, else of both together.
     ballot : Vote
         The vote in each node.
     certificate : Certificate
@@ -127,7 +129,8 @@ class SelectedModel:
 class _SelectionData:
     """Base class of `ModelSelection` and `LabelledSelection`.
 
-    Checks delta, and pickles only the fields.
+    Subclasses are dataclasses with the fields `held` (HeldOut), `delta` (from 1e-300 to below 1)
+    and `weighing` (NodeStats or None). The base class checks delta, and pickles only the fields.
     """
 
     held: HeldOut
@@ -199,8 +202,8 @@ class ModelSelection(_SelectionData):
     def structure(self) -> Prior:
         """The prior over labelled prunings that the tree and the training set allow.
 
-        A mixture of the branching prior, the count prior, and priors centred at the most likely
-        pruning of the training set. Computed once.
+        A mixture with weight 1/3 each of the branching prior, the count prior, and the mean of
+        seven priors centred at the most likely pruning of the training set. Computed once.
         """
         return make_structure_prior(self.held.tree, self.held.grown, self.likeliest)
 
@@ -213,7 +216,9 @@ class ModelSelection(_SelectionData):
     def prior(self) -> Prior:
         """The prior over labelled prunings that certificates use.
 
-        The training set's vote has probability .9 in it; the rest is divided as in `structure`.
+        One labelling of the tree's leaves, that of the training set's vote as a whole, has the
+        probability .9. The remaining .1 is the mixture prior of the attribute `structure`: every
+        labelled pruning has .1 times the probability that it has in `structure`.
         """
         return add_candidate_labels(self.structure, self.held.grown, [self.alone.label])
 
@@ -227,7 +232,8 @@ class ModelSelection(_SelectionData):
     def ballots(self) -> Ballots:
         """Contribution of each node to the vote of prunings of which it is a leaf.
 
-        It is computed from the class counts of training and calibration rows together.
+        `Ballots`: a label or class probabilities for each node, computed from the class counts of
+        training and calibration rows together.
         """
         return self.voting.ballots(self.held.tree, self.both)
 
@@ -249,7 +255,8 @@ class ModelSelection(_SelectionData):
         """Yield pairs (inverse temperature, Gibbs posterior of the calibration set).
 
         For three components of the prior `structure`, and for each the ten inverse temperatures of
-        `PATH`; the component that usually has the lowest bound comes first.
+        `PATH`, 2^-6 to 2^3 in ascending order. The components are the centred prior with doubt .01,
+        which usually has the lowest bound, then the branching prior, then the count prior.
         """
         plain, by_count, *centred = self.structure.distributions
         centre = centred[DOUBTS.index(0.01)]
@@ -266,8 +273,9 @@ class ModelSelection(_SelectionData):
 def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
     """Make the default prior of certified trees: a mixture of three kinds of priors.
 
-    It mixes `branching_prior`, `count_prior`, and `doubted_prior` centred at one pruning. All three
-    give a leaf most probably the label of its training rows.
+    It mixes, with weight 1/3 each, `branching_prior` (each node stops with probability 1/2),
+    `count_prior` (nodes with many training rows are split), and `doubted_prior` (centred at one
+    pruning). All three give a leaf most probably the label of its training rows.
 
     tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning,
     weight 1 for its leaves, 0 for all other nodes.
@@ -337,8 +345,8 @@ def select_model(
         The rows, the training set's posterior, delta and how prunings vote.
     posteriors : sequence of NodeWeights
         Posteriors among which the calibration set's vote with the lowest bound is searched; empty:
-        Gibbs posteriors of several priors and temperatures. All posteriors are covered at once,
-        whatever chose them.
+        Gibbs posteriors of three priors and ten temperatures, as `ModelSelection.path` yields them.
+        All posteriors are covered at once, whatever chose them.
     selection : {"best", "vote"}
         "best": select the candidate with the lower bound; "vote": always select the calibration
         set's vote.
@@ -413,8 +421,8 @@ def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
     Returns
     -------
     SelectedModel
-        Its vote is that of the Gibbs posterior with the lowest bound, of the inverse temperatures
-        of `PATH`.
+        Its vote is that of the Gibbs posterior with the lowest bound, of the ten inverse
+        temperatures of `PATH`, 2^-6 to 2^3.
 
     References
     ----------
@@ -437,7 +445,8 @@ def _certify_labels(
 ) -> Certificate:
     """Compute the Occam bound of a labelling of the nodes, (m,), under the prior of the selection.
 
-    Uses `occam_mean` for rows in groups, else `occam_vote`.
+    Uses `occam_mean`, by the mean loss of groups, for rows in groups; else `occam_vote`, by the
+    number of errors.
     """
     certify = occam_mean if model_selection.held.grouped else occam_vote
     return certify(model_selection.held, label, model_selection.prior, model_selection.delta)
@@ -475,8 +484,9 @@ def _certify_alternatives(
 ) -> Iterable[Certificate]:
     """Yield certificates of the calibration set's posterior by other methods.
 
-    These are its most likely pruning (unless rows come in groups), a drawn pruning, and, for
-    majority votes of labels, the majority vote by PAC-Bayes bounds.
+    These are, in this order, the certificate of its most likely pruning (unless rows come in
+    groups), that of a pruning drawn for each row, and, for majority votes of labels, six PAC-Bayes
+    bounds on the majority vote. best: the candidate that the calibration set chose.
     """
     held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
     if not held.grouped:
@@ -548,7 +558,8 @@ def fit_power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> Po
     error. The exponent has a normal prior with mean `exponent` and standard deviation .15, and is
     then clipped to 0 .. .7.
 
-    curve: at least one point. Return the fitted `PowerLaw`.
+    curve: at least one point; exponent: prior mean, .15 by default, the mean on public data sets.
+    Return the fitted `PowerLaw`.
     """
     n_rows = np.array([point.n_validation for point in curve], dtype=np.float64)
     error = (np.array([point.error for point in curve]) * n_rows + 0.5) / (n_rows + 1)
@@ -575,7 +586,8 @@ def choose_train_fraction(
     Parameters
     ----------
     curve : sequence of CurvePoint
-        Learning curve of the pilot; empty: return the pilot's fraction, .35.
+        Learning curve of the pilot, the fraction .35 of the rows that is always used for training;
+        its points were found by cross-validation in these rows. Empty: return .35.
     n : int
         Number of rows, or groups, to divide into training and calibration set.
     delta : float
@@ -583,15 +595,15 @@ def choose_train_fraction(
     grouped : bool
         Whether n counts groups of rows.
     complexity : float
-        Expected complexity of the certificate (nats); the default is that of the training set's
-        vote as a candidate.
+        Expected complexity of the certificate (nats); the default, -log(.9), is that of the
+        training set's vote, which has the prior probability .9.
     exponent : float
-        Prior mean of the exponent of the learning curve.
+        Prior mean of the exponent of the learning curve, .15 by default.
 
     Returns
     -------
     float
-        One of `SHARES`; the smallest if bounds are equal.
+        One of `SHARES`, .35, .5, .65, .75 and .85; the smallest if bounds are equal.
     """
     if not curve:
         return PILOT
@@ -603,8 +615,8 @@ def choose_train_fraction(
     def expected(share: float) -> float:
         """Return the bound that is expected if the fraction `share` of the n rows is used for training.
 
-        Uses the fitted power law, the inequality and delta of the function; inf if no calibration
-        row is left.
+        Uses the fitted power law `law`, the `inequality`, and the arguments `n`, `complexity` and
+        `delta` of the enclosing function; inf if no calibration row is left.
         """
         weighing = n - round(share * n)
         if weighing < 1:

@@ -63,7 +63,7 @@ def _certify_risk(
     delta, share : float
         Probability with which certificates may fail, and the fraction of it that this one uses.
     **rest
-        Further fields of `Certificate`, such as `unit`.
+        Further fields of `Certificate` by name, such as `unit`.
 
     Returns
     -------
@@ -447,7 +447,8 @@ def selective_certificates(
 
     Abstention is one more label, so that the Occam bound covers all margins together. The margins
     tried leave at most 100 %, 95 %, ..., 5 % of some rows with a prediction: of the calibration
-    rows, or, if `fixed`, of the training rows, and the prior then favours these labellings.
+    rows, or, if `fixed`, of the training rows. If `fixed`, the labellings of these margins have
+    together the prior probability .9.
 
     Parameters
     ----------
@@ -461,7 +462,7 @@ def selective_certificates(
         Probability with which certificates may fail, and the fraction of it that these use
         together.
     fixed : bool
-        Whether the vote was fixed without the calibration set.
+        Whether the vote was fixed without the calibration set, by the training rows alone.
 
     Returns
     -------
@@ -497,8 +498,9 @@ def selective_certificates(
 def _choose_margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
     """Choose the margins for which at most 100 %, 95 %, ..., 5 % of some rows get a prediction.
 
-    tree: the tree; lead: margin of each node, (m,); n: number of rows in each node, (m,). Return
-    them in ascending order, starting with 0.
+    tree: the tree; lead: margin of each node, (m,); n: number of rows in each node, (m,), of which
+    those of leaves are read. Return the margins, at most 20, in ascending order from 0, rounded
+    down to four decimals.
     """
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]

@@ -145,7 +145,8 @@ def labelled_posterior(
     Returns
     -------
     LabelledWeights
-        A node as a leaf has the weight sum over labels of ``prior * exp(-lambda_error * errors)``.
+        A labelled pruning has its prior probability times ``exp(-lambda_error * errors)``,
+        normalised, where `errors` counts the rows that its labels get wrong.
 
     Raises
     ------
@@ -184,8 +185,9 @@ def labelled_posterior(
 def cast_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -> Vote:
     """Compute the probability of each class under a pruning drawn from a posterior, in every node.
 
-    tree: the tree; stats: statistics whose labels the leaves of unlabelled prunings have;
-    posterior: over prunings or labelled prunings. Return a `Vote` with scores (m, K).
+    tree: the tree, with m nodes; stats: statistics of its nodes, whose labels the leaves of
+    unlabelled prunings have; posterior: over prunings (`NodeWeights`) or labelled prunings
+    (`LabelledWeights`). Return a `Vote` with scores (m, K).
     """
     if isinstance(posterior, NodeWeights):
         return vote(tree, stats, posterior)
@@ -196,8 +198,9 @@ def cast_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -> V
 def divergence(posterior: Posterior, prior: Prior) -> float:
     """Compute an upper bound on the KL divergence (nats) of a posterior over prunings from a prior.
 
-    posterior: over prunings, or over labelled prunings, for which the divergence of the labels is
-    added. The bound is exact if the prior has one component. Raises ValueError if posterior and
+    posterior: over prunings (`NodeWeights`), or over labelled prunings (`LabelledWeights`), for
+    which the divergence of the labels is added; prior: a mixture of components. The bound is exact
+    if the prior has one component. Raises ValueError if posterior and
     prior have different numbers of labels.
     """
     if isinstance(posterior, NodeWeights):

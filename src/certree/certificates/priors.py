@@ -79,7 +79,8 @@ class Prior(ArrayRecord):
     seen : NodeStats or None
         Statistics of the training rows that the prior was made from; None: only the tree was used.
     candidate_labels : tuple of CandidateLabels
-        Labellings with prior probabilities of their own; see `add_candidate_labels`.
+        Single labellings of the leaves with prior probabilities of their own, besides those that
+        the components give them.
 
     Raises
     ------
@@ -210,7 +211,8 @@ class Prior(ArrayRecord):
 def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
     """Return the prior distribution over prunings that `stops` describes.
 
-    tree: the tree; stops: weights of stopping at and of splitting each node. No rows enter.
+    tree: the tree; stops: prior log weights of stopping at and of splitting each node. No rows
+    enter.
     """
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
@@ -306,7 +308,8 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     rows : float
         Number of training rows at which splitting and stopping are equally likely, > 0.
     trust : float
-        Prior probability that a leaf has the label of its training rows; see `trust_labels`.
+        Prior probability that a leaf has the label of its training rows, .9 by default; the rest is
+        divided among all classes by their smoothed frequencies in the node.
 
     Returns
     -------
@@ -353,7 +356,7 @@ def centred_prior(
         leaf of the pruning; and that a leaf has another label than its training rows. Between 0 and
         1.
     stop_below : float
-        Probability that a node below the pruning stops if it is reached.
+        Probability that a node below the pruning stops if it is reached, .6 by default.
 
     Returns
     -------
@@ -388,9 +391,11 @@ def doubted_prior(
         calibration rows.
     doubts : tuple of float
         For each component, all of equal weight, the probability that a node decides otherwise than
-        the pruning, and that a leaf has another label than its training rows. Between 0 and 1.
+        the pruning, and that a leaf has another label than its training rows. Between 0 and 1; by
+        default .1, .03, .01, .003, .001, .0003 and .0001.
     stop_below : float
-        Probability that a node below the pruning stops if it is reached, between 0 and 1.
+        Probability that a node below the pruning stops if it is reached, between 0 and 1; .6 by
+        default.
 
     Returns
     -------
@@ -404,8 +409,9 @@ def doubted_prior(
 def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     """Make a prior for numeric targets, concentrated around one pruning.
 
-    Half of the mass is the mixture of centred distributions with doubts .1 to .0001; the other half
-    stops at each node with probability 1/2. There is a single label, as leaves predict numbers.
+    Half of the probability is the mean of seven distributions in which a node decides otherwise
+    than the pruning with probability .1, .03, .01, .003, .001, .0003 or .0001. The other half stops
+    at each node with probability 1/2. There is a single label, as leaves predict numbers.
 
     Parameters
     ----------
@@ -479,9 +485,9 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     grown : NodeStats
         Class counts of the training rows in each node; their majority labels the nodes.
     trust : float
-        Prior probability that a leaf has the label of its training rows, in (0, 1]. The rest is
-        divided in proportion to the class frequencies in the node, smoothed by one row with the
-        frequencies of the parent.
+        Prior probability that a leaf has the label of its training rows, in (0, 1]; .9 by default.
+        The rest is divided among all classes, that label included, in proportion to their
+        frequencies in the node, smoothed by one row with the frequencies of the parent.
 
     Returns
     -------
@@ -502,8 +508,8 @@ def _make_trusting_prior(
 
     tree: the tree; distributions: J distributions over prunings; grown: class counts of the
     training rows; trusts: for each component the probability that a leaf has the label of its
-    training rows, (J,), in (0, 1]. The rest of the label probability follows the smoothed
-    class frequencies in the node.
+    training rows, (J,), in (0, 1]. The rest of the label probability is divided among all classes
+    by their smoothed frequencies in the node. The J components have equal weights.
     """
     if not ((trusts > 0) & (trusts <= 1)).all():
         raise ValueError(f"trust must lie in (0, 1], got {trusts.tolist()!r}")
@@ -555,13 +561,15 @@ def add_candidate_labels(
     Parameters
     ----------
     prior : Prior
-        The prior, whose probabilities are multiplied by ``1 - share``; it may have candidates.
+        The prior, whose probabilities are multiplied by ``1 - share``; it may have candidate
+        labellings already.
     grown : NodeStats
         Class counts of the training rows, which chose the labellings.
     labels : array-like of int, shape (P, m)
         P labellings of the nodes; only entries of the tree's leaves are read.
     share : float
-        Prior probability of the P labellings together, between 0 and 1; each gets the same.
+        Prior probability of the P labellings together, between 0 and 1, .9 by default; each gets
+        ``share / P``.
 
     Returns
     -------
@@ -589,6 +597,8 @@ def add_candidate_labels(
 @validate_arguments
 def mix_priors(*priors: Prior) -> Prior:
     """Return the mixture of priors with equal weights; a bound by it costs at most log J nats more.
+
+    The comparison is with a bound by any single one of the J priors.
 
     Parameters
     ----------

@@ -58,7 +58,10 @@ class Shift:
 
     @property
     def source(self) -> str:
-        """The possible sources of new rows under this shift, as a phrase for sentences."""
+        """The possible sources of new rows under this shift, as a phrase for sentences.
+
+        Such as "any source within 0.1 of this one in total variation".
+        """
         return {
             "kl": f"any source from which that of these diverges by at most {self.most:.4g} nats",
             "total_variation": f"any source within {self.most:.4g} of this one in total variation",
@@ -75,7 +78,10 @@ class Shift:
 
     @property
     def assumption(self) -> str:
-        """What this shift assumes of new rows, as a clause for sentences."""
+        """What this shift assumes of new rows, as a clause for sentences.
+
+        Such as "new ones come from any source within 0.1 of this one in total variation".
+        """
         if self.kind == "weights":
             return "the weights are the density of the new source over theirs, up to a factor"
         return f"new ones come from {self.source}"
@@ -154,9 +160,10 @@ class Monitor:
     """A sequential test of whether the mean loss of new rows exceeds a certified bound.
 
     For a stake lambda, the product over rows of ``1 + lambda (loss - bound)`` has a mean of at most
-    1 while the bound holds, and so has `e_value`, the mean of several such products. It ever
-    reaches ``1 / alpha`` with probability at most alpha (Ville's inequality), so that one may look
-    after each row and stop at any time. It grows the faster, the more the losses exceed the bound.
+    1 while the bound holds, and so has `e_value`, the mean of six such products. An alarm is raised
+    when `e_value` reaches ``1 / alpha``, which it ever does with probability at most alpha (Ville's
+    inequality), so that one may look after each row and stop at any time. It grows the faster, the
+    more the losses exceed the bound.
     `Certificate.monitor` makes it.
 
     Parameters
@@ -322,7 +329,10 @@ class Monitor:
 
 
 def _losses(losses: Any) -> Float64:
-    """Return the losses as float64 array (n,), after a check that they are between 0 and 1."""
+    """Return the losses as float64 array (n,), after a check that they are between 0 and 1.
+
+    losses: array (n,), or a number, which gives n = 1. Raises ValueError if the check fails.
+    """
     given = np.atleast_1d(to_array("losses", losses))
     if given.ndim != 1:
         raise ValueError(f"losses must be a number or one-dimensional, got shape {given.shape}")

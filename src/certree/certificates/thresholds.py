@@ -211,7 +211,10 @@ class ThresholdGuarantees:
 
     @property
     def _log_level(self) -> float:
-        """Natural log of the probability with which any band or prevalence limit may fail."""
+        """Natural log of the probability with which any band or prevalence limit may fail.
+
+        A band is the set of limits of one class's rate at all thresholds.
+        """
         return compute_log_delta(self.terms.delta, self.terms.share) - self._band_complexity
 
     @property
@@ -254,7 +257,7 @@ class ThresholdGuarantees:
     def _bound_rate(self, which: int) -> Limits:
         """Return the limits of the fraction predicted positive in one class, by threshold.
 
-        which: 0 for the negative class, 1 for the positive class.
+        which: 0 for the negative class, 1 for the positive class. Return `Limits` of arrays (m,).
         """
         taken, n = self._count_predicted_positives(self.threshold)[which], self._class_sizes[which]
         lowest = compute_cdf_bounds(n, compute_rate_level(self._log_level))
@@ -329,8 +332,8 @@ class ThresholdGuarantees:
     def _average_classes(self, second: Limits, first: Limits) -> Limits:
         """Return the limits of the mean over all rows of a quantity with known limits in each class.
 
-        second, first: limits of its mean over the positive and over the negative rows. The
-        prevalence may be anywhere within its limits.
+        second, first: limits of its mean over the positive rows and over the negative rows, arrays
+        (m,). The prevalence may be anywhere within its limits. Return `Limits` of arrays (m,).
         """
         share = self.prevalence
         ends = share.lowest, share.highest
@@ -365,7 +368,7 @@ class ThresholdGuarantees:
             Cost of a positive row that is predicted negative, and of a negative row that is
             predicted positive; >= 0, not both 0. They may be chosen after looking. If they, or a
             multiple of them, are among the field `costs`, five thresholds have additional, tighter
-            bounds.
+            bounds: the best one if scores are true probabilities, and two on either side of it.
 
         Returns
         -------
@@ -452,7 +455,9 @@ class ThresholdGuarantees:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the head and the rows of a table of up to ten thresholds, as lists of str.
 
-        The thresholds are spread over the fractions of rows that are predicted positive.
+        The columns are the threshold, the fraction of rows that are predicted positive, the upper
+        limit of the false positive rate, and the lower limits of recall and precision. The
+        thresholds are spread evenly over that fraction.
         """
         taken = self.predicted_positive_rate.observed
         some = np.unique(np.searchsorted(taken, np.linspace(0, 1, _LINES + 2)[1:-1]))
@@ -522,7 +527,8 @@ def _compute_precision(prevalence: float, recall: Float64, false_positive_rate: 
 def _check_cost_pair(costs: Sequence[Any]) -> tuple[float, float]:
     """Return the costs of a false negative and of a false positive as floats.
 
-    Raises ValueError if one is negative or not finite, or both are 0.
+    costs: the two costs in this order. Raises ValueError if one is negative or not finite, or both
+    are 0.
     """
     of_miss, of_alarm = (
         check_nonnegative(name, cost)
@@ -556,7 +562,10 @@ def check_costs(costs: Any) -> tuple[tuple[float, float], ...]:
 
 
 def _are_multiples(costs: tuple[float, float], named: tuple[float, float]) -> bool:
-    """Return whether two pairs of costs are positive multiples of each other."""
+    """Return whether two pairs of costs are positive multiples of each other.
+
+    Both are (cost of a false negative, cost of a false positive).
+    """
     (one, other), (its, of_other) = costs, named
     return math.isclose(one / max(costs), its / max(named), rel_tol=1e-12) and math.isclose(
         other / max(costs), of_other / max(named), rel_tol=1e-12
@@ -566,9 +575,9 @@ def _are_multiples(costs: tuple[float, float], named: tuple[float, float]) -> bo
 def _choose_thresholds(costs: tuple[float, float]) -> Float64:
     """Return the five thresholds at which named costs have bounds of their own, (5,).
 
-    If scores are probabilities the best threshold is fp / (fp + fn) for the costs fp and fn of a
-    false positive and a false negative. The others have odds of e^-1, e^-0.5, e^0.5 and e times its
-    odds.
+    costs: (cost of a false negative fn, cost of a false positive fp). If scores are probabilities
+    the best threshold is fp / (fp + fn). The others have odds of e^-1, e^-0.5, e^0.5 and e times
+    the odds of that.
     """
     of_miss, of_alarm = costs
     with np.errstate(divide="ignore"):

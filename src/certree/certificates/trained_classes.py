@@ -42,8 +42,9 @@ class TrainedClasses:
     ) -> tuple[NDArray[Any], Self | None]:
         """Merge the classes of the training rows with those that only other rows have.
 
-        trained, others: both sorted and disjoint. Return the sorted union, and a `TrainedClasses`,
-        or None if `others` is empty.
+        trained, others: classes, both sorted and disjoint. Return the K classes of the sorted
+        union, and the `TrainedClasses` that marks those of `trained`; None in its place if `others`
+        is empty.
         """
         if not len(others):
             return trained, None
@@ -107,8 +108,9 @@ class TrainedClasses:
     def expand_columns(self, values: NDArray[Any], fill: Any = 0) -> NDArray[Any]:
         """Return columns of trained classes with columns for all K classes.
 
-        values: (n, n_codes) or (n, n_trained); fill: value of the columns of other classes. Return
-        (n, K) in the order of ``classes_``.
+        values: (n, n_codes) or (n, n_trained), a column for each class code or trained class (the
+        column of a single class's unused second code is added to the first); fill: value of the
+        columns of other classes. Return (n, K) in the order of ``classes_``.
         """
         spread = np.full((len(values), len(self.is_trained)), fill, dtype=values.dtype)
         if values.shape[1] > self.n_trained:
@@ -121,7 +123,7 @@ class TrainedClasses:
         """Drop the columns of classes that training rows lack; the inverse of `expand_columns`.
 
         values: (n, K), a column for each class of ``classes_``. Return (n, n_codes), a column for
-        each class code of the trained classes.
+        each class code of the trained classes; the unused second code of a single class gets 0.
         """
         taken = np.zeros((len(values), self.n_codes), dtype=values.dtype)
         taken[:, : self.n_trained] = values[:, self.is_trained]

@@ -48,7 +48,7 @@ def _find_boundary(
     holds : callable of float to bool
         True at `inside` and up to the boundary, False from there to `outside`.
     inside, outside : float
-        Ends of the search.
+        Ends of the search, in either order.
     guess : float
         Estimate of the boundary, which saves most steps if it is close.
 
@@ -76,8 +76,9 @@ def _find_boundary(
 def _log_beta_fraction(a: float, b: float, x: float) -> float:
     """Compute the log of the continued fraction of the incomplete beta function at (a, b, x).
 
-    By Lentz's algorithm: Press, Teukolsky, Vetterling and Flannery, "Numerical Recipes", Section
-    6.4. It converges fast for ``x < (a + 1) / (a + b + 2)``.
+    a, b: parameters of the function, > 0; x: its argument, between 0 and 1. It converges fast for
+    ``x < (a + 1) / (a + b + 2)``. By Lentz's algorithm: Press, Teukolsky, Vetterling and Flannery,
+    "Numerical Recipes", Section 6.4.
     """
     tiny = 1e-300
     c, d = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or tiny)
@@ -153,6 +154,7 @@ def binomial_upper(errors: float, n: float, log_delta: float) -> float:
 def _compute_divergence_term(share: float, expected: float, excess: float) -> float:
     """Compute ``share * log(share / expected)``, one term of a divergence.
 
+    share, expected: probabilities of one outcome under the two distributions; 0 if share is 0.
     excess: ``expected - share``, which the caller knows more precisely than the difference of the
     two.
     """
@@ -270,7 +272,7 @@ def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta
     risk : float
         Fraction of errors among the rows of the leaf.
     share : float
-        The leaf's exponent, in (0, 1].
+        The leaf's exponent in its level, in (0, 1]; the exponents of all leaves sum to 1.
     n : float
         Number of rows of the leaf; 0 gives the bound 1.
     complexity, log_delta : float
@@ -336,9 +338,9 @@ def occam_mix(*numbers: float) -> float:
     Parameters
     ----------
     *numbers : float
-        For each subset three numbers: its fraction of the new rows, its fraction of errors, and its
-        fraction of the n calibration rows. Then n, complexity and log_delta: number of rows;
-        price of choosing by the rows (nats); log of the probability that the bound fails.
+        For each subset three numbers: its fraction of the new rows, the fraction of errors in it,
+        and its fraction of the n calibration rows. Then n, complexity and log_delta: number of
+        rows; price of choosing by the rows (nats); log of the probability that the bound fails.
         Complexity and log_delta are those of the bound on each single subset.
 
     Returns
@@ -359,7 +361,11 @@ def occam_mix(*numbers: float) -> float:
 
 
 def _split_triples(numbers: Sequence[float]) -> Iterator[tuple[float, float, float]]:
-    """Yield the numbers in threes; ValueError if their count is not a multiple of three."""
+    """Yield the numbers in threes; ValueError if their count is not a multiple of three.
+
+    Each triple is of one subset of the rows: its fraction of the new rows, the fraction of errors
+    in it, and its fraction of the calibration rows.
+    """
     if len(numbers) % 3:
         raise ValueError(
             "observed must hold three numbers for each subset of the rows (fraction of new rows, of "
@@ -372,7 +378,8 @@ def prevalence_limits(positives: int, n: int, log_level: float) -> tuple[float, 
     """Compute lower and upper confidence limits of the fraction of positive rows.
 
     positives: number of positive rows among n; log_level: natural log of the probability that any
-    limit at any threshold fails, of which these two limits use a tenth. Return (lower, upper).
+    limit at any threshold fails. These two limits use a tenth of it, half of that each. Return
+    (lower, upper).
     """
     half = log_level + math.log(_OF_PREVALENCE / 2)
     return 1 - binomial_upper(n - positives, n, half), binomial_upper(positives, n, half)
@@ -484,7 +491,10 @@ def named_cost(*numbers: float) -> float:
 
 
 def _count_errors(risk: float, n: float) -> float:
-    """Return ``risk * n``, rounded to an integer if it is one up to rounding errors."""
+    """Return ``risk * n``, rounded to an integer if it is one up to rounding errors.
+
+    risk: fraction of errors; n: number of rows.
+    """
     errors = risk * n
     whole = round(errors)
     return whole if abs(errors - whole) <= 1e-9 * max(n, 1) else errors
@@ -644,7 +654,10 @@ def pac_bayes_fixed_lambda(
 
 
 def check_lambda_error(lam: float) -> float:
-    """Return `lam` as a float, after a check that it is between 0 and 2."""
+    """Return `lam` as a float, after a check that it is between 0 and 2.
+
+    lam: the parameter lambda of the PAC-Bayes-lambda bound. Raises ValueError if it is not.
+    """
     if not 0 < lam < 2:
         raise ValueError(f"lambda_error must lie between 0 and 2, got {lam!r}")
     return float(lam)
@@ -988,6 +1001,7 @@ class Inequality:
         Returns the limit of the bound as n grows, for the arguments ``*observed``.
     whole_errors : bool
         Whether losses must be 0 or 1 and rows independent, so that groups of rows are refused.
+        False: losses between 0 and 1, such as mean losses of groups, are allowed.
     difference : bool
         Whether it bounds a difference of two risks.
     """

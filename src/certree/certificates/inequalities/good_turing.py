@@ -52,7 +52,8 @@ def bound_matches(n: int, n_once: int, n_twice: int, n_new: int, *, level: float
     n_new : int
         Number of new rows.
     level : float
-        Probability with which more new rows match, if they are drawn from the source of the fit.
+        Probability with which more new rows match, if they are drawn from the source of the fit;
+        1e-6 by default.
 
     Returns
     -------

@@ -58,7 +58,11 @@ def compute_cdf_bounds(n: int, log_delta: float) -> Float64:
 
 
 def compute_cdf_bound(k: int, n: int, log_delta: float) -> float:
-    """Return entry k of ``compute_cdf_bounds(n, log_delta)``; fast also for large n."""
+    """Return entry k of ``compute_cdf_bounds(n, log_delta)``; fast also for large n.
+
+    It is the lower confidence limit of P(draw <= x) for an x that k of n draws do not exceed.
+    log_delta: log of the probability that the band of these limits fails anywhere.
+    """
     if _is_exact(n, log_delta):
         return float(compute_cdf_bounds(n, log_delta)[k])
     share = float(_compute_closed_form(np.array([k + 0.0]), n, log_delta)[0])
@@ -73,8 +77,9 @@ def _is_exact(n: int, log_delta: float) -> bool:
 def _compute_closed_form(k: Float64, n: int, log_delta: float) -> Float64:
     """Compute entries k of the band by the DKW and Bonferroni inequalities, whichever is higher.
 
-    k: numbers of draws, array of floats; n: number of draws; log_delta: log of the level of the
-    band. Return an array of the shape of k, not clipped to 0 .. 1.
+    k: indices of entries, 0 .. n, array of floats; n: number of draws; log_delta: log of the level
+    of the band, of which each inequality uses half. Return an array of the shape of k, not clipped
+    to 0 .. 1.
     """
     half, rows = log_delta - math.log(2), max(n, 1)
     shift = math.sqrt((math.log(2) - half) / (2 * rows))
@@ -116,7 +121,8 @@ def _compute_lower_ends(k: Float64, n: int, level: float) -> Float64:
 def _compute_band_coverage(n: int, level: float) -> float:
     """Compute the probability that n sorted uniform draws all lie in their intervals.
 
-    level: probability that one draw is outside its two-sided interval.
+    n: number of draws; level: probability that one draw, of any rank, is outside its two-sided
+    interval.
     """
     # Rounding errors must not make the sequence of lower ends fall.
     lower = np.maximum.accumulate(_compute_lower_ends(np.arange(1.0, n + 1), n, level))

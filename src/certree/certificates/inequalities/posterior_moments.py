@@ -335,7 +335,8 @@ def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, f
 
     The margin of a row is the probability of its true class minus that of all other classes under a
     drawn pruning. tree: the tree; stats: class counts of the rows in its nodes; ballot: probability
-    of each class under a drawn pruning, in each node. Takes O(m K).
+    of each class under a drawn pruning, in each node. Return (mean margin, mean squared margin).
+    Takes O(m K).
     """
     return (1 - 2 * tuple_risk(tree, stats, ballot), 1 - 2 * one_wrong(tree, stats, ballot))
 

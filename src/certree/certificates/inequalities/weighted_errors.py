@@ -62,9 +62,10 @@ def bound_weighted_errors(
 class _ConfidenceSet:
     """The pairs of error probabilities (p, q) that are not rejected by the observed counts.
 
-    A pair is kept if outcomes of at most the observed rank have probability at least `level`. If
-    (p, q) is kept, so are all smaller pairs, as the rank rises with both counts.
-    `from_counts` makes it.
+    An outcome is a number of errors of each kind; its rank is its cost plus a multiple of the
+    standard deviation of the cost. A pair is kept if outcomes of at most the observed rank have
+    probability at least `level`. If (p, q) is kept, so are all smaller pairs, as the rank rises
+    with both counts. `from_counts` makes it.
 
     Parameters
     ----------
@@ -100,8 +101,9 @@ class _ConfidenceSet:
         def compute_rank(first: Float64, second: Float64) -> Float64:
             """Compute the rank statistic of outcomes with `first` and `second` errors, both arrays.
 
-            It is the cost plus `spread` times its standard deviation; `one`, `other` (the costs)
-            and `spread` are those of the enclosing method.
+            It is the cost plus `spread` times its standard deviation, (a,) for arrays (a,). The
+            enclosing method sets `one` and `other`, the costs of an error of each kind, and
+            `spread`, the normal quantile of 1 - level, but at least 0.
             """
             open_to_chance = np.sqrt(one**2 * (first + 1) + other**2 * (second + 1))
             rank: Float64 = one * first + other * second + spread * open_to_chance
@@ -159,7 +161,8 @@ class _ConfidenceSet:
     def find_limit(self, k: float) -> float:
         """Return a limit on one error probability above which no pair is kept.
 
-        k: the outcomes have fewer than k errors of this kind; the other kind has probability 0.
+        k: every outcome of the set has fewer than k errors of this kind. The other kind is taken to
+        have probability 0, where the limit is largest.
         """
         if k > self.n:
             return 1.0
@@ -168,7 +171,8 @@ class _ConfidenceSet:
     def compute_highest_cost(self, errors: tuple[int, int]) -> float:
         """Compute an upper bound on the cost of all pairs that are kept, by refining intervals of p.
 
-        errors: observed counts, from whose cost the precision is measured.
+        errors: observed counts. Intervals are refined until the bound is at most about a hundredth
+        of its distance from the observed cost too high.
         """
         one, other = self.weights
         observed = (one * errors[0] + other * errors[1]) / self.n

@@ -152,9 +152,9 @@ class Scores(ArrayRecord):
     def find_limits(self, coverage: float, delta: float) -> Float64:
         """Return the largest conformity score in each region that is covered, (R,).
 
-        With probability ``1 - delta``, in all regions at once, a fraction `coverage` of new rows
-        has a score of at most the limit. It is a calibration score, or infinity in a region with
-        too few rows.
+        With probability ``1 - delta``, in all regions at once, a fraction `coverage` of the new
+        rows of a region has a score of at most the limit. The limit is a calibration score, or
+        infinity in a region with too few rows.
 
         Raises
         ------
@@ -195,8 +195,8 @@ class Scores(ArrayRecord):
         parts : sequence of str
             Name of each region in its certificate, R names.
         **drawn
-            Fields of `Certificate` about the draw of the calibration rows, as `get_sampling_facts`
-            returns them.
+            How the calibration rows were drawn and repeated: the fields `grouped`, `repeats`,
+            `distinct`, `matches`, `worst` and `near_copies` of `Certificate`, by name.
 
         Returns
         -------
@@ -254,7 +254,7 @@ class PredictionIntervals(ArrayRecord):
     Parameters
     ----------
     scale : array-like of shape (m,)
-        Unit of the half width at each node, in units of the target, > 0.
+        Unit of the half width at each of m nodes, in units of the target, > 0.
     region : array-like of int, shape (m,)
         Region of each node; the coverage holds in each region separately.
 
@@ -285,8 +285,8 @@ class PredictionIntervals(ArrayRecord):
     def scores(self, leaf: Int32, error: Float64, mass: Float64) -> Scores:
         """Compute the sorted conformity scores of rows, absolute error divided by the leaf's scale.
 
-        leaf: leaf of each row, (N,); error: its absolute error, (N,); mass: fraction of delta of
-        each region, (R,).
+        leaf: leaf of each row, (N,); error: its absolute error, (N,), in units of the target; mass:
+        fraction of delta of each region, (R,).
         """
         with np.errstate(over="ignore"):  # a score of infinity is never covered
             value = error / self.scale[leaf]
@@ -364,8 +364,8 @@ def compute_class_scores(held: HeldOut) -> Float64:
     """Compute the conformity score of each class in each node, (m, K), from the training set alone.
 
     The score is 1 minus a smoothed class probability: that of the vote of all prunings under a
-    prior that stops where training rows are few (`count_prior`). A single pruning with pure leaves
-    would give most classes equal scores.
+    prior that stops at a node of n training rows with probability 10 / (10 + n). A single pruning
+    with pure leaves would give most classes equal scores.
 
     held: the tree with the class counts of its training set; its calibration set is not read.
     """

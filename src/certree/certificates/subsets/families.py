@@ -51,8 +51,20 @@ class Terms:
         Probability with which the guarantees may fail.
     share : float
         Fraction of delta that the family uses.
-    grouped, repeats, distinct, shift, matches, worst, near_copies
-        As the fields of `Certificate`.
+    grouped : bool
+        Whether the independent observations are groups of rows.
+    repeats : int or None
+        Number of accepted repeated calibration rows; None: they were not searched.
+    distinct : bool
+        Whether equal calibration rows were counted once.
+    shift : Shift or None
+        How far new rows may be from the calibration rows in distribution; None: not at all.
+    matches : Matches or None
+        Number of calibration rows that equal rows of the fit; None: none do, or not compared.
+    worst : int
+        Number of repeated calibration rows that count as errors.
+    near_copies : NearCopies or None
+        Result of the search for calibration rows that nearly equal training rows; None: no search.
     """
 
     delta: float
@@ -312,9 +324,9 @@ def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
 def check_families(families: Any, impossible: Collection[str]) -> list[str]:
     """Return the names of the requested families as a list.
 
-    families: a name, a sequence of names, or None for all that are possible; impossible: names of
-    families that cannot be computed. Raises ValueError for an unknown, repeated or impossible
-    family.
+    families: a name, a sequence of names, or None for all that are possible: "error", "recall",
+    "precision", "leaves", "cells", "groups" and "gaps"; impossible: names of families that cannot
+    be computed. Raises ValueError for an unknown, repeated or impossible family.
     """
     if families is None:
         return [name for name in FAMILIES if name not in impossible]
@@ -334,8 +346,8 @@ def check_families(families: Any, impossible: Collection[str]) -> list[str]:
 def encode_groups(groups: ArrayLike, n: int) -> CodedLabels:
     """Encode the group of each of n rows as `CodedLabels`.
 
-    Raises ValueError if there are fewer than two different groups, not n of them, or one is
-    missing.
+    groups: group of each row, (n,). Raises ValueError if it has another shape, a missing value, or
+    fewer than two different groups.
     """
     kinds = encode_labels("groups", check_groups(groups, n))
     if len(kinds.names) < 2:

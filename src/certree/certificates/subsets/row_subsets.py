@@ -108,7 +108,7 @@ def make_label_subsets(
 ) -> dict[Any, RowSubset]:
     """Count rows and errors by label; the labels share delta equally (Bonferroni).
 
-    kinds: label of each row, n codes; wrong: whether each row is an error, (n,) bool; nats:
+    kinds: label of each of n rows; wrong: whether each row is an error, (n,) bool; nats:
     complexity of the certificate, above 0 if the calibration rows chose the classifier. Return a
     dictionary from label to subset, in the order of ``kinds.names``.
     """
@@ -128,8 +128,8 @@ def make_pair_subsets(
 
     The keys of the result are pairs (first, second) of labels. `observed` are three fractions: of
     errors among the rows of the first label; of certain errors (`surely_wrong`) among those of the
-    second; and of the pair's rows that have the first label. All upper and lower limits have
-    the same fraction of delta.
+    second; and of the pair's rows that have the first label. With J labels there are 2 J limits,
+    an upper and a lower one for each label, which share delta equally.
 
     Parameters
     ----------
@@ -237,8 +237,8 @@ def _count_in_nodes(
 ) -> Iterable[tuple[int, float, int]]:
     """Yield (node, fraction of errors, number of rows) for each node of `nodes`.
 
-    leaf: leaf that each row reaches, (n,); wrong: whether each row is an error, (n,); nodes: node
-    numbers.
+    tree: the tree; leaf: leaf that each row reaches, (n,); wrong: whether each row is an error,
+    (n,); nodes: node numbers. The fraction is 0 for a node without rows.
     """
     outcomes = count_by_leaf(tree, leaf, wrong.astype(np.int32), None, 2).counts[nodes]
     of_each = _compute_risks(outcomes.sum(axis=1), outcomes[:, 1])
