@@ -317,11 +317,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
         Raises
         ------
-        TypeError
-            If leaves hold models.
-        ValueError
-            If the model predicts several quantiles, or contains a preprocessor or learners that are
-            not trees of certree.
+        TypeError, ValueError
+            As in `to_dict`; also if the model predicts several quantiles.
         """
         return make_onnx_model(self._build_formula(), dtype)
 
@@ -356,8 +353,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def to_sql(self, table: str, *, keep: Sequence[str] = ()) -> str:
         """Write the model as a SQL statement that predicts the rows of a table.
 
-        DuckDB and SQLite run it. Each tree has a CASE expression for each class. NULL, NaN and
-        categories that the fit did not have are missing values.
+        DuckDB and SQLite run it. NULL, NaN and categories that the fit did not have are missing
+        values. Return a SELECT with the columns `keep`, "prediction" and, for a classifier,
+        ``probability_`` followed by each class (for several numbers ``prediction_0``, ...).
 
         Parameters
         ----------
@@ -366,13 +364,6 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             fit had no names.
         keep : sequence of str
             Columns of the table that the statement selects besides the predictions.
-
-        Returns
-        -------
-        str
-            A SELECT with the columns `keep`, "prediction" and, for a classifier, ``probability_``
-            followed by each class, with a number at the end if classes differ by case only. For
-            several numbers there are ``prediction_0``, ``prediction_1``, ... instead.
 
         Raises
         ------
