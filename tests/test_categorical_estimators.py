@@ -189,8 +189,11 @@ def test_constraints_hold_for_predictions(estimator):
             r"monotonic_cst must have names .* got \['length'\]",
         ),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst must be 0 for categorical features"),
-        ({"monotonic_cst": [0, 1], "grower": "kd"}, "takes a Cart grower, got 'kd'"),
-        ({"monotonic_cst": [0, 1], "grower": Dyadic()}, r"a Cart grower, got Dyadic\(\)"),
+        ({"monotonic_cst": [0, 1], "grower": "kd"}, "needs grower to be a Cart, got 'kd'"),
+        (
+            {"monotonic_cst": [0, 1], "grower": Dyadic()},
+            r"needs grower to be a Cart, got Dyadic\(\)",
+        ),
         ({"grower": Cart(max_leaf_nodes=0)}, "max_leaf_nodes must be None or an integer"),
         ({"grower": Cart(max_features=0.0)}, "max_features must be None, "),
         ({"grower": Cart(splitter="worst")}, 'splitter must be "best" or "random", got'),

@@ -168,7 +168,7 @@ def test_every_argument_is_taken_by_keyword(estimator, name):
         return
     named, given = arguments(model, name)
     if (estimator, name) in REFUSED:
-        with pytest.raises(TypeError, match="has models in its leaves"):
+        with pytest.raises(TypeError, match="its leaves hold models"):
             getattr(model, name)(**given)
         return
     by_place = [given[one.name] for one in named if one.kind is one.POSITIONAL_OR_KEYWORD]

@@ -111,7 +111,7 @@ def test_the_check_list_sees_wheels_that_are_not_as_they_should_be(tmp_path):
     assert [state for state, name in told if name == whole.name] == ["done"] * 4
     assert [state for state, name in told if name == poor.name] == ["done", "open", "open", "open"]
     poor.unlink()
-    whole.write_bytes(whole.read_bytes()[:-22] + b"\0" * 2**21 + whole.read_bytes()[-22:])
+    whole.write_bytes(whole.read_bytes()[:-22] + b"\0" * 5 * 2**19 + whole.read_bytes()[-22:])
     assert next(of_wheels(tmp_path))[0] == "open"
 
 

@@ -31,7 +31,7 @@ from certree import (
 from certree.certificates import branching_prior
 from certree.certificates.posteriors import LabelledWeights
 from certree.estimators.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
-from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers
+from certree.estimators.naive_bayes.powers import POWERS, PowerLosses
 from certree.estimators.tune import Mixture
 from certree.interface.arrays import ArrayRecord, check_column, check_row_weights
 from certree.prunings import cost_complexity_path, sibling_merge_path
@@ -209,7 +209,7 @@ def naive_bayes_instances():
         Normal(*np.ones((2, 2))),
         table,
         Histogram(np.arange(4.0), table),
-        JudgedPowers(1.0, none, none),
+        PowerLosses(1.0, none, none),
     ]
 
 
@@ -473,7 +473,7 @@ def test_apply_refuses_bad_rows():
         tree.apply(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="Input X contains infinity or a value too large"):
         tree.apply([[0.0, np.inf]])
-    with pytest.raises(ValueError, match="X must have shape"):
+    with pytest.raises(ValueError, match="X must have two dimensions"):
         tree.apply(np.zeros(2))
     for dtype in (np.float16, object, str, complex):
         with pytest.raises(TypeError, match="X must convert to float64 without loss"):

@@ -386,12 +386,12 @@ def test_rates_prints_and_writes_the_results_of_the_simulation(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--dimensions", "1"], "dimensions must be at least 2"),
+        (["--dimensions", "1"], "dimensions must be at least one integer, each at least 2"),
         (["--dimensions", "two"], "--dimensions must be non-negative integers, got two"),
         (["--sizes", "256,2^9"], "--sizes must be non-negative integers, got 256, 2^9"),
-        (["--sizes", ","], "sizes must name at least one number of rows"),
+        (["--sizes", ","], "sizes must have at least one number of rows"),
         (["--sizes", "4"], "are too few to halve"),
-        (["--noise", "0.7"], "noise must lie in 0 .. 0.5"),
+        (["--noise", "0.7"], "noise must be at least 0 and less than 0.5"),
     ],
 )
 def test_rates_that_cannot_be_simulated_leave_no_file(tmp_path, arguments, message):
@@ -667,7 +667,7 @@ def test_every_threshold_is_certified_for_costs(tmp_path, iris):
     new["kind"] = iris["kind"].to_numpy()
     certify = ("certify", model_file, write(new, tmp_path / "other.csv"), "--target", "kind")
     message = fails(*certify, "--duplicates", "genuine", "--threshold-cost", "5:1")
-    assert "two classes, and 2 classes, got 3 classes" in message
+    assert "thresholds need a classifier with 2 classes, got 3 classes" in message
 
 
 def test_invalid_certified_fits_and_regressors_are_refused(tmp_path, iris):

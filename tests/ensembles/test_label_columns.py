@@ -422,7 +422,7 @@ def test_inconsistent_headers_are_refused(tmp_path):
         expect_refusal(place)
     save(CertifiedBoostedTreesClassifier(max_iter=2).fit(X, labels[:, 0]), place)
     rewrite(place, n_outputs=2)
-    expect_refusal(place, "several targets, and CertifiedBoostedTreesClassifier predicts one")
+    expect_refusal(place, "several targets, but CertifiedBoostedTreesClassifier predicts one")
 
 
 def test_sparse_rows_and_categories_are_taken():
@@ -589,7 +589,7 @@ def test_class_weights_of_one_column_are_in_no_list():
     X, labels = table()
     for model in (classifier(), CertifiedBoostedTreesClassifier(), TreeForestClassifier(3)):
         for factors in ([{"no": 1, "yes": 2}], []):
-            with pytest.raises(ValueError, match=r"must be a dict or .* y of one column, got \["):
+            with pytest.raises(ValueError, match=r"must be a dict, .* y of one column, got \["):
                 model.set_params(class_weight=factors).fit(X, labels[:, 0])
 
 

@@ -415,7 +415,7 @@ def test_repeated_rows_are_counted_as_in_memory(word, tmp_path):
 
 def test_classes_and_preprocessors_take_rows_in_memory(tmp_path):
     files = write_files(tmp_path, make_table(N).drop_columns(["w"]), ENDS)
-    with pytest.raises(ValueError, match="classes takes rows in memory"):
+    with pytest.raises(ValueError, match="classes must be None for out-of-core or distributed X"):
         model_of("two").fit(files, "y", classes=[0, 1])
     from sklearn.preprocessing import StandardScaler
 

@@ -409,7 +409,7 @@ def test_parameters_are_those_of_the_fit():
         (lambda: model.merge(clone(model).fit(X, y)), "merge"),
     ):
         with pytest.raises(
-            ValueError, match=f"{name} adds, got 3|other must have been fitted with"
+            ValueError, match=f"{name} adds rows or trees, got 3|other must have been fitted with"
         ) as raised:
             change()
         assert re.search("max_depth(=| must be )5", str(raised.value))

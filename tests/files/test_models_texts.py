@@ -190,7 +190,7 @@ def test_texts_with_one_digest_or_short_ones_are_kept(monkeypatch):
     assert not long.digest_texts(every).equals(short)
     numbers = Categories(((1.0, 2.0),))
     assert numbers.digest_texts(every).names == numbers.names
-    monkeypatch.setattr(certree.rows.categories, "_digest", lambda _: "0" * 16)
+    monkeypatch.setattr(certree.rows.categories, "_digest_text", lambda _: "0" * 16)
     assert long.digest_texts(every).names == long.names
 
 

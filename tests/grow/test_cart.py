@@ -844,7 +844,7 @@ def test_what_is_drawn_in_a_node_follows_from_its_key(
     )
     keys = reference.compute_node_keys(tree, _draw_key(random_state))
     order = sum_encoded_table(X, y.astype(float if criterion in OF_NUMBERS else np.int32), FIRST)
-    order = order.order().tolist()
+    order = order.order_columns().tolist()
 
     def placed(cut):
         """The threshold of a split, 0 of sets."""
@@ -1078,7 +1078,7 @@ def test_deep_trees_need_no_recursion():
             "monotonic_cst must be 0 for categorical features",
         ),
         ({"categorical_features": [1]}, ValueError, "must lie in 0 .. 0, got 1 .. 1"),
-        ({"categorical_features": [True, False]}, ValueError, r"must have shape \(1,\), got"),
+        ({"categorical_features": [True, False]}, ValueError, r"must have shape \(1,\) if it is"),
         ({"categorical_features": ["x"]}, ValueError, "X has no feature names"),
     ],
 )
@@ -1159,7 +1159,7 @@ SWITCHES = {
     "key": 0,
     "category": None,
     "monotonic": None,
-    "look": None,
+    "feature_order": None,
     "n_threads": 1,
 }
 

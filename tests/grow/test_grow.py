@@ -287,7 +287,7 @@ def test_huge_ranges_do_not_overflow():
     [
         ({"X": np.zeros((0, 2))}, ValueError, "at least one row and one feature"),
         ({"X": np.zeros((2, 0))}, ValueError, "at least one row and one feature"),
-        ({"X": np.zeros(3)}, ValueError, "X must have shape"),
+        ({"X": np.zeros(3)}, ValueError, "X must have two dimensions"),
         ({"X": [[np.inf]]}, ValueError, "Input X contains infinity"),
         ({"X": [["a"]]}, TypeError, "X must convert to float64"),
         ({"X": np.zeros((2, 1), dtype=np.float16)}, TypeError, "X must convert to float64"),

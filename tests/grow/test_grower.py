@@ -237,7 +237,7 @@ def test_a_grower_of_one_s_own_is_any_object_that_grows(estimator):
         ),
         (
             Dyadic(resolution="paper", exponent=0),
-            "(120|80) rows are too few to halve each of 3 features",
+            "(120|80) rows .*are too few to halve each of 3 features",
         ),
         (Grid([[0], [1]]), r"box must have shape \(2, 3\), got \(2, 1\)"),
         (Grid([[0, 0, 0], [1, 1, 0]]), "low < high in every feature"),
@@ -269,7 +269,7 @@ def test_what_is_no_grower_is_refused(estimator, grower):
 def test_only_greedy_nodes_keep_to_monotonic_constraints(grower):
     X, y = two_classes()
     model = PACBayesTreeClassifier(grower, monotonic_cst=[1, 0, 0])
-    with pytest.raises(ValueError, match="monotonic_cst takes a Cart grower, got"):
+    with pytest.raises(ValueError, match="monotonic_cst needs grower to be a Cart, got"):
         model.fit(X, y)
     model.set_params(monotonic_cst=[0, 0, 0]).fit(X, y)
 

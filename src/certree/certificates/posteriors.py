@@ -113,9 +113,11 @@ class LabelledWeights(ArrayRecord):
         )
         possible = (share >= 0) & (share <= 1 + 1e-9)  # so that sums do not overflow
         if not (possible.all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
+            with np.errstate(over="ignore"):
+                sums = share.sum(axis=1)
             raise ValueError(
                 "every row of share must hold probabilities that sum to 1, got sums of "
-                f"{share.sum(axis=1).min():g} .. {share.sum(axis=1).max():g}"
+                f"{sums.min():g} .. {sums.max():g}"
             )
         object.__setattr__(self, "share", share)
 

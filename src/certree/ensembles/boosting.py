@@ -568,11 +568,9 @@ class BoostedTrees(StagedTrees):
         n_rounds, first = self._choose_n_rounds(training, run, not continues, stops), 0
         run = run.copy_without_trees(thresholds=self.thresholds_)
         if before is not None and n_rounds < self.n_iter_:
-            raise ValueError(
-                f"max_iter must be at least n_iter_={self.n_iter_} with warm_start=True, got {n_rounds}"
-            )
-        # Trees do not hold the values that rows saw of category statistics, so that rounds on these
-        # must be repeated.
+            message = "max_iter must be at least n_iter_={} with warm_start=True, got {}"
+            raise ValueError(message.format(self.n_iter_, n_rounds))
+        # Trees do not hold the category statistics of rows, so rounds on these are repeated.
         if before is not None and run.high_cardinality is None:
             first, start = self.n_iter_, self.start_
         else:

@@ -349,8 +349,7 @@ def _make_scorer_score(
 ) -> Score:
     """Make a function that scores rows by a scorer of scikit-learn.
 
-    The scorer gets a copy of the model that returns predictions from raw predictions that are known
-    already, so that rows are not routed through the trees again.
+    The scorer gets a copy of the model that predicts from raw predictions that are known already.
 
     Parameters
     ----------
@@ -386,10 +385,9 @@ def _make_scorer_score(
             """Return the raw predictions of the scored rows, (n_outputs, n_scored).
 
             They are `known`, a variable of the enclosing `score`: the columns of its `raw` that
-            belong to the n_scored rows, in the order of `table`. A copy of the model calls this
-            function instead of `_compute_scores`. X: the object `table` itself, the encoded
-            features of the scored rows, (n_scored, p). Raise ValueError for any other object, as
-            predictions of other rows are unknown.
+            belong to these rows. A copy of the model calls this function instead of
+            `_compute_scores`. X: the object `table` itself, the encoded features of the scored
+            rows, (n_scored, p). Raise ValueError for any other object.
             """
             if X is not table:
                 raise ValueError(

@@ -226,8 +226,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     except FileNotFoundError:
         raise
     except Exception as error:  # Parsers raise errors of any type on damaged bytes.
-        message = f"{os.fspath(path)} is not a model file, or is damaged: {_describe_error(error)}"
-        raise ValueError(message) from error
+        reason, name = _describe_error(error), os.fspath(path)
+        if reason.startswith("the model file "):
+            raise ValueError(f"{name} cannot be loaded: {reason}") from error
+        raise ValueError(f"{name} is not a model file, or is damaged: {reason}") from error
 
 
 def _describe_error(error: Exception) -> str:
