@@ -122,7 +122,7 @@ def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:
 
 def lead_to_the_site(app: Sphinx, docname: str, source: list[str]) -> None:
     """Links to pages outside docs lead to their places on the site."""
-    source[0] = source[0].replace("](../SECURITY.md)", "](project/security.md)")
+    source[0] = source[0].replace("](../../SECURITY.md)", "](../project/security.md)")
 
 
 def setup(app: Sphinx) -> None:
