@@ -61,7 +61,8 @@ class ArrayRecord:
     """Base class of frozen dataclasses whose fields are read-only arrays, numbers or records.
 
     It has no fields itself; the constructor of a subclass takes the fields of the subclass. The
-    `__post_init__` of a subclass checks its fields; see `_check`. `repr` prints long arrays as
+    `__post_init__` of a subclass checks its fields, with `_check`, which also makes them read-only
+    arrays. `repr` prints long arrays as
     dtype and shape. Copies and unpickled objects are made by the constructor and checked again:
     arrays in a pickle may have been changed, and the C++ core trusts the arrays that it gets. A
     record is stored in a model file by `to_stored` and `from_stored`.
@@ -102,8 +103,9 @@ class ArrayRecord:
     def to_stored(self) -> dict[str, Any]:
         """Return the values of all fields for a model file, by the name that they have there.
 
-        Fields that a later version of certree has added (metadata `ADDED_LATER`) are left out if
-        they have their default value.
+        That is the metadata entry "stored_as" of a field, or else its own name. Fields that a later
+        version of certree has added (metadata "is_added" is True) are left out if they have their
+        default value.
         """
         record: Any = self
         values = {
@@ -366,7 +368,8 @@ def _is_immutable_memory(array: NDArray[Any]) -> bool:
 def _check_dtype(name: str, array: NDArray[Any], dtype: str) -> None:
     """Raise TypeError if the dtype of an array does not convert to `dtype` without loss.
 
-    name: name of the argument, for the message.
+    Only the dtypes are compared, not the values. name: name of the argument, for the message.
+    dtype: "float64", "int32", "int64", "uint64" or "bool".
     """
     if array.dtype.name not in _ACCEPTED[dtype]:
         raise TypeError(f"{name} must convert to {dtype} without loss, got dtype {array.dtype}")
@@ -375,8 +378,9 @@ def _check_dtype(name: str, array: NDArray[Any], dtype: str) -> None:
 def to_row_order(scores: Float64) -> Float64:
     """Transpose scores (n_outputs, n) to a C-ordered array (n, n_outputs).
 
-    Without the copy, the sum of a row would depend on the number of rows in its last bits: NumPy
-    adds contiguous numbers in another order, and those of a single row are always contiguous.
+    Without the copy, the last bits of a row's sum over the outputs would depend on n: NumPy adds
+    contiguous numbers in another order, and the outputs are contiguous in a transposed view only if
+    n is 1.
     """
     return np.ascontiguousarray(scores.T)
 
@@ -512,7 +516,7 @@ def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
     """Check sample weights, and return them as a read-only float64 array, (n,).
 
     values: the weights of n rows; for None, which means that all are 1, None is returned. Raise
-    ValueError if a weight is negative or not finite, or they sum to more than `MAX_TOTAL_WEIGHT`.
+    ValueError if there are not n, one is negative or not finite, or their sum is above 1e280.
     """
     if values is None:
         return None

@@ -107,7 +107,8 @@ def check_parameters_of_fit(
     Parameters
     ----------
     model : estimator
-        The fitted model, whose present parameters are compared with those of its fit.
+        The fitted model, whose present parameters are compared with those of its fit, which are in
+        its attribute `_fitted_with`.
     *may_change : str
         Names of parameters that may have changed.
     adds : str
@@ -265,8 +266,8 @@ def snapshot_method(
 def available_if(has_method: Callable[[Any], bool]) -> Callable[[Method], Method]:
     """Return a decorator for a method that exists only if `has_method(model)` returns True.
 
-    It is scikit-learn's `available_if`, with the type of the method kept. Otherwise, access raises
-    AttributeError.
+    Else access to the method raises AttributeError. It is scikit-learn's `available_if`, annotated
+    so that type checkers see the type of the decorated method.
     """
     decorate: Callable[[Method], Method] = metaestimators.available_if(has_method)
     return decorate
@@ -291,7 +292,9 @@ def available_unless(
 class _AvailableUnless:
     """Descriptor of a method that exists only if a function of the model returns None.
 
-    scikit-learn's `available_if` would hide the reason behind its own error.
+    Otherwise access raises AttributeError with the reason that the function returns. Access on the
+    class returns the method itself. scikit-learn's `available_if` would hide the reason behind its
+    own error.
 
     Parameters
     ----------

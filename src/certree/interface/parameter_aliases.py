@@ -110,6 +110,9 @@ def check_nested_parameters(
 ) -> None:
     """Raise ValueError for a key such as ``grower__alpha`` if only the estimator has `alpha`.
 
+    The part before the two underscores names a component: a parameter of the estimator that has
+    parameters itself.
+
     Parameters
     ----------
     model : estimator

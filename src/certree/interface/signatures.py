@@ -95,7 +95,8 @@ def validate_settings(owner: Any) -> None:
     """Check the attributes of an object by the annotations of its constructor.
 
     owner: the object; its attributes must have the names of the parameters. Raise
-    InvalidParameterError, as `validate_arguments` does.
+    InvalidParameterError (a TypeError and ValueError), which names the first parameter of another
+    type. Annotations of arrays, callables and containers other than sequences are not checked.
     """
     expected = _read_expected(type(owner).__init__)
     _check_values(expected, [(name, getattr(owner, name)) for name in expected])
@@ -208,7 +209,8 @@ def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:
     annotations: the annotations of the members. If there is one, or one followed by ``...``, the
     sequence may have any length. If there are k, it must have k members, each of its own
     annotation. Lists, tuples and one-dimensional arrays are sequences; strings are not. The result
-    has the form of that of `_make_expected`.
+    is a tuple of three: no classes, (); a tuple of one function that takes a value and returns
+    whether it is such a sequence; and a description for messages.
     """
     is_open = len(annotations) == 1 or annotations[1:] == (...,)
     members = [_make_expected(kind) for kind in (annotations[:1] if is_open else annotations)]

@@ -45,7 +45,10 @@ class StoredState:
         self.replaced: dict[str, NDArray[Any]] = {}
 
     def _get_full_name(self, name: str) -> str:
-        """Return the full name, in the whole file, of a name in this section."""
+        """Return the name in the whole file of a name in this section: "<section>.<name>".
+
+        For the whole file, whose section is "", the name is unchanged.
+        """
         return f"{self._section}.{name}" if self._section else name
 
     def __contains__(self, name: str) -> bool:

@@ -285,8 +285,8 @@ def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
 
     float32 holds these codes exactly; codes of more categories are returned unchanged, as float64.
 
-    codes: codes of the rows, (n,), NaN where one is missing. names: the categories of the feature,
-    of which only the number is read.
+    codes: codes of the rows, (n,), NaN for missing values and unknown categories. names: the
+    categories of the feature, of which only the number is read.
     """
     return codes.astype(np.float32) if len(names) <= _MAX_FLOAT32_CODES else codes
 
@@ -672,7 +672,7 @@ def _join_names(names: CategoryNames, others: CategoryNames) -> tuple[Any, ...]:
 
 
 def _digest_text(text: str) -> str:
-    """Hash a text to 16 hexadecimal letters by BLAKE2b, the same in every process."""
+    """Hash a text to 16 hexadecimal digits by BLAKE2b, the same in every process."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2).hexdigest()
 
 

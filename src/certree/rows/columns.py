@@ -127,7 +127,10 @@ def copy_raw_values(X: Any) -> NDArray[Any]:
 
 
 def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
-    """Return the values of a column, (n,): as numbers if its type is numeric, else as objects."""
+    """Return the values of a column, (n,): as numbers if its type is numeric, else as objects.
+
+    column: narwhals Series; an array (n,) is returned unchanged.
+    """
     if not isinstance(column, nw.Series):
         return column
     return column.to_numpy() if is_numeric(column) else _to_objects(column)
@@ -150,7 +153,11 @@ def is_missing(value: Any) -> bool:
 
 
 def has_times(column: SeriesOrArray) -> bool:
-    """Return whether a column holds dates, times or time spans, by its type or as objects."""
+    """Return whether a column holds dates, times, time spans or pandas periods.
+
+    column: narwhals Series or array (n,). Its dtype decides; in a column of Python objects one such
+    object suffices.
+    """
     if isinstance(column, nw.Series):
         if column.dtype.is_temporal():
             return True

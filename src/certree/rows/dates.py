@@ -219,7 +219,8 @@ def _find_zone(column: nw.Series[Any]) -> str | None:
     """Return the entry of `DateFeatures.columns_` for a column of dates, times or time spans.
 
     That is the name of the time zone, None for dates without a time zone, or "time span". Raise a
-    ValueError if objects in the column are of another type; see `_to_datetime64`.
+    ValueError for a column of Python objects that are not all dates, or all time spans, without a
+    time zone.
     """
     dtype = column.dtype
     if isinstance(dtype, nw.Datetime):

@@ -109,8 +109,10 @@ class ColumnSums:
     def order_columns(self) -> Int32:
         """Return the indices of the columns, (p,) int32, sorted by their sums.
 
-        Fits consider and draw columns in this order, whatever the order of the columns in the
-        table. Columns with equal sums, whose values are equal, keep their relative order.
+        The sum of a numeric column is its entry of `numbers`; that of a categorical one adds a hash
+        of `n_rows` and `words` over its categories. Fits consider and draw columns in this order,
+        whatever the order of the columns in the table. Columns with equal sums, whose values are
+        equal, keep their relative order.
         """
         return order_columns(self.numbers, self.n_codes, self.n_rows, self.words)
 
@@ -169,7 +171,9 @@ def sum_encoded_table(
 def _sum_sparse_columns(features: SparseFeatures, targets: UInt64) -> UInt64:
     """Compute the attribute `numbers` of `ColumnSums`, (p,) uint64, for sparse rows.
 
-    Zeros, which are not stored, are left out of all sums. targets: hash of each row's target, (n,).
+    For each column it is the sum of hash(value) * hash(row) over the stored values, modulo 2^64.
+    The hash of a row is computed from its target and the sum of the hashes of its stored values.
+    So zeros, which are not stored, are left out. targets: hash of each row's target, (n,).
     """
     rows, p = features.matrix, features.n_features
     values = rows.data.astype(np.float64)

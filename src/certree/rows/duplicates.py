@@ -225,13 +225,14 @@ def _read_columns(X: Any) -> list[Any]:
 
 
 def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
-    """Convert the values of a column to numbers, (n,).
+    """Convert the values of a column to numbers, (n,), with NaN for missing values.
 
     Numeric columns are returned as arrays without conversion, a sparse matrix is returned
     unchanged.
 
-    places: number of each value of this column that is not a number, by value. Values that are not
-    in it yet are added.
+    column: array (n,), narwhals Series, or CSR matrix. places: for this column, the number of each
+    value that is not a number, such as a text, by value. New values are added to it, with the
+    numbers 0.5, 1.5, ... in the order in which they occur.
     """
     if issparse(column):
         return column
@@ -243,7 +244,7 @@ def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
 
 
 def _number_value(value: Any, places: dict[Any, float]) -> float:
-    """Convert a value to a float: NaN if it is missing, and its number in places if not a number.
+    """Convert a value to a float: NaN if it is missing, its entry in places if it is no number.
 
     Equal numbers become equal floats, whether they are NumPy's, Python's or another library's.
 
@@ -315,7 +316,8 @@ def count_repeats(
     Returns
     -------
     int
-        Number of such rows.
+        Number of such rows. Of equal calibration rows that equal no training row, all but one
+        count.
     """
     counted = calibration if len(calibration) else train
     is_trained = np.zeros(len(first), dtype=bool)
@@ -368,8 +370,8 @@ def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
 
     These are rows that repeat others and may be copies; to count them as errors is the worst case.
 
-    is_worst: True for these rows, (n_calibration,); (n,) for all rows of a fit without a
-    calibration set; None: there are no such rows.
+    is_worst: mask of the calibration rows, (n_calibration,), True for these; in a fit without a
+    calibration set a mask of all rows, (n,). None: there are no such rows, and the result is 0.
     """
     return 0 if is_worst is None else int(is_worst.sum())
 

@@ -57,14 +57,14 @@ class DenseFeatures:
 
     @cached_property
     def matrix(self) -> NDArray[Any]:
-        """Return the features as one C-ordered array (n, p), float32 if all features are.
+        """Return the features as one C-ordered array (n, p): float32 if all are, else float64.
 
-        It is a copy unless the features are stored as such an array; see `table`.
+        It is a copy unless the features are stored as such an array, which `table` returns then.
         """
         return self.take_matrix(range(len(self))) if self.table is None else self.table
 
     def take_matrix(self, rows: NDArray[Any] | range) -> NDArray[Any]:
-        """Copy some rows to a C-ordered array (m, p), float32 if all features are.
+        """Copy some rows to a C-ordered array (m, p): float32 if all features are, else float64.
 
         rows: indices of the rows, (m,), as an array or a range; the result has their order.
         """

@@ -19,9 +19,9 @@ _MOST_FEATURES = 2**24
 def store_features(model: Any) -> dict[str, Any]:
     """Return the entries of a model file about the features of a fitted model, by name.
 
-    The entries are "n_features", "feature_names", "categories", "digested_categories" if some
-    categories are hashes, "effective_sample_size" if the model has it, and "n_outputs" for several
-    targets.
+    The entries are "n_features", "feature_names", "categories", "digested_categories" (indices of
+    features whose texts are stored as hashes) if there are any, "effective_sample_size" if the
+    model has it, and "n_outputs" for several targets.
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """

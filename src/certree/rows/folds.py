@@ -42,7 +42,7 @@ class Fold:
     validation: Indices
 
     def swap(self) -> Fold:
-        """Return a fold whose training set is this fold's validation set, and the other way round."""
+        """Return a new fold with the training set as validation set, and the other way round."""
         return Fold(self.validation, self.train)
 
     def without_validation(self) -> Fold:
@@ -53,7 +53,8 @@ class Fold:
 def expect_folds(n_folds: int, n: int | None = None) -> None:
     """Raise a ValueError if n_folds is less than 2, or exceeds the larger of n and 1000.
 
-    n: number of rows; None: there is no upper limit.
+    n_folds: number of folds, which the message calls cv. n: number of rows; None: there is no upper
+    limit.
     """
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
@@ -227,8 +228,9 @@ def split_by_groups(
 ) -> tuple[Indices, Indices]:
     """Draw n_validation groups at random, and split the rows by their groups.
 
-    groups: group of each row, (n,). Return the row indices of the training set and of the
-    validation set, both ascending; the validation set has the rows of the drawn groups.
+    groups: group of each row, (n,). n_validation: number of groups, not of rows. Return the row
+    indices of the training set and of the validation set, both ascending; the validation set has
+    all rows of the drawn groups, the training set all other rows.
     """
     names, group = number_groups(groups)
     is_validation = (rng.permutation(len(names)) < n_validation)[group]
@@ -236,7 +238,10 @@ def split_by_groups(
 
 
 def _make_fold(is_validation: NDArray[np.bool_]) -> Fold:
-    """Make a `Fold` whose validation set has the rows that a mask (n,) marks."""
+    """Make a `Fold` whose validation set has the rows that a mask (n,) marks.
+
+    Its training set has all other rows. Both hold row indices, ascending.
+    """
     return Fold(np.flatnonzero(~is_validation), np.flatnonzero(is_validation))
 
 
@@ -300,9 +305,10 @@ def hash_contents(
 
 
 def mix_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
-    """Compute a random number for each row from its hash and its number among equal rows.
+    """Compute a pseudo-random number for each row from its hash and its number among equal rows.
 
-    Return (n,) uint64. So equal rows get independent random numbers.
+    Return (n,) uint64, the same in each call. Equal rows have different numbers among each other,
+    so they get different results, as if independent. Callers sort rows by the results.
 
     content: hashes of the rows, (n,), sorted by class and then by hash. y: class of each row, (n,),
     in the same order. Equal rows of one class are numbered 0, 1, ... as they follow each other.
@@ -352,11 +358,11 @@ def compute_random_word(total: int, rng: np.random.RandomState) -> np.uint64:
 def _number_class_sets(y: Int32, hashes: NDArray[np.uint64]) -> Int32:
     """Number the distinct combinations of classes of rows with several targets; return (n,) int32.
 
-    Combinations are numbered in the order of their rarest classes, so that rows with the rarest
-    class come first.
+    Combinations are numbered 0, 1, ... in the order of their rarest classes (then of their second
+    rarest, and so on), so that rows with the rarest class come first.
 
-    y: class codes, (n, q). hashes: hash of each row, (n,), by which equally frequent classes are
-    ordered.
+    y: class codes, (n, q). hashes: hash of each row, (n,); equally frequent classes are ordered by
+    the sums of the hashes of their rows.
     """
     n_classes = [*y.max(axis=0) + 1]
     sums = sum_classes(y, n_classes, hashes)

@@ -95,11 +95,11 @@ def _to_two_dimensions(table: Any) -> Any:
 def _hash_narrow_rows(
     tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: NDArray[np.intp] | None
 ) -> UInt64:
-    """Hash rows as `hash_samples` does, column by column, if they have less than 256 columns.
+    """Hash rows as `hash_samples` does, (n,) uint64, if they have less than 256 columns.
 
-    tables, rounded: as in `hash_samples`: dense columns of the rows, and whether values are rounded
-    to float32 first. width: number of columns of all tables. order: indices of all columns in the
-    order in which they are hashed; None: 0, 1, ....
+    The columns are hashed one by one. tables: dense columns of the n rows, (n, p) or (n,) each.
+    rounded: whether values are rounded to float32 first. width: number of columns of all tables.
+    order: indices of all columns in the order in which they are hashed; None: 0, 1, ....
     """
     n, places = len(tables[0]), range(width) if order is None else order.tolist()
     hashes = np.empty(n, dtype=np.uint64)
@@ -327,7 +327,7 @@ def mark_run_starts(ordered: NDArray[Any] | None) -> NDArray[np.bool_]:
 
 
 def merge_hashes(*hashes: UInt64) -> UInt64:
-    """Return the distinct values of some arrays of hashes, ascending and read-only."""
+    """Return the distinct values of one or more arrays of hashes, (k,), ascending and read-only."""
     # np.unique takes forty times as long.
     ordered = np.concatenate(hashes)
     ordered.sort()
@@ -381,13 +381,15 @@ def _mark_dense(
     is_exact: NDArray[np.bool_],
     is_fractional: NDArray[np.bool_],
 ) -> None:
-    """Set the entries of two masks for some rows of dense tables.
+    """Mark which rows of dense tables change when they are rounded to float32, in two masks.
 
-    The masks are those of `Float32Rounding`: is_exact and is_fractional, of all rows, (n,), changed
-    in place. Columns are read in blocks. A row that is fractional in one block is not read in later
-    ones, as both masks are decided.
+    is_exact becomes False for a row with a value that float32 does not represent exactly;
+    is_fractional becomes True if such a value is not an integer. So a fractional row is never
+    exact, its entries in both masks are final, and its later columns are not read.
 
-    tables: columns of all rows, (n, p) each. rows: slice of the rows to inspect.
+    tables: columns of all n rows, (n, p) each, where p may differ. rows: slice of the rows to
+    inspect. is_exact, is_fractional: masks of all n rows, (n,) bool, changed in place. Callers
+    start with True in all of is_exact and False in all of is_fractional.
     """
     exact, fractional = is_exact[rows], is_fractional[rows]
     left: Any = slice(None)
@@ -406,8 +408,9 @@ def _mark_dense(
 def _find_inexact(values: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Mark the numbers that rounding to float32 changes, and those of them that are fractions.
 
-    Return two masks of the shape of values. The second one marks numbers that are not integers. NaN
-    is in neither.
+    Return two masks of the shape of values. The first one marks numbers that change, the second one
+    those of them that are not integers. NaN and infinite values are in neither. Finite numbers too
+    large for float32 are in the first one.
     """
     with np.errstate(over="ignore"):  # too large numbers become infinite in float32
         inexact = np.asarray(values.astype(np.float32) != values)
@@ -465,9 +468,10 @@ def hash_fractional_rows(*tables: NDArray[Any]) -> UInt64:
 def _take_table_rows(
     tables: tuple[NDArray[Any], ...], rows: NDArray[np.intp]
 ) -> list[NDArray[Any]]:
-    """Return some rows of each table, as a list of arrays; without a copy if rows lists all rows.
+    """Return some rows of each table, as a list of m-row arrays in the order of the tables.
 
-    rows: distinct indices, ascending.
+    tables: dense or CSR, (n, p) or (n,) each. rows: distinct row indices, ascending, (m,); if m is
+    n, the tables themselves are returned, without a copy.
     """
     return [*tables] if len(rows) == tables[0].shape[0] else [one[rows] for one in tables]
 
@@ -548,16 +552,21 @@ class RowHashes(NamedTuple):
 
     @property
     def keys(self) -> UInt64:
-        """Return a number for each row, (n,) uint64, equal for copies and else different."""
+        """Return a number for each row, (n,) uint64, equal for copies and else different.
+
+        It is the row's hash in `exact`. For a fractional row whose rounded values equal a row that
+        is exact in float32, it is that row's hash. Keys of different objects are not comparable.
+        """
         if not (len(self.fractional) and self.is_float32.any()):
             return self.exact
         return self.compute_keys_among(merge_hashes(self.exact[self.is_float32]))
 
     def compute_keys_among(self, known: UInt64) -> UInt64:
-        """Return `keys` for rows that are compared with rows of other tables, (n,) uint64.
+        """Return a number for each row, (n,) uint64, which copies in all compared tables share.
 
-        known: hashes (`exact`) of the rows of all tables that are exact in float32, this table's
-        included, distinct and ascending.
+        These are `keys` for several tables: call this for the object of each table, with the same
+        known. known: hashes (`exact`) of the rows of all tables that are exact in float32, this
+        table's included, distinct and ascending.
         """
         keys = self.exact.copy()
         if len(known):

@@ -378,8 +378,11 @@ def _count_repeats_without_identifiers(
 ) -> int:
     """Count the calibration rows that equal a training or earlier calibration row in some features.
 
-    rows: the rows of the fit. features: indices of the compared features. with_target: whether the
-    targets must be equal, too.
+    Without calibration rows, count the training rows that equal an earlier one. Equal calibration
+    rows of one group count once.
+
+    rows: the rows of the fit. features: indices of the compared features: all but identifiers, such
+    as row numbers. with_target: whether the targets must be equal, too.
     """
     tables = [rows.columns[j] for j in features] + ([rows.target] if with_target else [])
     return count_repeats(
@@ -390,9 +393,10 @@ def _count_repeats_without_identifiers(
 def _find_identifiers(rows: ComparedRows) -> dict[int, bool]:
     """Find the features of text or integers whose values all differ, and whether each may be a key.
 
-    A key is text, or integers in a range below twice the number of rows, like row numbers. Integers
-    in a wider range may be measurements. Features with fractions are never identifiers, because few
-    digits suffice to make all measurements different.
+    A feature with missing values is not among them. A key is text, or integers in a range below
+    twice the number of rows, like row numbers. Integers in a wider range may be measurements.
+    Features with fractions are never identifiers, because few digits suffice to make all
+    measurements different.
 
     Return a dict: for each such feature, by its index, True if it may be a key.
     """
@@ -426,9 +430,10 @@ def _compare_codes(
 ) -> tuple[int, int, float, float]:
     """Count the calibration rows with neighbours, and the neighbours that remain in halved bins.
 
-    Neighbours are training rows in the same bin of each feature; see `NearCopies`. Bins are halved
-    until at most 5 % of the rows have neighbours, or bins have too few rows. `kept` is averaged row
-    by row, so that rows in dense regions, with many neighbours, do not hide others.
+    Neighbours of a row are training rows in the same bin of each numeric feature. Rows that equal a
+    training row count as rows without neighbours. Bins are halved until at most 5 % of the rows
+    have neighbours, or bins would have less than 3 rows on average (12 if rows are sampled). `kept`
+    is averaged row by row, so that rows in dense regions, with many neighbours, do not hide others.
 
     Parameters
     ----------
@@ -437,14 +442,17 @@ def _compare_codes(
     features : list of int
         Indices of the compared features. Those that are not numeric must be equal in neighbours.
     keys : ndarray of uint64, shape (n,)
-        Hashes of all rows, which choose a sample of the rows.
+        Hashes of all rows. If there are more than 2^13 rows, they choose a sample to compute
+        quantiles from. Without a calibration or a training set they divide the rows into halves.
     with_target : bool
         Whether neighbours must have the same target.
 
     Returns
     -------
     n, bins, share, kept : int, int, float, float
-        The fields of `NearCopies` of these names.
+        Number of compared calibration rows (or groups); number of bins of each feature; fraction of
+        the n rows with neighbours; fraction of their neighbours that remain with 2 * bins bins. Of
+        all numbers of bins tried, the one with the strongest hint. All 0 without numeric features.
     """
     numeric = [rows.columns[j] for j in features if rows.kinds[j] == "number"]
     if not numeric:
@@ -498,9 +506,10 @@ def _count_units(rows: Indices, group: Indices | None) -> int:
 
 
 def _average_units(values: Float64, group: Indices | None) -> float:
-    """Average a value over rows, or first over the rows of each group and then over groups.
+    """Average a value over rows; with groups, average the means of the groups.
 
-    values: value of each row, (m,). group: number of each row's group, (m,), or None: no groups.
+    values: value of each row, (m,), m > 0. group: number of each row's group, 0, 1, ..., (m,);
+    numbers without rows are ignored. None: no groups.
     """
     if group is None:
         return float(values.mean())
@@ -542,13 +551,15 @@ class QuantileCodes(NamedTuple):
 
     @classmethod
     def rank_rows(cls, columns: list[NDArray[Any]], keys: UInt64) -> QuantileCodes:
-        """Choose features and rows to compare, and rank the rows in each feature.
+        """Choose features and rows to compare, rank the rows in each feature, and return the ranks.
 
-        Up to 2^13 rows are all compared. Of more rows about 2^12 are, namely all rows in some of 64
-        bins of one feature, so that near copies are compared both or not at all.
+        At most eight features are compared, those with the most distinct values. Up to 2^13 rows
+        are all compared. Of more rows about 2^12 are: all rows in at least three of the 64 bins of
+        the feature with the most distinct values. So of two near copies both or none are compared.
 
         columns: values of all rows in each numeric feature, (n,) each. keys: hash of each row,
-        (n,); the smallest ones choose the sample from which quantiles are computed.
+        (n,); the rows with the smallest hashes, about 2^13, are the sample from which quantiles are
+        computed.
         """
         n = len(keys)
         sample = np.arange(n)
@@ -576,7 +587,8 @@ class QuantileCodes(NamedTuple):
     def most_bins(self) -> int:
         """Return the largest number of bins per feature for the comparison.
 
-        Bins then have 3 ranked rows on average, or 12 if rows are sampled.
+        Bins then have 3 values of `ordered` on average; 12 if there are more than 2^13 rows, so
+        that `ordered` is a sample.
         """
         fewest = _FEWEST_OF_SAMPLE if self.is_sampled else _FEWEST_IN_BIN
         return self.ordered.shape[1] // fewest
@@ -585,7 +597,8 @@ class QuantileCodes(NamedTuple):
     def fewest_bins(self) -> int:
         """Return the number of bins per feature with which the comparison starts, a power of two.
 
-        It is 64 if rows are sampled, else at most 16, and fewer if there are few rows.
+        It is 64 if there are more than 2^13 rows; else at most 16, and about a quarter to a half of
+        `most_bins` if that is less.
         """
         if self.is_sampled:
             return _FIRST_OF_SAMPLE
@@ -594,10 +607,11 @@ class QuantileCodes(NamedTuple):
     def keys(self, bins: int, same: UInt64, *some: Indices) -> list[UInt64]:
         """Hash the bin numbers of rows: rows with equal hashes are in the same bin of each feature.
 
-        bins: number of bins of each feature. same: for each row of `rows` a hash of the values that
-        must be equal, too, (m,), from `hash_fixed_columns`. some: sets of rows, each an array of
-        positions in `rows`. Return a list with the hashes of each set, uint64, in the order of its
-        positions.
+        bins: number of bins of each feature, a power of two. same: for each row of `rows` a hash of
+        the values that must be equal, too, such as texts and the class, (m,), from
+        `hash_fixed_columns`. some: sets of rows, such as calibration and training rows, each an
+        array of positions in `rows`. Return a list with an array of hashes for each set, uint64, in
+        the order of its positions.
         """
         q, n = self.ordered.shape
         place = (n + 1) * np.arange(q)[:, None]
@@ -613,7 +627,8 @@ class QuantileCodes(NamedTuple):
         """Hash the values of rows: rows with equal hashes are equal in all compared features.
 
         some: positions of k rows in `rows`, (k,). same: for each row of `rows` a hash of the values
-        that must be equal, too, (m,), from `hash_fixed_columns`. Return (k,) uint64.
+        that must be equal, too, such as texts and the class, (m,), from `hash_fixed_columns`.
+        Return (k,) uint64.
         """
         rows = self.rows[some]
         return hash_samples(*(one[rows] for one in self.columns), same[some].astype(np.float64))
@@ -633,8 +648,8 @@ def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
     """Divide the sorted values of each feature into bins, and return where the bins start.
 
     All values start as one bin, and each bin is halved repeatedly, at the widest gap between values
-    near its middle, which hardly ever separates near copies. So each of k bins is the union of two
-    of 2 k bins.
+    near its middle (at most 16 values and a quarter of the bin away). Such a gap hardly ever
+    separates near copies. So each of k bins is the union of two of 2 k bins.
 
     Parameters
     ----------
@@ -708,9 +723,9 @@ def _rank_values(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
 def _choose_features(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float64, list[int]]:
     """Choose at most eight of the columns, those with the most distinct values in some rows.
 
-    columns: values of all rows, (n,) each. rows: indices of the rows to read, (m,). Return the
-    values of the q chosen columns in these rows, (q, m), and the indices of these columns,
-    ascending.
+    columns: values of all rows, (n,) each. rows: indices of the rows to read, (m,), ascending.
+    Return the values of the q chosen columns in these rows, (q, m), infinite where missing, and the
+    indices of these columns, ascending.
     """
     values, chosen = np.empty((0, len(rows))), list[int]()
     counts, step = np.empty(0, dtype=np.intp), max(1, _CACHED // max(len(rows), 1))
@@ -732,8 +747,9 @@ def _choose_features(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float6
 def _mark_rows_in_bins(column: Float64, ordered: Float64) -> NDArray[np.bool_]:
     """Mark about 2^12 rows, (n,) bool: all rows in some of 64 quantile bins of a column.
 
-    column: value of each row, (n,). ordered: values of a sample of the rows, ascending, by which
-    bins are computed.
+    The bins are evenly spaced among the 64, at least three. column: value of each row, (n,),
+    infinite where missing. ordered: values of a sample of the rows, ascending, by which the bins
+    are computed.
     """
     n, m = len(column), len(ordered)
     n_picked = max(_FEWEST_PICKED, round(_SOME_ROWS * _FIRST_OF_SAMPLE / n))

@@ -58,7 +58,8 @@ def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
 def expect_no_queries(group: Any, qid: Any) -> None:
     """Raise a ValueError if group_val or qid_val was passed; call it if X_val and y_val were not.
 
-    group, qid: values of the parameters group_val and qid_val; None: not passed.
+    group, qid: values of the parameters group_val (sizes of the queries of the validation set) and
+    qid_val (query of each of its rows); None: not passed.
     """
     if group is not None or qid is not None:
         name = "qid_val" if group is None else "group_val"
@@ -148,7 +149,9 @@ def sort_by_query(rows: Training, query: Int32) -> Training:
 def _order_by_content(rows: Training, number: Indices) -> Indices:
     """Return row indices, (n,), in an order that the values of rows determine, query by query.
 
-    Only queries that have equal rows, or equal rows of a query, keep their relative order.
+    Queries are sorted by the sums of the hashes of their rows, and by weight if the sums are equal;
+    rows of a query are sorted by their hashes. Only queries that have equal rows, or equal rows of
+    a query, keep their relative order.
 
     rows: encoded rows, sorted by query. number: number of each row's query, 0, 1, ..., (n,).
     """

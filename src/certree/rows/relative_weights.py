@@ -32,11 +32,16 @@ class WeightUnit:
 
     @classmethod
     def find(cls, weight: Float64) -> WeightUnit:
-        """Compute the unit of the positive weights of rows, (n,); n may be 0."""
+        """Compute the unit of the positive weights of rows, (n,); both fields are 0 if n is 0."""
         return cls(*find_weight_unit(weight)) if len(weight) else NO_WEIGHTS
 
     def __add__(self, other: WeightUnit) -> WeightUnit:
-        """Return the unit of the weights of both blocks of rows together."""
+        """Return the unit of the weights of both blocks of rows together.
+
+        `common` is the largest number of which both blocks' `common` are integer multiples; 0 if
+        there is none above `largest` / 2^16, or if that of a block with rows is 0. A block without
+        rows changes nothing.
+        """
         known = [one for one in (self, other) if one.largest > 0]
         if len(known) < 2:
             return known[0] if known else NO_WEIGHTS
@@ -89,7 +94,7 @@ class WeightSpread:
         return cls(float(weight.sum()), norm, len(weight))
 
     def __add__(self, other: WeightSpread) -> WeightSpread:
-        """Return the sums for the weights of both blocks of rows together."""
+        """Return the `WeightSpread` of the weights of both blocks of rows together."""
         norm = float(np.hypot(self.norm, other.norm))
         return WeightSpread(self.total + other.total, norm, self.n + other.n)
 

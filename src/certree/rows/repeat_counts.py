@@ -95,7 +95,7 @@ class RepeatCounts:
 
     @property
     def n_once(self) -> int:
-        """Return the number of rows whose features no other row has."""
+        """Return the number of rows whose features no other row has, of the `n` rows."""
         return self.n_distinct - len(self.twice) - len(self.often)
 
     def is_fit_table(self, hashed: int) -> bool:

@@ -175,7 +175,7 @@ class SeenRows(ArrayRecord):
 
     @property
     def keys(self) -> UInt64:
-        """Return a hash of features and target of each row, (n,); records are sorted by it."""
+        """Return a hash of `hashes` and `y` of each row, (n,) uint64; records are sorted by it."""
         return _compute_keys(self.hashes, self.y)
 
     @property
@@ -201,9 +201,10 @@ class SeenRows(ArrayRecord):
 
     @property
     def _columns(self) -> tuple[Any, ...]:
-        """Return all fields as a tuple of arrays (n,): weights of 1 and bits of 0 in place of None.
+        """Return all fields as arrays (n,): hashes, rounded, leaf, y, weight, lacks, in this order.
 
-        Only `rounded` may be None.
+        If weight or lacks is None, the tuple has weights of 1, or bits of 0, in its place. Only
+        rounded may be None.
         """
         lacks = np.zeros(len(self.y), dtype=np.int32) if self.lacks is None else self.lacks
         return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks
@@ -268,8 +269,8 @@ def _make_seen_rows(columns: list[Any]) -> SeenRows:
 
     Weights that are all 1, and bits that are all 0, become None.
 
-    columns: arrays (n,) in the order of the fields, sorted by `SeenRows.keys`; rounded may be None.
-    They become read-only.
+    columns: list of six arrays (n,): hashes, rounded, leaf, y, weight, lacks. They are sorted by
+    `SeenRows.keys`; rounded may be None. The record holds read-only arrays. Nothing is checked.
     """
     *others, weight, lacks = (None if one is None else freeze(one) for one in columns)
     weighs, lack = np.any(weight != 1), np.any(lacks)
@@ -279,8 +280,9 @@ def _make_seen_rows(columns: list[Any]) -> SeenRows:
 def _find_rows(records: SeenRows, wanted: SeenRows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Match each of m wanted rows with a different record of the same key and weight.
 
-    Return the index of the record of each wanted row, (m,), and whether there is one, (m,) bool.
-    The index of a row without a record is arbitrary.
+    The key is the hash of features and target, `SeenRows.keys`. A row that is wanted twice needs
+    two records. Return the index of the record of each wanted row, (m,), and whether there is one,
+    (m,) bool. The index of a row without a record is arbitrary.
     """
     n = len(records.y)
     keys = np.concatenate([records.keys, wanted.keys])

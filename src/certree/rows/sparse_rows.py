@@ -63,11 +63,11 @@ class SparseFeatures:
 
     @property
     def table(self) -> None:
-        """Return None, as sparse rows are not stored as a C-ordered array."""
+        """Return None: there is no C-ordered array (n, p), which `DenseFeatures.table` returns."""
         return
 
     def take_matrix(self, rows: Any) -> Any:
-        """Return the rows at these indices as a CSR array (m, p)."""
+        """Return some rows as a CSR array (m, p); rows: their indices, (m,), or a range."""
         return self.matrix[np.asarray(rows)]
 
     def take(self, indices: NDArray[Any]) -> SparseFeatures:
@@ -105,7 +105,10 @@ def to_dense(rows: Any) -> NDArray[Any]:
 
 
 def stack_tables(tables: Sequence[Any]) -> Any:
-    """Concatenate the rows of tables with the same columns; a CSR array if one is sparse."""
+    """Concatenate the rows of tables, (n_i, p) each, to one table with all rows.
+
+    It is a CSR array if any of the tables is sparse, else a dense array.
+    """
     if not any(map(issparse, tables)):
         return np.concatenate(tables)
     return vstack([csr_array(one) for one in tables], format="csr")

@@ -58,7 +58,10 @@ class TrainCalibrationSplit:
 
     @property
     def worst(self) -> int:
-        """Return how many rows a certificate counts as errors: the True entries of `is_worst`."""
+        """Return how many rows a certificate counts as errors, because they may be copies.
+
+        It is the number of True entries of `is_worst`, 0 if that is None.
+        """
         return count_worst(self.is_worst)
 
     @property
@@ -179,9 +182,10 @@ def draw_training_groups(
 
 
 def _mark_first(order: Indices, n_first: int) -> NDArray[np.bool_]:
-    """Mark the first n_first rows or groups of an order, (n,) bool.
+    """Mark the rows or groups that are the first n_first of an order, (n,) bool.
 
-    order: indices of all n rows or groups, in any order.
+    order: indices of all n rows or groups, in any order. Entry i of the result belongs to the row
+    or group with index i.
     """
     is_first = np.zeros(len(order), dtype=bool)
     is_first[order[:n_first]] = True
@@ -239,7 +243,10 @@ class TrainCalibrationSplitter:
         weight: Float64 | None,
         contents: Callable[[], UInt64],
     ) -> TrainCalibrationSplit:
-        """Split n rows at random.
+        """Split n rows, or whole groups, at random, by the attributes of this object.
+
+        `train_size` is the fraction of the training set, `random_state` is advanced, and
+        `by_content` says whether rows are drawn by their hashes.
 
         Parameters
         ----------

@@ -213,7 +213,7 @@ class Training:
 
     @property
     def target(self) -> WeightedTarget:
-        """Return targets, weights and mean weight of these rows."""
+        """Return a `WeightedTarget` of `y`, `weight` and the mean weight of these rows."""
         return WeightedTarget(self.y, self.weight, self.weight_unit)
 
     def expect_few_near_copies(self, duplicates: Duplicates) -> Training:
@@ -649,7 +649,7 @@ class RowInputMixin:
         return bool(self.__dict__.get("n_outputs_", 1) > 1)
 
     def _expect_one_target(self, what: str) -> None:
-        """Raise a ValueError if this model was fitted to several targets.
+        """Raise a ValueError if this model was fitted to several targets (`n_outputs_` > 1).
 
         what: name of the method or parameter that needs a single target, for the message.
         """
@@ -663,9 +663,9 @@ class RowInputMixin:
     def _find_categories(self, X: Any, reuse_encoding: bool) -> Categories | None:
         """Return the categories with which X is encoded; None if all features are numeric.
 
-        They are learned from X if reuse_encoding is False; else they are the fitted `categories_`.
-        Subclasses that can be updated override this method, and add new categories of X to the
-        latter.
+        They are learned from the training rows X, by the parameter `categorical_features`, if
+        reuse_encoding is False; else they are the fitted `categories_`. Subclasses that can be
+        updated override this method, and add new categories of X to `categories_`.
         """
         return (
             self.categories_ if reuse_encoding else learn_categories(X, self.categorical_features)
@@ -681,7 +681,11 @@ class RowInputMixin:
         return to_dense(self._encode_new_rows_or_csr(X))
 
     def _encode_new_rows_or_csr(self, X: Any) -> Any:
-        """Do the same as `_encode_new_rows`, but return a CSR array if X is sparse."""
+        """Check rows to predict, and encode them; return a CSR array if X is sparse.
+
+        The result has numbers and category codes, (n, p), with NaN for missing values and unknown
+        categories. Raise a ValueError if the number or names of the features differ from the fit.
+        """
         if self._can_skip_checks(X):
             return X
         return self._encode_new_features(X).matrix
@@ -689,9 +693,10 @@ class RowInputMixin:
     def _encode_new_features(self, X: Any) -> DenseOrSparseFeatures:
         """Check and encode rows to predict, without copying numeric columns of a data frame.
 
-        Issue a UserWarning if X is float32 in a feature with a threshold that float32 cannot
-        resolve; see `_float64_features`. Return numbers and category codes, with NaN for missing
-        values.
+        Issue a UserWarning if X is float32 in a feature which a tree splits between two float64
+        values that are equal in float32. Return numbers and category codes, (n, p), with NaN for
+        missing values and unknown categories. Raise a ValueError if the number or names of the
+        features differ from the fit.
         """
         features = _check_features(
             self, self._preprocess_new_rows(X), self.categories_, reuse_encoding=True
@@ -1025,7 +1030,8 @@ def _encode_rows(
     learned : dict of str to object
         Fitted attributes by name.
     draw_order : ndarray of int32, shape (p,), or None
-        Feature indices in the order in which trees consider them; None if it was not computed.
+        Feature indices in the order in which trees consider them. It is computed only when
+        categories are renumbered by their training rows; else None.
     """
     features, learned = _encode_features(model, X, split, reuse_encoding)
     if is_classifier(model):
@@ -1373,9 +1379,9 @@ def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
 
 
 def _take_training_rows(X: Any, split: TrainCalibrationSplit) -> Any:
-    """Return the rows of X in the training set.
+    """Return the rows of X in the training set of split, in an object of the type of X.
 
-    Return all of X if the training or the calibration set is empty.
+    X may also be the target. Return all of X if the training or the calibration set is empty.
     """
     both = len(split.train) and len(split.calibration)
     return take_rows(X, split.train) if both else X
@@ -1388,7 +1394,8 @@ def _fit_preprocessor(
 
     Return None if the parameter is None. Raise a ValueError if the training set is empty.
 
-    X, target: rows and targets of training and calibration set together. split: both sets.
+    preprocessor: transformer of scikit-learn, or None. X, target: rows and targets of training and
+    calibration set together; the calibration rows are not read. split: indices of both sets.
     """
     if preprocessor is None:
         return None
@@ -1403,7 +1410,8 @@ def _fit_preprocessor(
 def _check_row_type(model: Any, X: Any) -> Any:
     """Return X unchanged if it is dense, and as CSR if it is sparse.
 
-    Raise a TypeError for lazy frames of polars, and for sparse X if the model requires dense rows.
+    Raise a TypeError for lazy frames of polars, and for sparse X if the model requires dense rows
+    (`model._takes_sparse` is False); a ValueError for sparse X without two dimensions.
     """
     expect_collected("X", X)
     if not issparse(X):
@@ -1509,10 +1517,13 @@ def _check_features(
 def _check_sparse_features(
     model: Any, X: Any, categories: Categories | None, reuse_encoding: bool
 ) -> SparseFeatures:
-    """Check the features of a CSR matrix as `_check_features` does, which has the same arguments.
+    """Check the features of a CSR matrix X, and return them without stored zeros.
 
     Raise a ValueError if categories is not None, as sparse features must be numeric, and for
-    infinite values unless the model accepts them.
+    infinite values; a model that accepts these gets the largest float64 of their sign instead.
+
+    model: the estimator. reuse_encoding: whether the number and the names of the features must be
+    those of the fitted model.
     """
     if categories is not None:
         raise ValueError(
@@ -1580,8 +1591,9 @@ def _encode_target(
 ) -> tuple[Int32, dict[str, Any]]:
     """Encode classes as int32 codes.
 
-    The classes are `model.classes_` with reuse_encoding, else the argument classes, or those of the
-    training set of split if it is None. target: class of each row, (n,) or (n, n_outputs).
+    The classes are `model.classes_` with reuse_encoding, which is True in an update. Else they are
+    the argument classes (only for a single target), or those of the training set of split if it is
+    None. target: class of each row, (n,) or (n, n_outputs). K is the number of classes.
 
     Returns
     -------
