@@ -64,8 +64,9 @@ def _make_twin(model: Model, state: dict[str, Any]) -> Model:
 def get_snapshot(model: Model) -> Model:
     """Return a shallow copy of a model, with the parameter values that its fit had.
 
-    Parameters that were set after the fit do not appear in it, except n_jobs and verbose. Later
-    fits of the model do not change the copy.
+    These values come from its attribute `_fitted_with`; before the first fit the copy has the
+    present values. Parameters that were set after the fit do not appear in it, except n_jobs and
+    verbose. Later fits of the model do not change the copy.
     """
     # Shallow is enough: a fit replaces attributes, and changes none in place.
     state = model.__dict__
@@ -234,9 +235,11 @@ def meta_fit_method(
 def _decorate_fit(
     fit: Callable[Concatenate[Model, Arguments], Model], skip_nested: bool
 ) -> Callable[Concatenate[Model, Arguments], Model]:
-    """Return a method that checks parameter values and then fits atomically; see `fit_method`.
+    """Return a method that checks parameter values and then fits atomically.
 
-    fit: the undecorated method; skip_nested: whether estimators that it fits as components of the
+    Atomically: a fit that raises changes no attribute of the model. Values are checked by the
+    attribute `_parameter_constraints` of its class, as scikit-learn does. fit: the undecorated
+    method; skip_nested: whether estimators that it fits as components of the
     model skip the check of their parameters.
     """
     # scikit-learn's decorator is untyped, and would hide the types of the method.

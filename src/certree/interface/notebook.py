@@ -58,7 +58,8 @@ def _make_cells(tag: str, texts: Sequence[str]) -> str:
 def _make_bar(length: float) -> str:
     """Return the HTML code of a cell with a bar of a length from -1 to 1.
 
-    Negative bars go to the left and are blue, positive ones go to the right and are orange.
+    Bars start in the middle of the cell. Negative ones go to the left and are blue, positive ones
+    go to the right and are orange; -1 and 1 reach the edge.
     """
     left = _BAR_WIDTH * (1 + min(length, 0.0))
     style = (

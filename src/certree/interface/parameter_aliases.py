@@ -52,7 +52,9 @@ _VALUE_ALIASES = {"squared_error": "squared", "log_loss": "entropy"}
 
 
 def translate_value(value: Any, allowed: Collection[str]) -> Any:
-    """Translate a parameter value of scikit-learn, such as "squared_error" to "squared".
+    """Translate a parameter value of scikit-learn, and return that of certree.
+
+    "squared_error" becomes "squared", and "log_loss" becomes "entropy".
 
     allowed: the values that certree accepts. A value that is allowed or has no translation among
     them is returned unchanged.

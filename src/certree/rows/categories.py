@@ -172,7 +172,8 @@ class Categories:
     def equals(self, other: Categories) -> bool:
         """Return whether both objects have the same categories with the same codes in all features.
 
-        A text equals its hash if the other object holds hashes of this feature; see `digest_texts`.
+        If only one of both objects holds hashes of a feature in place of its texts (which
+        `digest_texts` makes), the texts of the other one are hashed for the comparison.
         """
         digested = {*self.digested, *other.digested}
         mine, theirs = (

@@ -160,8 +160,8 @@ class DateFeatures(TransformerMixin, BaseEstimator):
     def _names(self, name: str) -> list[str]:
         """Return the names of the columns that `transform` makes of one column.
 
-        name: name of a column of the fit. A date with dates="parts" gives "<name>_year" and so on;
-        any other column keeps its name.
+        name: name of a column of the fit. A date with dates="parts" gives "<name>_year", "_month",
+        "_day", "_weekday" and, if the name is in `hours_`, "_hour"; other columns keep their names.
         """
         if name not in self.columns_ or not self._in_parts(name):
             return [name]

@@ -418,8 +418,10 @@ def decide_worst_case(repeats: int, n: int, duplicates: Duplicates) -> bool:
     n : int
         Number of calibration rows; in a fit without a calibration set that of all rows.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        What equal rows are: "genuine": independent draws; "copies": copies of one draw; "refuse":
-        there must be none; "auto": not known. `get_allowed_repeats` gives the limits of each.
+        What equal rows are. "genuine": independent draws, any number of which counts like other
+        rows. "copies": copies of one draw; up to max(1, sqrt(n) / 4, n / 50) count as errors.
+        "refuse": there must be none. "auto": not known; up to max(1, sqrt(n) / 4) count like other
+        rows, and more count as errors, up to the limit of "copies".
 
     Returns
     -------

@@ -181,7 +181,7 @@ def hash_target(target: Float64, rows: UInt64, largest: float | None = None) -> 
     Returns
     -------
     int
-        In 0, ..., 2^64 - 1.
+        Sum of hashes of the rows modulo 2^64, in 0, ..., 2^64 - 1.
     """
     scaled = divide_by_largest(target, largest) if target.any() else target
     return int(mix(rows ^ hash_samples(scaled)).sum(dtype=np.uint64))

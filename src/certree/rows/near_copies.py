@@ -156,7 +156,9 @@ class NearCopies:
     def assumptions(self) -> tuple[str, ...]:
         """Return what a certificate assumes about copies, as phrases for its list of assumptions.
 
-        They state that rows are no near copies of others, with the numbers that the search found.
+        The first phrase says that rows are no near copies of others, with `n`, `share`, `bins` and
+        `kept`. A second one follows if there is `left_out`: the `n_alike` rows are separate draws.
+        A third one follows if `is_balanced`: the source has equally frequent classes, too.
         """
         found = [f"rows are no near copies of others ({self._comparison})"]
         if self.left_out:
@@ -318,7 +320,8 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
     duplicates : {"auto", "genuine", "copies", "refuse"}
         What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
         allowed ("refuse"), or not known ("auto"). `get_allowed_repeats` gives the two limits for
-        the number of rows; "copies" counts as "auto" here.
+        the number of rows: with "auto" max(1, sqrt(n) / 4) and max(1, sqrt(n) / 4, n / 50), with
+        "genuine" infinity, with "refuse" 0; "copies" counts as "auto" here.
 
     Raises
     ------

@@ -129,8 +129,9 @@ def warn_of_uneven_weights(spread: WeightSpread) -> None:
 def compute_integer_weights(weight: Float64) -> Float64:
     """Convert positive weights, (n,), to integers in 1, ..., 2^16, as float64, (n,).
 
-    Weights times a constant give the same integers. They are exact multiples of a common number if
-    the weights have one; else the largest weight becomes 2^16, and the others are rounded.
+    Weights times a constant give the same integers. If all weights are integer multiples of a
+    number, and the largest is at most 2^16 times it, the results are these multiples. Else the
+    largest weight becomes 2^16, and the others are scaled alike and rounded, to at least 1.
     """
     return WeightUnit.find(weight).to_integers(weight)
 

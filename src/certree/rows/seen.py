@@ -185,9 +185,9 @@ class SeenRows(ArrayRecord):
 
     @property
     def known(self) -> UInt64:
-        """Return the distinct values of `hashes` and `rounded`, ascending.
+        """Return the distinct values of `hashes` and, unless it is None, `rounded`, ascending.
 
-        `find_known_rows` recognises rows of the fit by them.
+        The function `find_known_rows` recognises rows of the fit by them.
         """
         return merge_hashes(*(one for one in (self.hashes, self.rounded) if one is not None))
 
@@ -195,7 +195,8 @@ class SeenRows(ArrayRecord):
     def repeat_counts(self) -> RepeatCounts:
         """Return how many rows share their features with no other row, with one, or with more.
 
-        Its field `tables` has a single entry, the hash of all rows.
+        Rows are compared by `hashes`. The result is a `RepeatCounts` of these numbers. Its field
+        `tables` has a single entry, the hash of all rows.
         """
         return RepeatCounts.count(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 

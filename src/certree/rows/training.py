@@ -202,8 +202,9 @@ class Training:
     def draw_order(self) -> Int32:
         """Return the order in which trees consider and draw features: feature indices, (p,) int32.
 
-        It is computed from values and targets of the training set, so that tables with permuted
-        columns give the same trees; see `ColumnSums.order_columns`.
+        Columns are sorted by sums of hashes of their values and of the targets in the training set
+        (see `ColumnSums`), so that tables with permuted columns give the same trees. It is
+        `fixed_draw_order` if that is set.
         """
         if self.fixed_draw_order is not None:
             return self.fixed_draw_order
@@ -236,13 +237,17 @@ class Training:
         Raises
         ------
         ValueError
-            If too many calibration rows equal other rows in all features except texts or row
-            numbers whose values all differ.
+            If too many of n calibration rows equal other rows in all features except texts or row
+            numbers whose values all differ: with "auto" and "copies" more than max(1, sqrt(n) / 4,
+            n / 50), with "refuse" any. It is raised for classes only, and if n is at least 40.
 
         Warns
         -----
         NearCopiesWarning
-            If too many calibration rows nearly repeat training rows.
+            If more calibration rows are close to training rows than by chance, by the test of
+            `NearCopies.are_likely`. Also if more than max(1, sqrt(n) / 4) of them (5 % of n in
+            regression) equal other rows in all features except such texts or integers, unless
+            an error is raised or duplicates is "genuine".
         """
         assert self.find_near_copies is not None
         found = self.find_near_copies()
@@ -253,8 +258,9 @@ class Training:
     def take(self, indices: Indices) -> Training:
         """Return some of the rows as a `Training` whose training set has all of them.
 
-        Weights, groups and offsets are taken along. `draw_order` is that of this object if it has
-        been computed already; else it is computed from the rows that are taken.
+        Weights, groups and offsets are taken along; its calibration set is empty. `draw_order` is
+        that of this object if it has been computed already; else it is computed from the rows that
+        are taken. This object is not changed.
 
         indices: indices of the rows, (m,), in any order.
         """
@@ -981,7 +987,8 @@ def _find_repeats(
     repeats : int
         Number of calibration rows that equal another row.
     is_worst : ndarray of bool, shape (n_calibration,), or None
-        True for calibration rows that a certificate counts as errors; None: there are none.
+        True for calibration rows that a certificate counts as errors: with "auto" the repeated
+        rows, if there are more than max(1, sqrt(n) / 4). None: there are none.
     find : callable
         Function without arguments that searches the same rows for near copies and returns
         `NearCopies`.
@@ -989,7 +996,8 @@ def _find_repeats(
     Raises
     ------
     ValueError
-        If `decide_worst_case` refuses the number of repeated rows.
+        If the number of repeated rows is above 0 with "refuse", or above max(1, sqrt(n) / 4,
+        n / 50) with "auto" and n >= 40, where n is the number of calibration rows.
     """
     rows, frame, repeats, is_worst = RowHasher(), as_data_frame(X), 0, None
     y, columns = rows.encode(X, target)
@@ -1028,7 +1036,9 @@ def _encode_rows(
     hashes : callable
         Returns the hash of the features of each row, (n,) uint64.
     learned : dict of str to object
-        Fitted attributes by name.
+        Fitted attributes by name: `categories_`, `n_features_in_`, `feature_names_in_` and, if the
+        model accepts several targets, `n_outputs_`; for classifiers also `classes_`, `n_classes_`,
+        `sample_hashes_` and `_sample_counts`, by which the model recognises rows of its fit.
     draw_order : ndarray of int32, shape (p,), or None
         Feature indices in the order in which trees consider them. It is computed only when
         categories are renumbered by their training rows; else None.
@@ -1100,7 +1110,8 @@ def _renumber_categories(
 def _measure_effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[str, Any]:
     """Compute the fitted attribute effective_sample_size_, and return it in a dict by its name.
 
-    Issue a UserWarning if it is below n / 10, unless sample_weight is None.
+    It is (sum of weights)^2 / sum of squared weights; n without weights. Issue a UserWarning if it
+    is below n / 10, unless sample_weight is None.
 
     weight: weight of each of n rows, class weights included, (n,); None: 1 each. sample_weight: the
     argument of `fit`.
