@@ -651,8 +651,8 @@ def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _Indexe
 def _classify_value(value: Any) -> type | None:
     """Return the type Real if a value is a number, str if it is a text, and None for other objects.
 
-    Missing values (None, NaN, pandas.NA) count as texts. Real is `numbers.Real`; a Decimal counts
-    as one.
+    Missing values (None, NaN, pandas.NA) count as texts; callers who must not mix them up with text
+    drop them first. Real is `numbers.Real`; a Decimal counts as one.
     """
     if isinstance(value, str) or is_missing(value):
         return str

@@ -245,9 +245,9 @@ class Training:
         -----
         NearCopiesWarning
             If more calibration rows are close to training rows than by chance, by the test of
-            `NearCopies.are_likely`. Also if more than max(1, sqrt(n) / 4) of them (5 % of n in
-            regression) equal other rows in all features except such texts or integers, unless
-            an error is raised or duplicates is "genuine".
+            `NearCopies.are_likely`. Also if no error is raised, but more than max(1, sqrt(n) / 4)
+            of them equal other rows in all features except such texts or integers (no limit with
+            "genuine"; in regression the limit is 5 % of n, whatever duplicates is).
         """
         assert self.find_near_copies is not None
         found = self.find_near_copies()
@@ -1038,7 +1038,8 @@ def _encode_rows(
     learned : dict of str to object
         Fitted attributes by name: `categories_`, `n_features_in_`, `feature_names_in_` and, if the
         model accepts several targets, `n_outputs_`; for classifiers also `classes_`, `n_classes_`,
-        `sample_hashes_` and `_sample_counts`, by which the model recognises rows of its fit.
+        `sample_hashes_` and `_sample_counts`, by which the model recognises rows of its fit. With
+        reuse_encoding numbers and names of features are left out.
     draw_order : ndarray of int32, shape (p,), or None
         Feature indices in the order in which trees consider them. It is computed only when
         categories are renumbered by their training rows; else None.
@@ -1580,8 +1581,8 @@ def _check_finite(model: Any, features: DenseFeatures) -> DenseFeatures:
 def _clip_infinities(values: NDArray[Any]) -> NDArray[Any]:
     """Replace infinite values of an array by the largest float64 of their sign.
 
-    Trees do not change by that, as no threshold separates the two. Without infinite values the
-    array itself is returned.
+    Trees do not change by that, as no threshold separates the two. The result is a float64 copy.
+    Without infinite values the array itself is returned. NaN is kept.
     """
     if not values.size:
         return values
