@@ -356,7 +356,10 @@ class Trees(ArrayRecord):
         )
 
     def keep_first(self, n: int) -> Self:
-        """Return a copy with only the first n trees; this object itself if it has just n trees."""
+        """Return a copy with only the first n trees; this object itself if it has just n trees.
+
+        n: 0 .. number of trees.
+        """
         if n == len(self):
             return self
         m = int(self.root[n])
@@ -389,7 +392,10 @@ class Trees(ArrayRecord):
         )
 
     def with_value(self, value: Float64) -> Self:
-        """Return a copy with `value` (m, n_outputs) at the nodes; it is not checked."""
+        """Return a copy with `value` (m, n_outputs) at the nodes; it is not checked.
+
+        value: what each leaf adds to the scores of its rows, and the expected value at inner nodes.
+        """
         return self._replace(value=value)
 
     @property
@@ -399,7 +405,10 @@ class Trees(ArrayRecord):
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
-        """Whether each node is a leaf, (m,)."""
+        """Whether each node is a leaf, (m,).
+
+        Leaves are the nodes whose `left` is -1.
+        """
         return self.left == LEAF
 
     @property
@@ -610,7 +619,8 @@ class Trees(ArrayRecord):
         """Return the scores after each group of trees, stacked, (len(steps) * n_outputs, n).
 
         scores: scores before, (n_outputs, n); X: checked rows; n_threads: number of threads; steps:
-        first tree of each group, of steps.step trees.
+        first tree of each group, of steps.step trees. All outputs of a group come before those of
+        the next group.
         """
         ends = steps.start, steps.start + len(steps) * steps.step, steps.step
         packed, starts, categories, root = self.packed
@@ -620,8 +630,8 @@ class Trees(ArrayRecord):
     def _prepare_rows(self, X: Any) -> Any:
         """Return checked rows for the C++ core: a dense array, or the arrays of a CSR matrix.
 
-        X: ndarray or sparse matrix of shape (n, p). Raise ValueError if p is not the number of
-        features.
+        X: ndarray, which is returned as it is, or sparse matrix of shape (n, p). Raise ValueError
+        if p is not the number of features.
         """
         if X.shape[1] != self.n_features or not self.n_features:
             raise ValueError(
@@ -766,7 +776,8 @@ class Tree(Trees):
     def to_stored(self) -> dict[str, Any]:
         """Return the fields for a model file, by name, but `n_features`, `root` and `value`.
 
-        Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored.
+        Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored. The
+        names are those of the constructor's parameters, the values arrays, except `optimal_splits`.
         """
         without = ("n_features", "root", "value")
         columns = super(Trees, self).to_stored()
@@ -819,7 +830,10 @@ class Tree(Trees):
 
     @property
     def n_cells(self) -> int:
-        """Number of regions: each node stands for `chain` nested regions with the same rows."""
+        """Number of regions: each node stands for `chain` nested regions with the same rows.
+
+        It is the sum of `chain`.
+        """
         return int(self.chain.sum(dtype=np.int64))
 
     @property
@@ -990,6 +1004,7 @@ def _expect_sets(nodes: Trees) -> None:
 
     nodes: trees, of which `category_start` and `categories` are read. The sets must cover
     `categories` one after the other, be empty at leaves, and hold distinct ascending codes >= 0.
+    The set of a node has the category codes that go to the child that NaN does not go to.
     """
     start, categories = nodes.category_start, nodes.categories
     sizes = np.diff(start)

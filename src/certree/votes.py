@@ -171,7 +171,10 @@ class SparseBallots(ArrayRecord):
 
     @property
     def label(self) -> Int32 | None:
-        """The label of each node, (m,), if nodes vote by label; else None."""
+        """The label of each node, (m,), if nodes vote by label; else None.
+
+        It is the field `label` of `stats`: the class that each node predicts.
+        """
         return self.stats.label if self.kind == "majority" else None
 
     @property
@@ -188,8 +191,8 @@ class SparseBallots(ArrayRecord):
     def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
         """Return the vote of all prunings of a tree; scores are computed when they are read.
 
-        tree: the tree of these m nodes; weights: the distribution over its prunings. Raise
-        ValueError if sizes differ.
+        Each pruning votes with its weight. tree: the tree of the nodes in `stats`; weights: the
+        distribution over its prunings. Raise ValueError if sizes differ.
         """
         return DeferredVote(tree, weights.check_tree(tree).weight, self)
 

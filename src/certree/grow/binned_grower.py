@@ -729,7 +729,11 @@ class BinnedGrower:
 
     @cached_property
     def _n_tree_features(self) -> int:
-        """`max_features_per_tree` as an integer in 1 .. p; p for None."""
+        """`max_features_per_tree` as an integer in 1 .. p; p for None.
+
+        It is the number of features that are drawn for each tree and may be split on. Raise
+        ValueError if it is out of range.
+        """
         return self._check_n_features("max_features_per_tree")
 
     @cached_property
@@ -759,7 +763,8 @@ class BinnedGrower:
         """Row numbers in ascending order of `keys`, (n,); None without keys.
 
         The C++ core gets rows in this order. Raise TypeError or ValueError if keys are not uint64,
-        or their number is not n.
+        or their number is not n. `keys` is a parameter of the grower: a distinct number for each
+        row.
         """
         if self.keys is None:
             return None
@@ -806,7 +811,8 @@ class BinnedGrower:
     def _check_columns(self, y: ArrayLike) -> Float64:
         """Return several targets as float64, (n, q), in the order of the table.
 
-        Raise TypeError or ValueError if y is not a finite numeric table with n rows and a column.
+        Raise TypeError or ValueError if y is not a finite numeric table with n rows and at least
+        one column; n is the number of rows of the grower's bins.
         """
         columns = to_array("y", y)
         if columns.dtype.kind not in "fiu":

@@ -161,8 +161,9 @@ class Cart(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow a tree greedily and return it.
 
-        rows: the training samples, with a target. Raise TypeError or ValueError if there is none,
-        or a parameter of the grower is out of range or does not apply to the target.
+        With `max_bins` splits between bins are compared, otherwise all. The tree has no leaf
+        values. rows: the training samples, with a target. Raise TypeError or ValueError if there is
+        none, or a parameter of the grower is out of range or does not apply to the target.
         """
         self._expect_settings()
         if rows.y is None:
@@ -223,7 +224,11 @@ class Cart(BaseEstimator):
         return Tree.from_grower_columns(columns, p)
 
     def _expect_settings(self) -> None:
-        """Raise TypeError or ValueError if a parameter has a wrong type or an unknown value."""
+        """Raise TypeError or ValueError if a parameter has a wrong type or an unknown value.
+
+        It checks the types of all constructor parameters, and that `splitter` is "best" or
+        "random".
+        """
         validate_settings(self)
         if self.splitter not in ("best", "random"):
             raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
@@ -301,7 +306,8 @@ class Cart(BaseEstimator):
     def checked_max_bins(self) -> int:
         """`max_bins` as an int.
 
-        Raise ValueError if it is None, or not an integer in 2 .. 255.
+        Raise ValueError if it is None, or not an integer in 2 .. 255. It is the largest number of
+        bins of a numeric feature.
         """
         max_bins: Any = self.max_bins
         if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
@@ -584,7 +590,8 @@ _ROUNDING = 1 + 1e-9
 def _check_weight_fraction(fraction: Any) -> float:
     """Return the parameter `min_weight_fraction_leaf` as a float.
 
-    fraction: its value. Raise ValueError unless it lies in 0 .. 0.5.
+    fraction: its value. Raise ValueError unless it lies in 0 .. 0.5. It is the least weight of a
+    child as a fraction of the weight of all rows.
     """
     if not 0 <= fraction <= 0.5:
         raise ValueError(
@@ -613,6 +620,7 @@ def expect_histogram_cart(grower: Any) -> Cart:
 
     Out-of-core and distributed data need such a grower. Raise TypeError or ValueError also if a
     parameter does not allow histogram-based growth, such as `min_weight_fraction_leaf` above 0.
+    grower: value of an estimator's parameter `grower`, of any type.
     """
     if not isinstance(grower, Cart) or grower.max_bins is None:
         raise ValueError(

@@ -173,9 +173,10 @@ class Dyadic(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow a dyadic tree and return it.
 
-        rows: the training samples. Their target is read only if `stop_when_pure` and without a
-        resolution, and None is allowed; row weights are not used. Raise ValueError if a parameter
-        of the grower is out of range.
+        Each node is halved at the midpoint of one feature. The tree has no leaf values. rows: the
+        training samples. Their target is read only if `stop_when_pure` and without a resolution,
+        and None is allowed; row weights are not used. Raise ValueError if a parameter of the grower
+        is out of range.
         """
         validate_settings(self)
         rules = rows.stopping_options(self.min_samples_split)

@@ -57,8 +57,10 @@ class Grid(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Return the complete dyadic tree of `box`.
 
-        rows: the training samples, of which only n, p and `max_depth` are read. Raise ValueError if
-        `box` does not have shape (2, p), or a parameter of the grower is out of range.
+        Each node is halved at the midpoint of one feature, in turn, and all leaves have the same
+        depth. rows: the training samples, of which only n, p and `max_depth` are read. Raise
+        ValueError if `box` does not have shape (2, p), or a parameter of the grower is out of
+        range.
         """
         validate_settings(self)
         low, high = check_column("box", self.box, "float64", (2, rows.X.shape[1]))

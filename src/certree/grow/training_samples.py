@@ -236,7 +236,8 @@ class TrainingSamples:
     def X(self) -> NDArray[Any]:  # noqa: N802 -- the name of rows in scikit-learn
         """The rows, (n, p).
 
-        For selected samples the first read copies them from the parent's table.
+        For selected samples the first read copies them from `table`, which holds the rows of the
+        parent, by `indices`.
         """
         return self.table if self.indices is None else self.table[self.indices]
 
@@ -277,7 +278,10 @@ class TrainingSamples:
 
     @property
     def is_categorical(self) -> NDArray[np.uint8] | None:
-        """`categorical` as uint8 for the C++ core, (p,); None if no feature is categorical."""
+        """`categorical` as uint8 for the C++ core, (p,); None if no feature is categorical.
+
+        1 marks a feature that holds category codes, 0 a numeric feature.
+        """
         mask = self.categorical
         return None if mask is None or not mask.any() else mask.view(np.uint8)
 

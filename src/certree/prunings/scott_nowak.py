@@ -37,8 +37,8 @@ _MAX_SMOOTHNESS = 50
 def _count_rows(stats: Stats) -> float:
     """Return the number of rows in the root, at least 1.
 
-    stats: statistics of the nodes; the weight of the root is divided by the mean weight of a row,
-    `weight_unit`.
+    stats: statistics of the nodes, of which node 0 is the root; the weight of the root is divided
+    by the mean weight of a row, `weight_unit`.
     """
     return max(float(stats.n[0]) / stats.weight_unit, 1.0)
 

@@ -77,6 +77,7 @@ class ValidationVotes:
     def to_bytes(self) -> tuple[bytes, ...]:
         """Return a hashable key that is equal for equal votes on equal validation sets.
 
+        It has the bytes of `values` (of `label` if these are None), then those of `validation`.
         Votes and validation set must be dense arrays.
         """
         votes: Any = self.label if self.values is None else self.values

@@ -74,7 +74,10 @@ class NodeWeights(ArrayRecord):
                 raise ValueError(f"{name} must be finite, and at most {MAX_SETTING:g} in magnitude")
 
     def check_tree(self, tree: Trees) -> NodeWeights:
-        """Return these weights, or raise ValueError if `tree` has another number of nodes."""
+        """Return these weights, or raise ValueError if `tree` has another number of nodes.
+
+        tree: the tree over whose prunings this is a distribution.
+        """
         if len(self.weight) != len(tree.left):
             raise ValueError(
                 f"weights has {len(self.weight)} nodes, but the tree has {tree.n_nodes} nodes: use "
