@@ -8,10 +8,10 @@ from certree.interface.extras import import_extra
 
 
 def main() -> None:
-    """Run the command line on ``sys.argv``, as `certree.cli` defines it.
+    """Run the command line `certree` on ``sys.argv``; `certree.cli` defines its commands.
 
-    Exit with status 130 after Ctrl-C. Raise SystemExit with a message if a package of the extra
-    "cli" is missing, or the output cannot be written.
+    Exit with status 130 after Ctrl-C. Raise SystemExit with a message if a package of the optional
+    dependencies "cli" is missing, or the output cannot be written.
     """
     try:
         _run()
@@ -23,7 +23,8 @@ def main() -> None:
 def _run() -> None:
     """Import and run the command line.
 
-    Raise SystemExit with a message if an import fails or the output cannot be written.
+    Raise SystemExit with a message if an import fails or the output cannot be written, and with
+    status 1 if the reader of a pipe has closed it.
     """
     try:
         for module in ("typer", "rich", "pyarrow"):
@@ -50,7 +51,8 @@ def _run() -> None:
 def _forget_output() -> None:
     """Redirect standard output to the null device.
 
-    Otherwise Python would flush to a closed pipe at exit and fail again.
+    Call it after a write to standard output has failed. Otherwise Python would flush to a closed
+    pipe at exit and fail again.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

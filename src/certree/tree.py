@@ -195,7 +195,8 @@ class Trees(ArrayRecord):
         Parameters
         ----------
         columns : tuple
-            feature, threshold, left, missing_left (uint8), category_start, categories and root.
+            Seven arrays, the fields feature, threshold, left, missing_left (uint8), category_start,
+            categories and root of the class, in this order.
         n_features : int
             Number of features.
         value : ndarray of float64, shape (m, n_outputs), or None
@@ -256,8 +257,8 @@ class Trees(ArrayRecord):
         """Return the columns for a model file, by stored name, with entries for inner nodes only.
 
         Names are "feature", "threshold", "missing_left", "n_categories" (size of the category set)
-        and "beyond" (distance of a left child from its parent). "compares" (m,) marks the inner
-        nodes; "categories" and "root" are stored whole. `chain`, `missing_both`, `value` and
+        and "beyond" (distance of a left child from its parent). "compares", (m,) bool, is True for
+        inner nodes; "categories" and "root" are stored whole. `chain`, `missing_both`, `value` and
         `n_features` are not included.
         """
         compares = ~self.is_leaf
@@ -355,7 +356,10 @@ class Trees(ArrayRecord):
         )
 
     def keep_first(self, n: int) -> Self:
-        """Return a copy with only the first n trees; this object itself if it has just n trees."""
+        """Return a copy with only the first n trees; this object itself if it has just n trees.
+
+        n: 0 .. number of trees.
+        """
         if n == len(self):
             return self
         m = int(self.root[n])
@@ -388,7 +392,10 @@ class Trees(ArrayRecord):
         )
 
     def with_value(self, value: Float64) -> Self:
-        """Return a copy with `value` (m, n_outputs) at the nodes; it is not checked."""
+        """Return a copy with `value` (m, n_outputs) at the nodes; it is not checked.
+
+        value: what each leaf adds to the scores of its rows, and the expected value at inner nodes.
+        """
         return self._replace(value=value)
 
     @property
@@ -398,7 +405,10 @@ class Trees(ArrayRecord):
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
-        """Whether each node is a leaf, (m,)."""
+        """Whether each node is a leaf, (m,).
+
+        Leaves are the nodes whose `left` is -1.
+        """
         return self.left == LEAF
 
     @property
@@ -416,7 +426,10 @@ class Trees(ArrayRecord):
 
     @property
     def compares_numbers(self) -> NDArray[np.bool_]:
-        """Whether each node splits on a threshold, (m,); False at leaves and category splits."""
+        """Whether each node splits on a threshold, (m,); False at leaves and category splits.
+
+        It is True where rows go by ``x[feature] <= threshold``.
+        """
         return ~self.is_leaf & (np.diff(self.category_start) == 0)
 
     @cached_property
@@ -439,7 +452,10 @@ class Trees(ArrayRecord):
 
     @property
     def root_value(self) -> Float64:
-        """Sum of the values of all roots, (n_outputs,): the expected score."""
+        """Sum of the values of all roots, (n_outputs,): the expected score.
+
+        The score of a row is this sum plus its contributions by `compute_contributions`.
+        """
         total: Float64 = self.value[self.root].sum(axis=0)
         return total
 
@@ -464,15 +480,16 @@ class Trees(ArrayRecord):
     def packed(self) -> tuple[NDArray[np.uint64], Int64, Int32, Int64]:
         """Nodes in a compact form for fast traversal by the C++ core.
 
-        A tuple: one array of uint64 that encodes feature, threshold, left and missing_left of all
-        nodes; category_start; categories; root.
+        A tuple: one array of uint64, in a format of the C++ core, that encodes feature, threshold,
+        left and missing_left of all nodes; category_start; categories; root.
         """
         return pack_trees(*self.split_columns), self.category_start, self.categories, self.root
 
     def find_leaves(self, X: Any, n_threads: int) -> Int32:
         """Find the leaf of each row in each tree, (T, n), numbered among the nodes of all trees.
 
-        X: checked rows, dense (n, p) or a sparse matrix; n_threads: number of threads.
+        T: number of trees. X: checked rows, dense (n, p) or a sparse matrix, with NaN for missing
+        values; n_threads: number of threads.
         """
         return find_leaves(*self.packed, self._prepare_rows(X), n_threads)
 
@@ -487,7 +504,8 @@ class Trees(ArrayRecord):
         Returns
         -------
         sparse matrix of int64, shape (n, n_nodes)
-            1 if the row passes through the node. Each 1 takes 12 or 16 bytes.
+            1 if the row passes through the node, roots and leaves included; n_nodes counts the
+            nodes of all trees. Each 1 takes 12 or 16 bytes.
         """
         parent, above = self.parent, self.splits_above
         lengths = np.full(leaf.shape[1], len(leaf), dtype=np.int64)
@@ -526,8 +544,8 @@ class Trees(ArrayRecord):
         Returns
         -------
         ndarray of int32, shape (T, n)
-            ``~leaf`` (bitwise complement, negative) for out-of-bag rows, with leaves numbered among
-            the nodes of all trees; 0 for in-bag rows.
+            Rows in the order of X. ``~leaf`` (bitwise complement, negative) for out-of-bag rows,
+            with leaves numbered among the nodes of all trees; 0 for in-bag rows.
         """
         if issparse(X):
             leaf = np.array(self.find_leaves(X, n_threads))
@@ -580,7 +598,8 @@ class Trees(ArrayRecord):
         n_threads : int
             Number of threads.
         steps : range
-            First tree of each group; the group of tree i has the trees i .. i + steps.step - 1.
+            First tree of each group, such as ``range(0, T, 1)`` for single trees; the group of tree
+            i has the trees i .. i + steps.step - 1.
 
         Yields
         ------
@@ -600,7 +619,8 @@ class Trees(ArrayRecord):
         """Return the scores after each group of trees, stacked, (len(steps) * n_outputs, n).
 
         scores: scores before, (n_outputs, n); X: checked rows; n_threads: number of threads; steps:
-        first tree of each group, of steps.step trees.
+        first tree of each group, of steps.step trees. All outputs of a group come before those of
+        the next group.
         """
         ends = steps.start, steps.start + len(steps) * steps.step, steps.step
         packed, starts, categories, root = self.packed
@@ -610,8 +630,8 @@ class Trees(ArrayRecord):
     def _prepare_rows(self, X: Any) -> Any:
         """Return checked rows for the C++ core: a dense array, or the arrays of a CSR matrix.
 
-        X: ndarray or sparse matrix of shape (n, p). Raise ValueError if p is not the number of
-        features.
+        X: ndarray, which is returned as it is, or sparse matrix of shape (n, p). Raise ValueError
+        if p is not the number of features.
         """
         if X.shape[1] != self.n_features or not self.n_features:
             raise ValueError(
@@ -624,7 +644,8 @@ class Trees(ArrayRecord):
         """Return a copy for tables that have only some of the features.
 
         features: numbers of the columns of the new table among the old ones, ascending; they must
-        include every feature that a split uses.
+        include every feature that a split uses. In the copy only the numbers in `feature`, and
+        `n_features`, differ.
         """
         places = np.searchsorted(features, self.feature)
         feature = np.where(self.is_leaf, 0, places).astype(np.int32)
@@ -755,7 +776,8 @@ class Tree(Trees):
     def to_stored(self) -> dict[str, Any]:
         """Return the fields for a model file, by name, but `n_features`, `root` and `value`.
 
-        Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored.
+        Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored. The
+        names are those of the constructor's parameters, the values arrays, except `optimal_splits`.
         """
         without = ("n_features", "root", "value")
         columns = super(Trees, self).to_stored()
@@ -765,8 +787,9 @@ class Tree(Trees):
     def from_stored(cls, stored: Any, **known: Any) -> Self:
         """Create a tree from a section of a model file, and check it.
 
-        stored: a mapping with the names that `to_stored` returns; known: `n_features`, by keyword.
-        Raise TypeError or ValueError if the columns do not describe a tree.
+        stored: a mapping with the names that `to_stored` returns; known: `n_features`, by keyword,
+        which the section lacks. Raise TypeError or ValueError if the columns do not describe a
+        tree.
         """
         return super(Trees, cls).from_stored(stored, root=None, value=None, **known)
 
@@ -807,14 +830,18 @@ class Tree(Trees):
 
     @property
     def n_cells(self) -> int:
-        """Number of regions: each node stands for `chain` nested regions with the same rows."""
+        """Number of regions: each node stands for `chain` nested regions with the same rows.
+
+        It is the sum of `chain`.
+        """
         return int(self.chain.sum(dtype=np.int64))
 
     @property
     def node_depth(self) -> NDArray[np.int64]:
         """Depth of the outermost region of each node, (m,): the number of regions around it.
 
-        A node above it counts `chain` regions, as it stands for so many nested regions.
+        It is 0 at the root. A node above it counts `chain` regions, as it stands for so many nested
+        regions.
         """
         return compute_depths(self.left, self.chain)
 
@@ -869,7 +896,8 @@ class Tree(Trees):
         """Return a copy with `missing_both` set where the fit had no missing values.
 
         X: the rows of the fit, (n, p). If no row that reaches a node lacks the value of its split,
-        the fit does not determine the child for NaN, and `blend` sends NaN to both.
+        the fit does not determine the child for NaN, and `blend` sends NaN to both. Rows are those
+        that grew the tree; NaN is a missing value.
         """
         rows = X[find_rows_with_missing(X)]
         return self.with_missing_nodes(mark_missing(*self.split_columns, rows).view(np.bool_))
@@ -941,8 +969,8 @@ def _expect_trees(nodes: Trees) -> None:
     """Raise ValueError unless columns describe trees, one after the other.
 
     nodes: trees whose dtypes and shapes have been checked. Roots must ascend from 0, children come
-    after their parents in pairs, every node but a root have one parent, features be in range, and
-    thresholds be finite.
+    after their parents in pairs, every node but a root have one parent, features lie in 0 ..
+    n_features - 1, and thresholds be finite.
     """
     left, root, m = nodes.left, nodes.root, nodes.n_nodes
     sizes = np.diff(np.append(root, m))
@@ -976,6 +1004,7 @@ def _expect_sets(nodes: Trees) -> None:
 
     nodes: trees, of which `category_start` and `categories` are read. The sets must cover
     `categories` one after the other, be empty at leaves, and hold distinct ascending codes >= 0.
+    The set of a node has the category codes that go to the child that NaN does not go to.
     """
     start, categories = nodes.category_start, nodes.categories
     sizes = np.diff(start)

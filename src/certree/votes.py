@@ -50,10 +50,11 @@ class Vote(ArrayRecord):
     Parameters
     ----------
     score : array-like of float, shape (m, K)
-        Weighted sum of the votes of the prunings that have the node, or a node above it, as a leaf.
-        At a leaf of the tree these are all prunings: its scores are the probabilities of K classes
-        and sum to 1, or, with K = 1, the mean prediction of a numeric target. For several targets
-        the columns of each target follow those of the one before.
+        Weighted sum of the votes of the prunings that have the node, or a node above it, as a leaf;
+        a vote is 1 for a label, or class frequencies, or a mean. At a leaf of the tree these are
+        all prunings: its scores are the probabilities of K classes and sum to 1, or, with K = 1,
+        the mean prediction of a numeric target. For several targets the columns of each target
+        follow those of the one before.
     """
 
     score: Float64
@@ -84,7 +85,10 @@ class Vote(ArrayRecord):
         return self.score.argmax(axis=1).astype(np.int32)
 
     def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
-        """Return the rows of `score` of some nodes, (k, K); nodes: their numbers, (k,)."""
+        """Return the rows of `score` of some nodes, (k, K); nodes: their numbers, (k,).
+
+        At leaves of the tree they are class probabilities, or the mean prediction (K = 1).
+        """
         return self.score.take(nodes, axis=0)
 
 
@@ -118,7 +122,8 @@ class Ballots(ArrayRecord):
     def frequency(self) -> Float64 | None:
         """Class probabilities or means of the m nodes, (m, K): the field `values`.
 
-        None if nodes vote by label. `SparseBallots` has another form of it, for the C++ core.
+        None if nodes vote by label. The C++ core reads it; `SparseBallots.frequency` is a tuple
+        instead.
         """
         return self.values
 
@@ -135,8 +140,9 @@ class Ballots(ArrayRecord):
     def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
         """Compute the vote of all prunings of a tree.
 
-        tree: the tree of these m nodes; weights: the distribution over its prunings. Raise
-        ValueError if sizes differ.
+        The result has the weighted sum of votes in each node, (m, K). tree: the tree of these m
+        nodes; weights: the distribution over its prunings, or one pruning. Raise ValueError if
+        sizes differ.
         """
         weight = weights.check_tree(tree).weight
         return Vote.from_checked(
@@ -165,14 +171,18 @@ class SparseBallots(ArrayRecord):
 
     @property
     def label(self) -> Int32 | None:
-        """The label of each node, (m,), if nodes vote by label; else None."""
+        """The label of each node, (m,), if nodes vote by label; else None.
+
+        It is the field `label` of `stats`: the class that each node predicts.
+        """
         return self.stats.label if self.kind == "majority" else None
 
     @property
     def frequency(self) -> tuple[Entries, float, float] | None:
         """Sparse counts, smoothing and mean row weight, as a tuple; None for votes by label.
 
-        The C++ core computes the class frequencies of the nodes from it.
+        The C++ core computes the class frequencies of the nodes from it. The sparse counts are the
+        fields begin, classes, weight and n_classes of `stats`.
         """
         if self.kind == "majority":
             return None
@@ -181,8 +191,8 @@ class SparseBallots(ArrayRecord):
     def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
         """Return the vote of all prunings of a tree; scores are computed when they are read.
 
-        tree: the tree of these m nodes; weights: the distribution over its prunings. Raise
-        ValueError if sizes differ.
+        Each pruning votes with its weight. tree: the tree of the nodes in `stats`; weights: the
+        distribution over its prunings. Raise ValueError if sizes differ.
         """
         return DeferredVote(tree, weights.check_tree(tree).weight, self)
 
@@ -196,9 +206,10 @@ class DeferredVote(ArrayRecord):
     tree : Trees
         The tree, of m nodes.
     weight : ndarray of float64, shape (m,)
-        Probability that each node is a leaf of a pruning; see `NodeWeights`.
+        Probability that each node is a leaf of a pruning that is drawn from the distribution over
+        prunings: `NodeWeights.weight`.
     ballots : SparseBallots
-        The vote of each node.
+        The vote of each node as a leaf of a pruning.
     """
 
     tree: Trees
@@ -445,9 +456,10 @@ def stopped_outcomes(
     weights : NodeWeights
         The posterior over its prunings.
     ballot : Vote or DeferredVote
-        The vote with these weights; read if `ballots` are `Ballots`.
+        The outcome of the vote with these weights, as `vote` returns it; read if `ballots` are
+        `Ballots`.
     ballots : Ballots or SparseBallots
-        The vote of each node.
+        The vote of each node as a leaf, as `Voting.ballots` returns it.
     nodes : ndarray of int, shape (k,)
         Numbers of the nodes.
 
@@ -468,7 +480,8 @@ def stopped_outcomes(
 class PredictionVariance:
     """The variance of a numeric target in each of the m nodes of a tree, as the sum of two terms.
 
-    `prediction_variance` makes it. The entries of a leaf apply to all rows that reach it.
+    `prediction_variance` makes it. The entries of a leaf apply to all rows that reach it; those of
+    inner nodes are partial sums.
 
     Parameters
     ----------
@@ -488,6 +501,9 @@ def prediction_variance(
     tree: Tree, stats: TargetStats, weights: NodeWeights, voting: Voting = Voting("mean")
 ) -> PredictionVariance:
     """Decompose the variance of a numeric target by the law of total variance.
+
+    The two terms are the variance of the prunings' predictions, and the mean over the prunings of
+    the variance within their leaves.
 
     Parameters
     ----------

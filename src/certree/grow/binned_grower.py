@@ -62,7 +62,8 @@ class RowSampling(NamedTuple):
     Attributes
     ----------
     kind : {"all", "some", "repeated"}
-        "all": each row once; "some": without replacement; "repeated": with replacement.
+        "all": each row, or group, once; "some": `n_draws` of them without replacement; "repeated":
+        `n_draws` with replacement.
     n_draws : int
         Number of rows, or groups, drawn for a tree.
     seed : int
@@ -87,7 +88,7 @@ class CountedTree(NamedTuple):
         The tree, of m nodes.
     leaf : ndarray of int32, shape (n,)
         Leaf (node number in `tree`) of each row that grew the tree or was routed through it; -1 for
-        all other rows.
+        all other rows (those neither in `rows` nor in `others` of `grow_gradients`).
     sums : ndarray of float64, shape (m, 3)
         Over the rows of each node that grew the tree: sum of gradients, sum of Hessians, number of
         rows.
@@ -134,7 +135,8 @@ class GrownForest(NamedTuple):
         """Return the weight of each class in each node, (M, n_classes), of trees on classes.
 
         n_classes: number of classes that the trees were grown with. M is the number of nodes of all
-        trees.
+        trees, in the order of `trees`. Read from `begin`, `channel` and `total`. A row that was
+        drawn twice counts twice; classes that do not occur in a node have weight 0.
         """
         table = np.zeros((self.trees.n_nodes, n_classes))
         table[np.repeat(np.arange(len(table)), np.diff(self.begin)), self.channel] = self.total
@@ -143,7 +145,8 @@ class GrownForest(NamedTuple):
     def means(self) -> Float64:
         """Return the mean target in each node, (M,), of trees on numbers.
 
-        It is 0 in nodes without rows. M is the number of nodes of all trees.
+        It is the weighted sum of targets divided by the weight, both from `total`; 0 in nodes
+        without rows. M is the number of nodes of all trees.
         """
         weight, total = self.total.reshape(-1, 2).T
         return total / np.where(weight > 0, weight, 1.0)
@@ -599,9 +602,11 @@ class BinnedGrower:
     def _call_core(self, grow: Any, *rows: Any) -> GrownForest:
         """Call a function of the C++ core that grows trees and return its forest.
 
-        grow: the function; rows: its first arguments, described in `_grow_trees`: bin numbers and
-        other fields of the bins, row weights, the target, and a tuple of row sampling and tree
-        numbers. The limits and constraints of this grower are appended to them.
+        grow: the function, which returns columns of the trees and the fields begin, channel and
+        total of `GrownForest`; rows: its first arguments: bin numbers, the other fields of the
+        bins, row weights or None, the arguments that describe the target, and a tuple
+        (`RowSampling`, first tree, number of trees, features per tree, whether classes are
+        balanced). The tuple `_limits` and the entries of `_constraints` are appended to them.
         """
         columns, begin, channel, total = grow(*rows, self._limits, *self._constraints)
         return GrownForest(
@@ -614,9 +619,10 @@ class BinnedGrower:
     def _limits(self) -> tuple[Any, ...]:
         """Limits of growth, checked, as a tuple for the C++ core.
 
-        It has: largest number of leaves, largest depth, `min_samples_split`, `min_samples_leaf`,
-        `min_gain`, `order`, `max_features` (0 for all), `random_cuts`, `ties_by_root`,
-        `feature_order`. Raise ValueError if one of them is out of range.
+        It has, in this order: largest number of leaves (2^31 - 1 for no limit), largest depth,
+        `min_samples_split`, `min_samples_leaf`, `min_gain`, `order`, `max_features` (0 for all),
+        `random_cuts`, `ties_by_root`, `feature_order` (an int32 array, (p,), or None). Raise
+        ValueError if one of them is out of range.
         """
         leaves, depth = self.max_leaves, self.max_depth
         if self.order not in ("best", "level", "depth"):
@@ -642,7 +648,8 @@ class BinnedGrower:
     def checked_feature_order(self) -> Int32 | None:
         """`feature_order` as an int32 array, (p,), or None.
 
-        Raise ValueError if it is not a permutation of 0 .. p - 1.
+        Raise ValueError if it is not a permutation of 0 .. p - 1. None stands for the order 0, 1,
+        ..., p - 1.
         """
         if self.feature_order is None:
             return None
@@ -657,7 +664,9 @@ class BinnedGrower:
         """Limits of growth for trees on gradients: the same tuple as `_limits`.
 
         Raise ValueError if a parameter is set that trees on gradients do not support, such as
-        `bootstrap`.
+        `bootstrap`. The tuple has, in this order: largest number of leaves, largest depth,
+        `min_samples_split`, `min_samples_leaf`, `min_gain`, `order`, `max_features` (0 for all),
+        `random_cuts`, `ties_by_root`, `feature_order`.
         """
         settings = {
             "max_features": self.max_features is not None,
@@ -679,9 +688,10 @@ class BinnedGrower:
     def options(self) -> tuple[Any, ...]:
         """Settings of trees on classes or numbers, as a tuple for the C++ core.
 
-        It has four entries: the limits of growth (the tuple `_limits`); monotonic signs (p,), which
-        are 1, -1 or 0, or None; which features each interaction group holds, (groups, p) uint8 or
-        None; and the number of threads.
+        It has four entries: the limits of growth (the tuple `_limits` of numbers such as the
+        largest depth); monotonic signs (p,), which are 1, -1 or 0, or None; which features may
+        interact, (groups, p) uint8 with 1 for the members of each group of `interaction_cst`, or
+        None without groups; and the number of threads.
         """
         return self._limits, *self._constraints
 
@@ -689,10 +699,11 @@ class BinnedGrower:
     def gradient_options(self) -> tuple[Any, ...]:
         """Settings of trees on gradients, as a tuple for the C++ core.
 
-        It has four entries: the limits of growth (the tuple `_limits`); monotonic signs (p,), which
-        are 1, -1 or 0, or None; which features each interaction group holds, (groups, p) uint8 or
-        None; and the number of threads. Raise ValueError if a parameter is set that trees on
-        gradients do not support, such as `bootstrap` or `max_features`.
+        It has four entries: the limits of growth (the tuple `_limits` of numbers such as the
+        largest depth); monotonic signs (p,), which are 1, -1 or 0, or None; which features may
+        interact, (groups, p) uint8 with 1 for the members of each group of `interaction_cst`, or
+        None without groups; and the number of threads. Raise ValueError if a parameter is set that
+        trees on gradients do not support, such as `bootstrap` or `max_features`.
         """
         return self._gradient_limits, *self._constraints
 
@@ -718,14 +729,20 @@ class BinnedGrower:
 
     @cached_property
     def _n_tree_features(self) -> int:
-        """`max_features_per_tree` as an integer in 1 .. p; p for None."""
+        """`max_features_per_tree` as an integer in 1 .. p; p for None.
+
+        It is the number of features that are drawn for each tree and may be split on. Raise
+        ValueError if it is out of range.
+        """
         return self._check_n_features("max_features_per_tree")
 
     @cached_property
     def row_sampling(self) -> RowSampling:
         """How rows are drawn for each tree, from `bootstrap`, `n_draws`, `seed` and `groups`.
 
-        Raise ValueError if `seed` or `n_draws` is out of range.
+        Raise ValueError if `seed` or `n_draws` is out of range. The result holds whether rows are
+        drawn with replacement (`kind`), the number of draws per tree, the seed, and the group
+        number of each row in the order of `keys`, or None.
         """
         seed: Any = self.seed
         is_whole = isinstance(seed, Integral)
@@ -746,7 +763,8 @@ class BinnedGrower:
         """Row numbers in ascending order of `keys`, (n,); None without keys.
 
         The C++ core gets rows in this order. Raise TypeError or ValueError if keys are not uint64,
-        or their number is not n.
+        or their number is not n. `keys` is a parameter of the grower: a distinct number for each
+        row.
         """
         if self.keys is None:
             return None
@@ -762,7 +780,8 @@ class BinnedGrower:
         """Bin numbers by row, (n, p) uint8, with rows in the order of `keys`, for the C++ core.
 
         For a sparse table the tuple of `SparseCodes.to_csr_arrays`: start of each row's entries,
-        feature and bin of each entry, and for each feature the bin of the value 0.
+        feature and bin of each entry, and for each feature the bin of the value 0. They are those
+        of `bins`; 255 is a missing value.
         """
         codes = self.bins.codes
         if isinstance(codes, SparseCodes):
@@ -792,7 +811,8 @@ class BinnedGrower:
     def _check_columns(self, y: ArrayLike) -> Float64:
         """Return several targets as float64, (n, q), in the order of the table.
 
-        Raise TypeError or ValueError if y is not a finite numeric table with n rows and a column.
+        Raise TypeError or ValueError if y is not a finite numeric table with n rows and at least
+        one column; n is the number of rows of the grower's bins.
         """
         columns = to_array("y", y)
         if columns.dtype.kind not in "fiu":
@@ -808,7 +828,8 @@ class BinnedGrower:
     def _reorder(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return the entries of `column`, one per row, (n,) or (n, q), by ascending `keys`.
 
-        Without keys the order does not change.
+        `keys` (distinct numbers of the rows) are those of the grower. Without keys the order does
+        not change.
         """
         return column if self._key_order is None else column[self._key_order]
 
@@ -863,9 +884,10 @@ class BinnedGrower:
     def _check_rows(self, rows: ArrayLike | None, others: ArrayLike | None) -> tuple[Int32, Int32]:
         """Return numbers of the rows that grow a tree, and of those that are routed, int32.
 
-        rows: numbers of the rows that grow the tree, or None for all; others: numbers of rows that
-        are routed through it without influence, or None for all that do not grow it. Raise
-        TypeError or ValueError if a number is out of range, or no row grows the tree.
+        The result is a tuple of two arrays. rows: numbers of the rows that grow the tree, or None
+        for all; others: numbers of rows that are routed through it without influence, or None for
+        all that do not grow it. Raise TypeError or ValueError if a number is out of range, or no
+        row grows the tree.
         """
         n = self.bins.n_rows
         training = np.arange(n, dtype=np.int32) if rows is None else _check_indices("rows", rows, n)
@@ -905,7 +927,8 @@ def grow_on_samples(
     """Grow trees on classes, each on its own sample of rows and independent of all other rows.
 
     Each tree equals that of a `BinnedGrower` on ``Bins.from_table(X[sample], fine_ends=True)``:
-    bins, the order of features and the order of categories are computed from its sample alone.
+    bins, the order of features and the order of categories are computed from its sample alone. With
+    ``fine_ends`` bins hold fewer rows near the smallest and the largest value.
 
     Parameters
     ----------
@@ -928,7 +951,8 @@ def grow_on_samples(
     categorical : array-like of bool, int or str, or None
         Features that hold category codes 0, 1, ..., as a mask or indices.
     **options
-        Parameters of `BinnedGrower`, except those that draw rows.
+        Parameters of `BinnedGrower`, except `bins` and those that draw rows or hold one entry per
+        row (`bootstrap`, `n_draws`, `seed`, `keys`, `groups`).
 
     Returns
     -------
@@ -1071,7 +1095,8 @@ def _check_indices(name: str, values: ArrayLike, n: int) -> Int32:
     """Return indices into n rows or features as an int32 array, (k,).
 
     name: the parameter, for messages; values: the indices; n: number of rows or features. Raise
-    TypeError or ValueError if `values` is not one column of integers in 0 .. n - 1.
+    TypeError or ValueError if `values` is not one column of integers in 0 .. n - 1. Indices may
+    repeat and need not ascend.
     """
     indices = to_array(name, values)
     if indices.ndim != 1:

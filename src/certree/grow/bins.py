@@ -56,7 +56,7 @@ class SparseCodes(NamedTuple):
     def _matrix(self) -> Any:
         """The entries as a SciPy sparse matrix by columns, (n, p), with bin numbers as values.
 
-        Entries whose code is 0 are stored, too.
+        Entries whose code is 0 are stored, too. Values without an entry (the bin of 0) are absent.
         """
         return csc_array((self.code, self.row, self.start), shape=(self.n_rows, len(self.zero)))
 
@@ -93,10 +93,10 @@ class Bins:
 
     A numeric feature has at most 255 bins (or `max_bins`), which ascend: one bin for each distinct
     value if there are no more, else bins with about equally many rows. Bin edges lie between
-    neighbouring values of the 2^17 rows with the smallest hashes. So they depend neither on the
-    order of the rows nor on their division into blocks. A categorical feature has one bin for each
-    category; of more than 254 categories the 254 most frequent ones have their own bin, and all
-    others share one.
+    neighbouring values of the 2^17 rows with the smallest hashes of their values. So they depend
+    neither on the order of the rows nor on their division into blocks. A categorical feature has
+    one bin for each category; of more than 254 categories the 254 most frequent ones have their own
+    bin, and all others share one.
 
     Parameters
     ----------
@@ -157,8 +157,9 @@ class Bins:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p), DenseFeatures or SparseFeatures
-            Rows. NaN is missing. Values that a sparse matrix does not store are 0; its bins equal
-            those of the dense table.
+            Rows; `DenseFeatures` and `SparseFeatures` hold tables that have been checked. NaN is
+            missing. Values that a sparse matrix does not store are 0; its bins equal those of the
+            dense table.
         categorical : array-like of bool, int or str, or None
             Features that hold category codes 0, 1, ..., as a mask, indices, or column names of X.
         max_bins : int
@@ -259,7 +260,8 @@ class Bins:
         key : int
             Seed of the draw, 0 .. 2^64 - 1.
         feature_order : ndarray of int32, shape (p,), or None
-            The draw for a feature depends on its place in this permutation; None: on its number.
+            The draw for a feature depends on `key` and on its place in this permutation; None: on
+            `key` and its number.
 
         Returns
         -------
@@ -326,7 +328,8 @@ def _check_features(table: Any) -> DenseOrSparseFeatures:
     """Return a table as `DenseFeatures`, or `SparseFeatures` if it is sparse.
 
     table: array-like or sparse matrix (n, p), which is checked; objects of the two types are
-    returned as they are.
+    returned as they are. Both types hold a numeric table of n rows and p features from which bins
+    are computed. Raise TypeError or ValueError if `table` is not a numeric table.
     """
     if isinstance(table, DenseFeatures | SparseFeatures):
         return table
@@ -342,7 +345,7 @@ def make_empty_bins(p: int, categorical: ArrayLike | None = None) -> Bins:
 
     `grow_on_samples` needs a `BinnedGrower` for its settings only, and gives it these bins. p:
     number of features; categorical: features that hold category codes, as a mask, indices or None;
-    only `is_categorical` of the result depends on it.
+    only the field `is_categorical` of the result depends on it.
     """
     ends, starts = np.zeros(0), np.zeros(p + 1, dtype=np.int64)
     codes, levels = np.zeros((p, 0), dtype=np.uint8), np.zeros(0, dtype=np.int32)
@@ -357,7 +360,8 @@ def _mark_categorical(
 ) -> NDArray[np.uint8]:
     """Return 1 for categorical features and 0 for others, (p,) uint8, read-only.
 
-    categorical: mask, indices or names; names: names of the p features, or None.
+    categorical: mask (p,), indices or names of the categorical features, or None for none; names:
+    names of the p features, or None.
     """
     mask = make_categorical_mask(categorical, p, names)
     category = np.zeros(p, dtype=np.uint8)
@@ -371,7 +375,8 @@ def put_edge_rows_first(
 ) -> Int32:
     """Return row numbers with those first that determine bin edges.
 
-    They are the 2^17 rows with the smallest hashes of their values (`EDGE_ROWS`).
+    They are the 2^17 rows (`EDGE_ROWS`) with the smallest hashes of their values; bin edges are
+    placed between their values alone.
 
     Parameters
     ----------

@@ -161,8 +161,9 @@ class Cart(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow a tree greedily and return it.
 
-        rows: the training samples, with a target. Raise TypeError or ValueError if there is none,
-        or a parameter of the grower is out of range or does not apply to the target.
+        With `max_bins` splits between bins are compared, otherwise all. The tree has no leaf
+        values. rows: the training samples, with a target. Raise TypeError or ValueError if there is
+        none, or a parameter of the grower is out of range or does not apply to the target.
         """
         self._expect_settings()
         if rows.y is None:
@@ -182,7 +183,9 @@ class Cart(BaseEstimator):
     def _grow_exact(self, rows: TrainingSamples) -> Tree:
         """Return the tree that compares splits between any two values of a feature.
 
-        rows: the training samples, with a target.
+        rows: the training samples, with a target. Equal splits go to the feature with the better
+        split of the root; NaN goes to the child in which it lowers the impurity more. The result
+        does not depend on the number of threads.
         """
         p, y = rows.X.shape[1], np.asarray(rows.y)
         response = self._prepare_response(rows)
@@ -221,7 +224,11 @@ class Cart(BaseEstimator):
         return Tree.from_grower_columns(columns, p)
 
     def _expect_settings(self) -> None:
-        """Raise TypeError or ValueError if a parameter has a wrong type or an unknown value."""
+        """Raise TypeError or ValueError if a parameter has a wrong type or an unknown value.
+
+        It checks the types of all constructor parameters, and that `splitter` is "best" or
+        "random".
+        """
         validate_settings(self)
         if self.splitter not in ("best", "random"):
             raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
@@ -230,7 +237,7 @@ class Cart(BaseEstimator):
         """Return the tree that compares splits between bins only.
 
         rows: the training samples, with one target. Raise TypeError or ValueError if a parameter
-        does not allow histogram-based growth.
+        does not allow histogram-based growth. The bins are those of ``rows.get_bins(max_bins)``.
         """
         y: Any = rows.y
         if rows.n_targets > 1:
@@ -285,7 +292,7 @@ class Cart(BaseEstimator):
 
         y: the targets, classes (int32) or numbers (float64), of which only the dtype is read. Raise
         ValueError or TypeError if the parameter `criterion` is another impurity, or does not apply
-        to the dtype.
+        to the dtype. None stands for "squared" if y is float64, else for "entropy".
         """
         criterion = self._resolve_criterion(y)
         if criterion not in _HISTOGRAM_CRITERIA:
@@ -299,7 +306,8 @@ class Cart(BaseEstimator):
     def checked_max_bins(self) -> int:
         """`max_bins` as an int.
 
-        Raise ValueError if it is None, or not an integer in 2 .. 255.
+        Raise ValueError if it is None, or not an integer in 2 .. 255. It is the largest number of
+        bins of a numeric feature.
         """
         max_bins: Any = self.max_bins
         if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
@@ -381,8 +389,9 @@ class Cart(BaseEstimator):
         rows: n training samples with q targets. The result is a dict of keyword arguments. For
         classes it has "y", (q, n), and "n_classes", and "target" is None. For numbers "target", (q,
         n), is divided by a power of two, "y" is None and "n_classes" 0; several numeric targets are
-        standardised before. "criterion" is the name of the impurity in the C++ core. Its impurities
-        are those of the targets divided by 2 to the power "unit".
+        standardised before. "criterion" is the name of the impurity in the C++ core. Impurities
+        that the C++ core computes are those of the targets divided by 2 to the power "unit" (an
+        integer).
         """
         y: Any = rows.y
         criterion = self._resolve_criterion(y)
@@ -492,9 +501,10 @@ def _standardise_targets(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
     """Return several targets, (n, q), ready for growth: columns reordered, numbers standardised.
 
     Columns are put in an order that depends on their contents only, so that the tree does not
-    depend on their order in y. Numeric targets become distances from about their mean, in standard
-    deviations, so that each has the same influence. rows: samples with q > 1 targets; criterion:
-    main name of the impurity. Raise ValueError if the criterion does not support several targets.
+    depend on their order in y. Numeric targets become distances from their value nearest to the
+    mean, in standard deviations, so that each has the same influence. rows: samples with q > 1
+    targets; criterion: main name of the impurity. Raise ValueError if the criterion does not
+    support several targets.
     """
     if criterion not in _ADDITIVE_CRITERIA:
         raise ValueError(
@@ -511,7 +521,7 @@ def _standardise_targets(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
 
 
 def _standardise(target: Float64, weight: Float64 | None) -> Float64:
-    """Return distances of a target from about its mean, in standard deviations, (n,).
+    """Return distances of a target from a value near its mean, in standard deviations, (n,).
 
     target: (n,); weight: row weights (n,), or None. The centre is the value of the target nearest
     to its mean. The standard deviation is rounded to float32, so that it does not depend on the
@@ -529,7 +539,10 @@ def _standardise(target: Float64, weight: Float64 | None) -> Float64:
 
 
 def _find_exponent(target: Float64) -> int:
-    """Return the smallest e such that all magnitudes in `target` are below 2^e."""
+    """Return the smallest e such that all magnitudes in `target` are below 2^e.
+
+    target: numbers, not empty, of any shape.
+    """
     return int(np.frexp(np.abs(target).max())[1])
 
 
@@ -577,7 +590,8 @@ _ROUNDING = 1 + 1e-9
 def _check_weight_fraction(fraction: Any) -> float:
     """Return the parameter `min_weight_fraction_leaf` as a float.
 
-    fraction: its value. Raise ValueError unless it lies in 0 .. 0.5.
+    fraction: its value. Raise ValueError unless it lies in 0 .. 0.5. It is the least weight of a
+    child as a fraction of the weight of all rows.
     """
     if not 0 <= fraction <= 0.5:
         raise ValueError(
@@ -591,7 +605,8 @@ def _scale_min_gain(min_decrease: Any, n: float, unit: int) -> float:
 
     min_decrease: `Cart.min_impurity_decrease`, a decrease in mean impurity per unit of weight; n:
     total weight, by which it is multiplied; unit: exponent of the power of two by which impurities
-    were divided. Raise ValueError if `min_decrease` is negative or not finite.
+    were divided. Raise ValueError if `min_decrease` is negative or not finite. The result is
+    ``min_decrease * n / 2^unit``.
     """
     min_decrease = check_nonnegative("min_impurity_decrease", min_decrease)
     if min_decrease == 0:
@@ -605,6 +620,7 @@ def expect_histogram_cart(grower: Any) -> Cart:
 
     Out-of-core and distributed data need such a grower. Raise TypeError or ValueError also if a
     parameter does not allow histogram-based growth, such as `min_weight_fraction_leaf` above 0.
+    grower: value of an estimator's parameter `grower`, of any type.
     """
     if not isinstance(grower, Cart) or grower.max_bins is None:
         raise ValueError(
@@ -620,6 +636,7 @@ def expect_monotonic_support(rows: Any, n_classes: int) -> None:
     """Raise ValueError if the target or the features do not support the monotonic constraints.
 
     There must be one target, numeric or of two classes, and no constraint on a categorical feature.
+    Without constraints (`monotonic_signs` is None) nothing is raised.
 
     Parameters
     ----------
@@ -662,7 +679,8 @@ def _resolve_max_leaves(max_leaf_nodes: Any) -> int:
 def _resolve_max_features(max_features: Any, p: int) -> int:
     """Return how many of p features are compared in a node.
 
-    max_features: the parameter of `Cart`. Raise ValueError if it is not None, "sqrt", "log2", an
+    max_features: the parameter of `Cart`. "sqrt" and "log2" stand for the integer part of sqrt(p)
+    and log2(p), at least 1; None for p. Raise ValueError if it is not None, "sqrt", "log2", an
     integer in 1 .. p or a float in (0, 1].
     """
     is_share = isinstance(max_features, float | np.floating) and 0 < max_features <= 1
@@ -676,7 +694,7 @@ def _resolve_max_features(max_features: Any, p: int) -> int:
 
 
 def _draw_key(random_state: int | RandomState | None) -> int:
-    """Draw a 64-bit seed for the random choices of the C++ core.
+    """Draw a seed, 0 .. 2^64 - 1, for the random choices of the C++ core.
 
     random_state: a seed; a generator, whose state advances; or None for NumPy's global generator.
     """
@@ -720,8 +738,9 @@ def _round_for_exact_sums(target: Float64, weight: Float64 | None) -> Float64:
 def _centre(target: Float64, weight: Float64 | None) -> Float64:
     """Return distances from the value of `target` nearest to its mean, (n,).
 
-    weight: row weights (n,), or None. Squares of sums would lose the digits of a mean far from 0.
-    The centre is a value of the target, not the mean, so that distances of integers are integers.
+    target: numbers, (n,); weight: row weights (n,), or None for equal weights. Squares of sums
+    would lose the digits of a mean far from 0. The centre is a value of the target, not the mean,
+    so that distances of integers are integers.
     """
     mean = np.average(target, weights=weight)
     middle = target[np.lexsort((target, np.abs(target - mean)))[0]]

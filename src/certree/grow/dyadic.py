@@ -67,8 +67,9 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
 def get_resolution(grower: object) -> Any:
     """Return the parameter `resolution` of a grower: "paper" or None.
 
-    With "paper" each feature is halved equally often, as in the theorems of Scott and Nowak (2003).
-    The result is None if the grower has no such parameter.
+    With "paper" each feature is halved equally often, as in the theorems of Scott and Nowak (2003,
+    "Near-minimax optimal classification with dyadic classification trees"). The result is None if
+    the grower has no such parameter.
     """
     return getattr(grower, "resolution", None)
 
@@ -90,7 +91,8 @@ def compute_even_depth(
     Returns
     -------
     int or None
-        p times the number of halvings per feature; None if `resolution` is None.
+        p times the number of halvings per feature, which is the integer part of ``log2((n / log
+        n)^exponent)``; None if `resolution` is None.
 
     Raises
     ------
@@ -130,10 +132,10 @@ class Dyadic(BaseEstimator):
         Whether to store each region as a node of its own, also regions without rows (as leaves).
         The tree may then be as large as n times its depth.
     resolution : "paper" or None, default=None
-        "paper": each feature is halved equally often, as in Scott and Nowak's theorems, whether
-        nodes are pure or not. It replaces the depth limit and `stop_when_pure`. The number of
-        halvings is that of `dyadic_resolution`. None: the depth limit, `min_samples_split` and
-        `stop_when_pure` hold.
+        "paper": each feature is halved equally often, as in the theorems of Scott and Nowak (NIPS
+        2003), whether nodes are pure or not. It replaces the depth limit and `stop_when_pure`. The
+        number of halvings per feature is the integer part of ``log2((n / log n)^exponent)``. None:
+        the depth limit, `min_samples_split` and `stop_when_pure` hold.
     exponent : float or None, default=None
         Exponent in the number of intervals per feature, ``(n / log n)^exponent``; only with a
         resolution. None: that of the pruning rule's theorem, or 1 / p if the rule has none.
@@ -171,9 +173,10 @@ class Dyadic(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow a dyadic tree and return it.
 
-        rows: the training samples. Their target is read only if `stop_when_pure` and without a
-        resolution, and None is allowed; row weights are not used. Raise ValueError if a parameter
-        of the grower is out of range.
+        Each node is halved at the midpoint of one feature. The tree has no leaf values. rows: the
+        training samples. Their target is read only if `stop_when_pure` and without a resolution,
+        and None is allowed; row weights are not used. Raise ValueError if a parameter of the grower
+        is out of range.
         """
         validate_settings(self)
         rules = rows.stopping_options(self.min_samples_split)

@@ -27,11 +27,12 @@ class Grid(BaseEstimator):
     Parameters
     ----------
     box : array-like of shape (2, p)
-        Lower and upper corner. Values outside it belong to the regions at its boundary.
+        Lower and upper corner. Values outside it belong to the regions at its boundary; NaN goes to
+        the upper half of each split.
     resolution : "paper" or None, default=None
-        "paper": each feature is halved equally often, as in Scott and Nowak's theorems, by the
-        number of halvings of `dyadic_resolution`, which replaces the depth limit. Rows count once,
-        whatever their weights. None: the depth limit holds.
+        "paper": each feature is halved equally often, as in the theorems of Scott and Nowak (NIPS
+        2003): the integer part of ``log2((n / log n)^exponent)`` times, which replaces the depth
+        limit. Rows count once, whatever their weights. None: the depth limit holds.
     exponent : float or None, default=None
         Exponent in the number of intervals per feature, ``(n / log n)^exponent``; only with a
         resolution. None: that of the pruning rule's theorem, or 1 / p if the rule has none.
@@ -56,8 +57,10 @@ class Grid(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Return the complete dyadic tree of `box`.
 
-        rows: the training samples, of which only n, p and `max_depth` are read. Raise ValueError if
-        `box` does not have shape (2, p), or a parameter of the grower is out of range.
+        Each node is halved at the midpoint of one feature, in turn, and all leaves have the same
+        depth. rows: the training samples, of which only n, p and `max_depth` are read. Raise
+        ValueError if `box` does not have shape (2, p), or a parameter of the grower is out of
+        range.
         """
         validate_settings(self)
         low, high = check_column("box", self.box, "float64", (2, rows.X.shape[1]))
@@ -79,7 +82,8 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
     Parameters
     ----------
     low, high : array-like of shape (p,)
-        Lower and upper corner of the box. Rows outside it belong to the nearest regions.
+        Lower and upper corner of the box. Rows outside it belong to the nearest regions; NaN goes
+        to the upper half of each split.
     depth : int
         Depth of all leaves, 0 .. 20.
 

@@ -20,8 +20,8 @@ class Grower(Protocol):
     Attributes
     ----------
     depends_on_rows : bool
-        Whether the tree depends on the values of the rows. If it does, rows that grew the tree must
-        not be in the calibration set.
+        Whether the tree depends on the values of the rows, features or targets. If it does, rows
+        that grew the tree must not be in the calibration set.
     supports_monotonic_cst : bool
         Whether the splits satisfy the monotonic constraints of the training samples.
     """
@@ -32,8 +32,9 @@ class Grower(Protocol):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow a tree and return it.
 
-        rows: the training samples. Raise ValueError if the grower needs a target and `rows.y` is
-        None.
+        rows: the training samples, with features, targets, row weights and settings such as the
+        depth limit; the tree has no leaf values. Raise ValueError if the grower needs a target and
+        `rows.y` is None.
         """
 
 
@@ -55,8 +56,8 @@ def grow_trees(
     rows : TrainingSamples
         All rows of the fit.
     folds : sequence of Fold or None
-        Folds, whose training rows ``fold.train`` (row numbers in `rows`) grow a tree; None stands
-        for all rows.
+        Folds of a cross-validation, whose training rows ``fold.train`` (row numbers in `rows`) grow
+        a tree; None stands for all rows.
     advance : callable without arguments
         Called after each tree, for instance by a progress bar.
 

@@ -62,9 +62,10 @@ class KD(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow a KD tree and return it.
 
-        rows: the training samples. Their target is read only if `stop_when_pure`, and None is
-        allowed. Medians and standard deviations use the row weights. Raise ValueError if a
-        parameter of the grower is out of range.
+        Each node is split near the median of one feature. The tree has no leaf values. rows: the
+        training samples. Their target is read only if `stop_when_pure`, and None is allowed.
+        Medians and standard deviations use the row weights. Raise ValueError if a parameter of the
+        grower is out of range.
         """
         validate_settings(self)
         if self.axis not in ("cycle", "spread"):

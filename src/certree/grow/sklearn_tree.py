@@ -34,7 +34,8 @@ class SklearnTree(BaseEstimator):
     def grow(self, rows: TrainingSamples) -> Tree:
         """Fit a clone of `estimator` to training samples and return its tree.
 
-        rows: the samples; their depth limit is not used. Thresholds are moved within gaps between
+        rows: the samples, with a target and row weights, which are passed to ``fit``; their depth
+        limit is not used. The tree has no leaf values. Thresholds are moved within gaps between
         values only as far as needed for rows rounded to float32 to reach the same leaves. Raise
         TypeError if `estimator` has no `fit` and `get_params`, or no ``tree_`` after the fit.
         """
@@ -105,7 +106,7 @@ def map_sklearn_nodes(source: Any) -> NDArray[np.intp]:
     Returns
     -------
     ndarray of int, shape (m,)
-        Entry v is the number in the `Tree` of node v of `source`.
+        Entry v is the number in the `Tree` of node v of `source`; the root stays 0.
     """
     inner = np.flatnonzero(source.children_left != -1)
     number = np.zeros(source.node_count, dtype=np.intp)

@@ -63,7 +63,10 @@ class GrowthSettings(Protocol):
 
     @property
     def feature_order(self) -> Int32:
-        """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,)."""
+        """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,).
+
+        Among equal splits the feature that comes first wins.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +191,9 @@ class TrainingSamples:
     def _make_bins(self, max_bins: int) -> Bins:
         """Return `Bins` of all these rows, with at most `max_bins` bins per numeric feature.
 
-        They are computed at the first call with a value of `max_bins`, and kept in `_bins`.
+        They are computed at the first call with a value of `max_bins`, and kept in `_bins`, a dict
+        from `max_bins` to `Bins`. Bin edges are computed from these rows, also if they have a
+        parent.
         """
         if max_bins not in self._bins:
             self._bins[max_bins] = Bins.from_table(
@@ -220,7 +225,8 @@ class TrainingSamples:
     def select(self, indices: Indices) -> TrainingSamples:
         """Return the samples at `indices` (row numbers, (k,)), with this object as their parent.
 
-        The rows of X are copied when `X` of the result is first read.
+        They keep the settings, and the targets and weights of these rows. The rows of X are copied
+        when `X` of the result is first read.
         """
         y = None if self.y is None else self.y[indices]
         weight = None if self.weight is None else self.weight[indices]
@@ -230,7 +236,8 @@ class TrainingSamples:
     def X(self) -> NDArray[Any]:  # noqa: N802 -- the name of rows in scikit-learn
         """The rows, (n, p).
 
-        For selected samples the first read copies them from the parent's table.
+        For selected samples the first read copies them from `table`, which holds the rows of the
+        parent, by `indices`.
         """
         return self.table if self.indices is None else self.table[self.indices]
 
@@ -271,7 +278,10 @@ class TrainingSamples:
 
     @property
     def is_categorical(self) -> NDArray[np.uint8] | None:
-        """`categorical` as uint8 for the C++ core, (p,); None if no feature is categorical."""
+        """`categorical` as uint8 for the C++ core, (p,); None if no feature is categorical.
+
+        1 marks a feature that holds category codes, 0 a numeric feature.
+        """
         mask = self.categorical
         return None if mask is None or not mask.any() else mask.view(np.uint8)
 
@@ -284,8 +294,8 @@ class TrainingSamples:
     def target_codes(self) -> Int32 | None:
         """Codes of the targets, (n,) int32, equal for equal targets; None without targets.
 
-        For one column of classes they are y itself, otherwise the number of the distinct value, or
-        of the distinct row of y. A node whose rows have one code is pure.
+        For one column of classes they are y itself, otherwise the number of the distinct value, or,
+        with several targets, of the distinct row of y. A node whose rows have one code is pure.
         """
         if self.y is None or (self.y.ndim == 1 and self.y.dtype == np.int32):
             return self.y
@@ -296,7 +306,8 @@ class TrainingSamples:
         """Row weights divided by a common unit, (n,); None if all are equal.
 
         Sums of these weights do not over- or underflow, and do not depend on the unit of the
-        weights; see `compute_relative_weights`.
+        weights; if they are integer multiples of a common number, at most 2^16 times it, this
+        number is the unit, otherwise the largest weight is.
         """
         if self.weight is None:
             return None
@@ -305,16 +316,19 @@ class TrainingSamples:
 
     @property
     def total_weight(self) -> float:
-        """Sum of `relative_weight`; the number of rows if weights are equal."""
+        """Sum of `relative_weight`; the number of rows if weights are equal.
+
+        `relative_weight` has the row weights divided by a common unit.
+        """
         weight = self.relative_weight
         return float(len(self) if weight is None else weight.sum())
 
     def stopping_options(self, min_samples_split: Any) -> dict[str, Any]:
         """Return `min_samples_split` and `max_depth` as keyword arguments for the C++ core.
 
-        min_samples_split: least number of rows of a node that is split. The result is a dict with
-        the keys "min_samples_split" and "max_depth" (a number; 2^30 for no limit). Raise ValueError
-        if `min_samples_split` is below 2.
+        min_samples_split: least number of rows of a node that is split (not a fraction). The result
+        is a dict with the keys "min_samples_split" and "max_depth" (a number; 2^30 for no limit).
+        Raise ValueError if `min_samples_split` is below 2.
         """
         # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
         if not 2 <= float(min_samples_split) <= MAX_SETTING:
@@ -428,7 +442,8 @@ def resolve_row_count(name: str, value: Any, minimum: int, n: float) -> float:
 def _check_target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
     """Return y as int32 classes or float64 numbers, (n,) or (n, q); None for None.
 
-    n: number of rows. One column (n, 1) becomes (n,).
+    y: integers are classes, floats a numeric target; n: number of rows. One column (n, 1) becomes
+    (n,).
 
     Raise TypeError or ValueError if the shape differs, or a number is not finite.
     """

@@ -28,8 +28,9 @@ class PruningPath(ArrayRecord):
     tree : Tree
         The tree.
     alphas : ndarray of float64, shape (s,)
-        Alphas at which the pruning changes, ascending from 0. Pruning i is the one of all alphas in
-        ``alphas[i] <= alpha < alphas[i + 1]``.
+        Alphas at which the pruning changes, ascending from 0, in the unit of the costs divided by
+        the mean weight of a row. Pruning i is the one of all alphas in ``alphas[i] <= alpha <
+        alphas[i + 1]``.
     critical : ndarray of float64, shape (m,)
         Smallest alpha at which each node is not split, at most that of its parent; -1 at leaves.
     """
@@ -71,7 +72,7 @@ class PruningPath(ArrayRecord):
         Returns
         -------
         NodeWeights
-            The pruning, with weights 0 and 1.
+            The pruning, with weight 1 at its leaves and 0 elsewhere.
         """
         ones = np.ones(self.tree.n_nodes)
         alphas = np.append(np.maximum(self.alphas, alpha), np.inf)
@@ -94,9 +95,10 @@ class PruningPath(ArrayRecord):
         temperatures : ndarray of float64, shape (g, 1)
             The alphas of g prunings, one in each row.
         votes : ValidationVotes
-            The prediction of each node as a leaf, and statistics of the validation set.
+            The prediction of each node of `tree` as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
-            The loss; "squared" for numeric targets.
+            The loss: weight of misclassified rows, minus the log probability of the class (nats),
+            or squared error; "squared" for numeric targets.
         n_threads : int
             Not used here; part of the protocol `Tunable`.
 
@@ -139,8 +141,8 @@ def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
     """Compute the loss of the validation rows in each node if the node is a leaf, (m,).
 
     votes: the prediction of each node as a leaf, and statistics of the validation set, which must
-    not be sparse; scoring: "error", "log_loss" or "squared". Losses are summed over the rows, as in
-    `Family.compute_losses`.
+    not be sparse; scoring: "error" (misclassified rows), "log_loss" (nats) or "squared" (numeric
+    targets). Losses are summed over the rows of each node by their weights.
     """
     validation, values = votes.validation, votes.values
     predicted: Float64 = np.eye(validation.shape[1])[votes.label] if values is None else values
@@ -159,7 +161,11 @@ def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
 
 
 def _find_alphas(critical: Float64) -> Float64:
-    """Return 0 and the distinct positive values of `critical` (m,), ascending: the alphas of a path."""
+    """Return 0 and the distinct positive values of `critical`, ascending: the alphas of a path.
+
+    critical: smallest alpha at which each node is not split, (m,), -1 at leaves; infinite entries
+    are left out.
+    """
     changes = np.unique(critical[(critical > 0) & np.isfinite(critical)])
     return np.concatenate([[0.0], changes])
 
@@ -198,7 +204,7 @@ class MergePath(PruningPath):
         """Return the pruning after the first `n_merges` merges, as `NodeWeights` of 0 and 1.
 
         n_merges: a number in 0 .. m // 2 for a tree of m nodes; each merge makes the parent of two
-        leaves a leaf.
+        leaves a leaf. 0 is the whole tree, m // 2 the root alone.
         """
         return make_pruning(self.tree, self.order >= n_merges)
 
@@ -212,11 +218,12 @@ def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
     Parameters
     ----------
     stats : Stats
-        Statistics of the nodes.
+        Statistics of the m nodes, such as class counts (`NodeStats`).
     cost : {"error", "gini", "entropy", "squared"} or None
         "error": the weight of misclassified rows; "gini", "entropy": weight times impurity (nats
-        for entropy); "squared": the sum of squares of a numeric target; None: `Stats.loss`.
-        "log_loss" and "squared_error" are synonyms of "entropy" and "squared".
+        for entropy); "squared": the sum of squares of a numeric target; None: the loss
+        `Stats.loss`, which is errors, or the sum of squares divided by the unit of loss. "log_loss"
+        and "squared_error" are synonyms of "entropy" and "squared".
 
     Raises
     ------
@@ -239,9 +246,10 @@ def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
 def compute_leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
     """Compute how many leaves splitting each node adds to a pruning, (m,) float64; 0 at leaves.
 
-    tree: the tree; stats: statistics of its nodes; count_empty: whether leaves without rows count.
-    If they do, a split inside a chain (a node that stands for several nested regions with the same
-    rows) adds one leaf without rows. Raise ValueError if `count_empty` is not a bool.
+    tree: the tree; stats: statistics of its nodes, of which `n`, the weight of the rows, is read;
+    count_empty: whether leaves without rows count; if not, a split whose rows all go to one child
+    adds 0. If they do, a split inside a chain (a node that stands for several nested regions with
+    the same rows) adds one leaf without rows. Raise ValueError if `count_empty` is not a bool.
     """
     if not isinstance(count_empty, bool | np.bool_):
         raise ValueError(f"count_empty must be True or False, got {count_empty!r}")
@@ -295,8 +303,9 @@ def cost_complexity_path(
 def _compute_rises(tree: Tree, cost: Float64, unit: float) -> Float64:
     """Compute the cost of each node minus the costs of its two children, (m,); 0 at leaves.
 
-    tree: the tree; cost: cost of each node as a leaf, (m,); unit: divisor of the results. Rises are
-    rounded by `round_to_scale`, so that those that differ by rounding errors alone are equal.
+    tree: the tree; cost: cost of each node as a leaf, (m,); unit: divisor of the results, such as
+    the mean weight of a row. Rises are rounded to multiples of 2^-40 times the scale of the costs,
+    so that those that differ by rounding errors alone are equal.
     """
     # Unary minus would give negative zeros.
     return 0.0 - round_to_scale(compute_gains(tree, cost, unit), np.abs(cost).max() / unit)
@@ -362,8 +371,9 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
 class SiblingMerge(PruningRule):
     """Pruning rule that merges sibling leaves as long as a merge raises the cost by at most alpha.
 
-    The pair that raises the cost least merges first, as in `sibling_merge_path`. A merge turns the
-    parent of two leaves into a leaf; the cost of a pruning is the sum of the costs of its leaves.
+    The pair that raises the cost least merges first; merging stops before the first merge that
+    raises the cost by more than alpha, which the estimator chooses. A merge turns the parent of two
+    leaves into a leaf; the cost of a pruning is the sum of the costs of its leaves.
 
     Parameters
     ----------
@@ -379,7 +389,8 @@ class SiblingMerge(PruningRule):
     def family(self, tree: Tree, stats: Stats) -> MergePath:
         """Return the path of prunings of a tree for all alphas.
 
-        tree: the tree; stats: statistics of its nodes. `MergePath.solve` returns the pruning of an
+        The cost of a leaf is that of the parameter `cost`. tree: the tree; stats: statistics of its
+        nodes, such as class counts (`NodeStats`). `MergePath.solve` returns the pruning of an
         alpha.
         """
         return sibling_merge_path(tree, stats, self.cost)

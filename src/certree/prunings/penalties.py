@@ -48,7 +48,8 @@ def _build_family(
     Returns
     -------
     Family
-        Its `solve` takes the alphas, in the order of the penalties, and returns the pruning.
+        The set of these prunings, one for each choice of alphas. Its `solve` takes the alphas, in
+        the order of the penalties, and returns the pruning.
     """
     units = [*[1.0] * (len(terms) - 1), unit]
     pairs = [*zip(terms, units, strict=True)]
@@ -87,7 +88,7 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
 
 
 def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
-    """Return the cost of each node as a float64 array, (m,).
+    """Return the cost of each node as a leaf, as a float64 array, (m,).
 
     Raise TypeError or ValueError unless `cost` has one number of at most 1e150 in magnitude for
     each node of `tree`.
@@ -99,16 +100,17 @@ def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
 
 
 class CostComplexity(PruningRule):
-    """Pruning rule with a price of alpha errors per leaf with rows; see `cost_complexity`.
+    """Pruning rule that minimises errors + alpha * leaves, of which only leaves with rows count.
 
-    The constructor has no arguments. For a numeric target an error is a unit of loss.
+    The constructor has no arguments. The estimator chooses alpha. For a numeric target an error is
+    a unit of loss: a squared distance of `TargetStats.unit`.
     """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings with the fewest errors + alpha * leaves, for all alphas.
 
-        tree: the tree; stats: statistics of its nodes. `Family.solve` returns the pruning of an
-        alpha >= 0. Only leaves with rows count.
+        tree: the tree; stats: statistics of its nodes, with their errors and numbers of rows.
+        `Family.solve` returns the pruning of an alpha >= 0. Only leaves with rows count.
         """
         has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
         return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
@@ -149,13 +151,15 @@ class DepthPenalised(PruningRule):
 
     It minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is the
     fraction of the n rows in a leaf, d its depth, and err the errors among the n rows (Scott and
-    Nowak 2006). The constructor has no arguments.
+    Nowak, "Minimax-optimal classification with dyadic decision trees", 2006). The estimator chooses
+    alpha. The constructor has no arguments.
     """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas.
 
-        tree: the tree; stats: statistics of its nodes. The penalty is the sum of ``sqrt(max(rows,
+        Rows are numbers of rows in a leaf, depth is its depth. tree: the tree; stats: statistics of
+        its nodes, such as class counts (`NodeStats`). The penalty is the sum of ``sqrt(max(rows,
         depth) * depth)`` over the leaves. `Family.solve` returns the pruning of an alpha >= 0.
         """
         unit = stats.check_tree(tree).weight_unit
@@ -222,7 +226,7 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
     Raises
     ------
     ValueError
-        If the two differ in their nodes or classes.
+        If `stats` and `validation` have different numbers of nodes or classes.
 
     References
     ----------
@@ -241,9 +245,11 @@ def compute_upper_errors(stats: NodeStats, confidence: float) -> Float64:
     """Compute an upper confidence limit of the number of errors of each node, (m,).
 
     It is the number of rows times U, the exact binomial upper limit of the error rate: a node with
-    error rate U has at most the observed errors with probability `confidence`. stats: counts and
-    labels of the nodes; confidence: in (0, 1). The number of rows is the node's weight divided by
-    `weight_unit`; U is computed from the effective sample size of the node.
+    error rate U has at most the observed errors with probability `confidence`, so a small
+    `confidence` gives a high limit. Nodes without rows have the limit 0, and nodes in which all
+    rows are errors their number of rows. stats: counts and labels of the nodes; confidence: in (0,
+    1). The number of rows is the node's weight divided by `weight_unit`; U is computed from the
+    effective sample size of the node.
     """
     weight, correct_weight = stats.n, stats.n - stats.errors
     has_correct, rows = correct_weight > 0, weight / stats.weight_unit
@@ -258,7 +264,8 @@ class Pessimistic(PruningRule):
     """Pruning rule that counts errors at the upper confidence limit of a binomial.
 
     A leaf with e errors among n rows counts ``e + alpha (n U - e)`` errors, where U is the error
-    rate at which at most e errors have probability `confidence`; see `pessimistic`.
+    rate at which at most e errors have probability `confidence`; `pessimistic` computes the pruning
+    of a given alpha. The estimator chooses alpha. The rule applies to classes only.
 
     Parameters
     ----------
@@ -329,10 +336,11 @@ def pessimistic(
 
 
 class DescriptionLength(PruningRule):
-    """Pruning rule by the description length of tree and classes; see `minimum_description_length`.
+    """Pruning rule that minimises the length of a description of tree and classes.
 
-    The length of the classes (nats) takes the place of errors, the length of the tree that of the
-    penalty.
+    It is the length of the classes plus alpha times that of the tree, in nats: bits and choices for
+    the splits, and the stochastic complexity of the classes in each leaf. The estimator chooses
+    alpha. The rule applies to classes only.
 
     Parameters
     ----------
@@ -375,8 +383,9 @@ def minimum_description_length(
     """Find the pruning that describes tree and classes in the fewest nats, in O(m) time.
 
     Each node has one bit for whether it is a leaf. A split has ``log p`` nats for its feature and
-    ``log(n(v) - 1)`` for its threshold. A leaf has the stochastic complexity of its classes, ``sum over
-    k of n_k log(n / n_k) + (K - 1) / 2 log(n / 2) + log(pi^(K / 2) / Gamma(K / 2))``.
+    ``log(n(v) - 1)`` for its threshold, with p features and n(v) rows in the node v. A leaf has the
+    stochastic complexity of its classes, ``sum over k of n_k log(n / n_k) + (K - 1) / 2 log(n / 2)
+    + log(pi^(K / 2) / Gamma(K / 2))``, with n_k of its n rows in class k of K.
 
     Parameters
     ----------

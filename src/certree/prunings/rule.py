@@ -14,10 +14,10 @@ from certree.weights.family import Tunable
 class PruningRule(BaseEstimator):
     """Base class of pruning rules, which minimise errors + alpha * penalty.
 
-    A subclass defines the penalty; its constructor parameters are settings of the penalty (the base
-    class has none). The
-    estimator chooses alpha, for instance by cross-validation. The class attribute `reads_classes`
-    is True for rules that need class counts and do not apply to numeric targets.
+    Errors are the weight of misclassified rows, or the loss of a numeric target. A subclass defines
+    the penalty; its constructor parameters are settings of the penalty (the base class has none).
+    The estimator chooses alpha, for instance by cross-validation. The class attribute
+    `reads_classes` is True for rules that need class counts and do not apply to numeric targets.
     """
 
     # Whether the rule needs class counts, so that it does not apply to numeric targets.
@@ -26,9 +26,9 @@ class PruningRule(BaseEstimator):
     def family(self, tree: Tree, stats: Any) -> Tunable:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes. The object's `solve` returns the pruning of
-        an alpha, and its `compute_losses` scores prunings on a validation set. Subclasses implement
-        the method.
+        tree: the tree; stats: statistics of its nodes, such as `NodeStats`, the class counts. The
+        object's `solve` returns the pruning of an alpha, and its `compute_losses` scores prunings
+        on a validation set. Subclasses implement the method.
         """
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ class PruningRule(BaseEstimator):
         Parameters
         ----------
         grower : Grower
-            The grower of the estimator.
+            The grower of the estimator, which grows the tree to be pruned.
         n_features : int
             Number of features, for rules that set the resolution of a dyadic grower.
 

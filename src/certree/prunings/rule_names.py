@@ -27,13 +27,14 @@ RULES: dict[str, type[PruningRule]] = {
 def resolve_rule(value: Any) -> PruningRule:
     """Return the pruning rule that a name or an object stands for.
 
-    value: a name in `RULES`, such as "cost-complexity", for a new rule with default settings; or an
-    object with a method `family`, which is returned.
+    value: a key of the dict `RULES` from names to rules, such as "cost-complexity" or
+    "square-root", for a new rule with default settings; or an object with a method `family`, which
+    is returned.
 
     Raises
     ------
     ValueError
-        If the value is neither.
+        If the value is neither, or is a class.
     """
     if isinstance(value, str) and value in RULES:
         return RULES[value]()

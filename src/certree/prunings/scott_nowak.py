@@ -37,8 +37,8 @@ _MAX_SMOOTHNESS = 50
 def _count_rows(stats: Stats) -> float:
     """Return the number of rows in the root, at least 1.
 
-    stats: statistics of the nodes; the weight of the root is divided by the mean weight of a row,
-    `weight_unit`.
+    stats: statistics of the nodes, of which node 0 is the root; the weight of the root is divided
+    by the mean weight of a row, `weight_unit`.
     """
     return max(float(stats.n[0]) / stats.weight_unit, 1.0)
 
@@ -47,7 +47,8 @@ def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
     """Return the number of leaves of the whole tree, at least 1.
 
     stats: statistics of its nodes; leaf_gains: how many leaves splitting each node adds, (m,), with
-    or without leaves that hold no rows; leaves are counted likewise.
+    or without leaves that hold no rows; leaves are counted likewise: one for the root, if it has
+    rows, plus the sum of `leaf_gains`.
     """
     return max(float(stats.n[0] > 0) + float(leaf_gains.sum()), 1.0)
 
@@ -56,16 +57,17 @@ def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
 class SquareRootPrunings:
     """The prunings of `square_root_penalised`, one for each alpha.
 
-    All of them are on one cost-complexity path. The pruning of an alpha has the smallest cost (its
-    errors or loss, as a number of rows) plus alpha times penalty, which is ``sqrt(32 n log(e n))``
-    times the square root of its number of leaves, for n rows.
+    All of them are on one cost-complexity path: the nested prunings with the smallest errors plus a
+    price per leaf. The pruning of an alpha has the smallest cost (its errors or loss, as a number
+    of rows) plus alpha times penalty, which is ``sqrt(32 n log(e n))`` times the square root of its
+    number of leaves, for n rows.
 
     Parameters
     ----------
     path : PruningPath
         The path, of s prunings.
     costs, penalties : ndarray of float64, shape (s,)
-        Cost and penalty of each pruning of the path.
+        Cost and penalty of each pruning of the path, from the largest to the smallest.
     """
 
     path: PruningPath
@@ -75,8 +77,8 @@ class SquareRootPrunings:
     def find_step(self, alpha: float) -> int:
         """Return the number of the best pruning on the path for an alpha >= 0, from 0.
 
-        The best pruning has the smallest ``cost + alpha * penalty``; 0 is the largest pruning.
-        On ties it is the smallest tree.
+        The best pruning has the smallest ``cost + alpha * penalty``, from the fields `costs` and
+        `penalties`; 0 is the largest pruning. On ties it is the smallest tree.
         """
         total = self.costs + alpha * self.penalties
         return len(total) - 1 - int(np.argmin(total[::-1]))
@@ -84,7 +86,8 @@ class SquareRootPrunings:
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning of the path with the smallest ``cost + alpha * penalty``.
 
-        It has weights 0 and 1. On ties it is the smallest tree.
+        alpha: factor of the penalty, >= 0. The pruning has weight 1 at its leaves and 0 elsewhere.
+        On ties it is the smallest tree.
         """
         return self.path.pruning(self.find_step(alpha))
 
@@ -100,7 +103,8 @@ class SquareRootPrunings:
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
-            The loss; "squared" for numeric targets.
+            The loss: weight of misclassified rows, minus the log probability of the class (nats),
+            or squared error; "squared" for numeric targets.
         n_threads : int
             Not used here; part of the protocol `Tunable`.
 
@@ -166,7 +170,7 @@ class FragmentPrunings(ArrayRecord):
     tree : Tree
         The tree, of m nodes.
     cost_gains : ndarray of float64, shape (m,)
-        Cost of the two children of each node as leaves, minus that of the node.
+        Cost of the two children of each node as leaves, minus that of the node; 0 at leaves.
     leaf_gains : ndarray of float64, shape (m,)
         Number of leaves that splitting each node adds.
     chain_leaves : ndarray of float64, shape (m,)
@@ -191,8 +195,9 @@ class FragmentPrunings(ArrayRecord):
     def solve(self, alpha: float) -> NodeWeights:
         """Return the pruning with the smallest cost plus alpha times penalty, for an alpha >= 0.
 
-        The penalty is that of its cheapest root fragment: a part of the pruning around the root.
-        The result has weights 0 and 1. On ties a node is not split.
+        The penalty is that of its cheapest root fragment: the part around the root that remains if
+        some nodes of the pruning become leaves. The result has weights 0 and 1. On ties a node is
+        not split.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 0)
 
@@ -236,7 +241,8 @@ class FragmentPrunings(ArrayRecord):
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
-            The loss; "squared" for numeric targets.
+            The loss: weight of misclassified rows, minus the log probability of the class (nats),
+            or squared error; "squared" for numeric targets.
         n_threads : int
             Not used here; part of the protocol `Tunable`.
 
@@ -250,7 +256,8 @@ class FragmentPrunings(ArrayRecord):
     def compute_totals(self, loss: Float64, temperatures: Float64) -> Float64:
         """Sum a loss over the leaves of the pruning of each alpha, (g,).
 
-        loss: loss of each node as a leaf, (m,); temperatures: one alpha in each row, (g, 1).
+        loss: loss of each node as a leaf, (m,); temperatures: the alphas of g prunings, one in each
+        row, (g, 1).
         """
         return np.array([self.solve(alpha).weight @ loss for alpha in temperatures[:, 0]])
 
@@ -266,9 +273,11 @@ def fragment_prunings(
 ) -> FragmentPrunings:
     """Compute the prunings with the smallest cost plus the penalty of their cheapest root fragment.
 
-    A root fragment of a pruning is a pruning of it. The penalty is that of `spatially_adaptive`, by
-    numbers of leaves and rows, or, with a smoothness, of `polynomial_penalised`, with larger
-    factors for the coefficients of polynomials in the leaves; both state the formula.
+    A root fragment of a pruning is a pruning of it. A leaf v of the fragment, with n(v) of the n
+    rows and T(v) leaves of the pruning in v, adds ``sqrt(48 n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1
+    + smoothness / p) log_cells)`` to the penalty. V is the number of coefficients of a polynomial
+    in p features of the largest degree below the smoothness. Without a smoothness V is 1, and so is
+    the factor ``1 + smoothness / p``.
 
     Parameters
     ----------
@@ -316,7 +325,10 @@ def fragment_prunings(
 
 
 def _check_smoothness(smoothness: object) -> float:
-    """Return `smoothness` as a float; raise ValueError unless it lies in 1 .. 50."""
+    """Return `smoothness` as a float; raise ValueError unless it lies in 1 .. 50.
+
+    smoothness: Hoelder exponent of the boundary between classes.
+    """
     gamma = check_nonnegative("smoothness", smoothness)
     if not 1 <= gamma <= _MAX_SMOOTHNESS:
         raise ValueError(f"smoothness must lie in 1 .. {_MAX_SMOOTHNESS}, got {smoothness!r}")
@@ -440,8 +452,9 @@ def polynomial_penalised(
 class ScottNowakRule(PruningRule):
     """Base class of the rules of Scott and Nowak, which set the resolution of a dyadic grower.
 
-    The resolution is how often each feature is halved. `count_empty`, a parameter of each rule, is
-    whether leaves without rows count in the penalty. The base class has no arguments.
+    The rules are those of "Near-minimax optimal classification with dyadic classification trees",
+    NIPS 2003. The resolution is how often each feature is halved. `count_empty`, a parameter of
+    each rule, is whether leaves without rows count in the penalty. The base class has no arguments.
     """
 
     count_empty: bool
@@ -459,9 +472,10 @@ class ScottNowakRule(PruningRule):
     ) -> SquareRootPrunings | FragmentPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes; exponent: that by which `dyadic_resolution`
-        set the number of halvings per feature, or None for a tree that was grown without a
-        resolution. The object's `solve` returns the pruning of an alpha.
+        tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`);
+        exponent: that of ``(n / log n)^exponent``, the number of intervals per feature of a tree
+        with a resolution, or None for a tree that was grown without a resolution. The object's
+        `solve` returns the pruning of an alpha.
         """
         raise NotImplementedError
 
@@ -470,7 +484,8 @@ class ScottNowakRule(PruningRule):
 
         A grower with ``resolution=None`` is returned as it is. Otherwise the grower is cloned, and
         its parameter `exponent` is set to that of the rule's theorem if it is None. `family` then
-        uses the same exponent. For a fixed `Grid` it counts leaves without rows.
+        uses the same exponent. For a `Grid`, which halves a fixed box, `family` also counts leaves
+        without rows.
 
         Parameters
         ----------
@@ -502,8 +517,8 @@ class ScottNowakRule(PruningRule):
 class SquareRoot(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (1): a penalty on the root of the size.
 
-    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``; see
-    `square_root_penalised`.
+    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``; err is the number of
+    errors (or the loss) among n rows, leaves the number of leaves. The estimator chooses alpha.
 
     Parameters
     ----------
@@ -532,8 +547,9 @@ class SquareRoot(ScottNowakRule):
     ) -> SquareRootPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes; exponent: not used.
-        `SquareRootPrunings.solve` returns the pruning of an alpha.
+        tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`);
+        exponent: not used. `SquareRootPrunings.solve` returns the pruning of an alpha. The penalty
+        of a pruning is ``sqrt(32 n log(e n))`` times the root of its number of leaves.
         """
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
         loss, unit = stats.loss, stats.weight_unit
@@ -550,8 +566,9 @@ class SpatiallyAdaptive(ScottNowakRule):
 
     A root fragment of a pruning is the part around the root that remains if some of its nodes
     become leaves. The penalty sums over the leaves v of the cheapest fragment a multiple of
-    ``sqrt(rows in v * leaves of the pruning below v)`` and one of ``sqrt(rows in v)``; see
-    `spatially_adaptive` for the factors.
+    ``sqrt(rows in v * leaves of the pruning below v)`` and one of ``sqrt(rows in v)``; the factors
+    are those of `spatially_adaptive`, ``sqrt(48 log(2 n))`` and ``sqrt(48 log_cells)``, with n rows
+    and the log of the number of the smallest regions. The estimator chooses alpha.
 
     Parameters
     ----------
@@ -574,9 +591,10 @@ class SpatiallyAdaptive(ScottNowakRule):
     def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes; exponent: that by which `dyadic_resolution`
-        set the number of halvings per feature, or None for a tree that was grown without a
-        resolution. `FragmentPrunings.solve` returns the pruning of an alpha.
+        tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`);
+        exponent: that of ``(n / log n)^exponent``, the number of intervals per feature of a tree
+        with a resolution, or None for a tree that was grown without a resolution.
+        `FragmentPrunings.solve` returns the pruning of an alpha.
         """
         log_cells = _compute_log_cells(tree, _count_rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
@@ -585,8 +603,9 @@ class SpatiallyAdaptive(ScottNowakRule):
 class Polynomial(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (3): the penalty for polynomials in leaves.
 
-    It is the spatially adaptive penalty, with larger factors for the coefficients of a polynomial;
-    see `polynomial_penalised` for the formula.
+    It is the spatially adaptive penalty, which sums ``sqrt(rows * leaves)`` over the leaves of the
+    cheapest part around the root, with larger factors for the coefficients of a polynomial in each
+    leaf. `polynomial_penalised` states the formula. The estimator chooses alpha.
 
     Parameters
     ----------
@@ -628,12 +647,13 @@ class Polynomial(ScottNowakRule):
         stats : Stats
             Statistics of its nodes.
         exponent : float or None
-            Exponent by which `dyadic_resolution` set the number of halvings per feature; None for a
-            tree that was grown without a resolution.
+            Exponent of ``(n / log n)^exponent``, the number of intervals per feature of a tree with
+            a resolution; None for a tree that was grown without one.
         cost : array-like of shape (m,), or None
             Errors of each node as a leaf; None: its loss.
         n_grown : float or None
-            Number of rows that the tree was grown on; None: that of the statistics.
+            Number of rows that the tree was grown on, from which the number of intervals is
+            computed; None: that of the statistics.
 
         Returns
         -------
@@ -654,9 +674,10 @@ class Polynomial(ScottNowakRule):
 def _compute_log_cells(tree: Tree, n: float, exponent: float | None) -> float | None:
     """Return the log of the number of smallest regions (nats) of a tree with a resolution.
 
-    tree: the tree, for its number of features; n: number of rows; exponent: that by which
-    `dyadic_resolution` set the number of halvings per feature. Return None if the exponent is None,
-    which means that the tree was grown without a resolution.
+    tree: the tree, for its number of features; n: number of rows; exponent: that of ``(n / log
+    n)^exponent``, whose log2, rounded down, is the number of halvings per feature. The result is p
+    log 2 times the number of halvings. Return None if the exponent is None, which means that the
+    tree was grown without a resolution.
     """
     if exponent is None:
         return None

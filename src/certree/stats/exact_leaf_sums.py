@@ -69,13 +69,16 @@ class RoutedRows:
 
         n_classes: 0 to group rows by leaf, whose number is then the group number; otherwise the
         number of classes, and rows are grouped by leaf and class with the number ``leaf * n_classes
-        + y``.
+        + y``. Leaf and class are the fields `leaf` and `y`.
         """
         leaf = self.leaf.astype(np.int64)
         return leaf if n_classes == 0 else leaf * n_classes + self.y.astype(np.int64)
 
     def multiply_by_weight(self, values: Float64) -> Float64:
-        """Return `values`, (n,), times the weights of the rows."""
+        """Return `values`, (n,), times the weights of the rows.
+
+        values: one number for each row. Without weights they are returned as they are.
+        """
         return values if self.weight is None else self.weight * values
 
 
@@ -83,7 +86,8 @@ class RoutedRows:
 class LeafGroups:
     """The k groups of rows with the same leaf, or with the same leaf and class, and ranges of y.
 
-    `find_groups` makes the object of one block; adding two objects merges the groups of two blocks.
+    Here y is the class or number of a row. `find_groups` makes the object of one block; adding two
+    objects merges the groups of two blocks.
 
     Parameters
     ----------
@@ -161,7 +165,8 @@ def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
     """Return the groups of the rows of one block.
 
     rows: the block; n_classes: 0 to group by leaf, otherwise the number of classes to group by leaf
-    and class. The block keeps the positions of its rows for `RoutedRows.find_positions`.
+    and class. The block keeps the positions of its rows for `RoutedRows.find_positions`. The result
+    holds, for each group, its number, its number of rows, and its smallest and largest y.
     """
     numbers = rows.number_groups(n_classes)
     is_small = len(numbers) > 0 and numbers.max() < _MAX_TABLE
@@ -247,7 +252,8 @@ def sum_values(
 def get_weights(rows: RoutedRows, position: Int32) -> Float64:
     """Return the weights of the rows of a block, (n,); 1 without weights.
 
-    position: position of each row's group, (n,); only its length is used.
+    position: position of each row's group, (n,); only its length is used. The signature is that of
+    `values` in `sum_values`.
     """
     return np.ones(len(position)) if rows.weight is None else np.asarray(rows.weight)
 
@@ -255,7 +261,8 @@ def get_weights(rows: RoutedRows, position: Int32) -> Float64:
 def square_weights(rows: RoutedRows, position: Int32) -> Float64:
     """Return the squared weights of the rows of a block, (n,); 1 without weights.
 
-    position: position of each row's group, (n,); only its length is used.
+    position: position of each row's group, (n,); only its length is used. The signature is that of
+    `values` in `sum_values`.
     """
     with np.errstate(over="ignore", under="ignore"):
         return np.square(get_weights(rows, position))
@@ -265,7 +272,8 @@ def weight_targets(rows: RoutedRows, position: Int32, varies: NDArray[np.bool_])
     """Return y times weight of the rows of a block, (n,); 0 in groups whose targets are all equal.
 
     position: position of each row's group among the k groups, (n,); varies: whether the targets of
-    each group differ, (k,).
+    each group differ, (k,). A group of equal targets needs no sum, as its mean is the common
+    target.
     """
     with np.errstate(over="ignore"):
         return rows.multiply_by_weight(np.where(varies[position], rows.y, 0.0))
@@ -334,8 +342,8 @@ def _sum_weights(reduce: Reduce, groups: LeafGroups, n_classes: int, n: int) -> 
     """Sum the weights of the rows of each group in all blocks, (k,); their numbers without weights.
 
     reduce: ``reduce(f, *arguments)`` adds the results of a function over all blocks; groups: the k
-    groups; n_classes: 0 if groups are leaves, else the number of classes, and groups are pairs of
-    leaf and class; n: number of rows.
+    groups of the rows of all blocks; n_classes: 0 if groups are leaves, else the number of classes,
+    and groups are pairs of leaf and class; n: number of rows in all blocks.
     """
     if not groups.has_weights:
         return groups.n_rows.astype(np.float64)
@@ -349,7 +357,7 @@ def _sum_squared_weights(
 
     A sum is infinite if a square overflows. reduce: ``reduce(f, *arguments)`` adds the results of a
     function over all blocks; groups: the k groups; n_classes: 0 if groups are leaves, else the
-    number of classes, and groups are pairs of leaf and class; n: number of rows.
+    number of classes, and groups are pairs of leaf and class; n: number of rows in all blocks.
     """
     if not groups.has_weights:
         return None
@@ -360,7 +368,7 @@ def _sum_squared_weights(
 
 
 def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetStats:
-    """Compute the moments of a numeric target in every node by exact sums.
+    """Compute weight, mean and sum of squares of a numeric target in every node by exact sums.
 
     Parameters
     ----------
@@ -375,8 +383,8 @@ def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetSta
     Returns
     -------
     TargetStats
-        Moments of the m nodes; the unit of loss is the variance of y within small nodes, by
-        `noise_variance`.
+        Moments of the m nodes; the unit of loss is the variance of y within nodes of at most 16
+        rows, by `noise_variance`.
     """
     groups: LeafGroups = reduce(find_groups, 0)
     n, leaf = int(groups.n_rows.sum()), groups.number.astype(np.int32)

@@ -47,7 +47,7 @@ class Stats(Protocol):
         """Mean weight of a row of the fit.
 
         Sums of weights divided by it count as numbers of rows, so that only ratios of weights
-        matter.
+        matter. It is 1 without weights.
         """
 
     @property
@@ -62,16 +62,17 @@ class Stats(Protocol):
     def impurity(self) -> Float64:
         """Impurity of each node times its weight, (m,), as greedy growth computes it.
 
-        It is the Gini index for classes, and the squared distance from the mean for numbers.
+        It is the Gini index for classes, and the mean squared distance from the mean for numbers,
+        so times the weight the sum of squares.
         """
 
     @property
     def table(self) -> Any:
         """The statistics as an array, from which the C++ core computes losses of predictions.
 
-        It has a row per node: class counts (m, K), or weight, mean and sum of squares (m, 3). For
-        `SparseNodeStats` it is a tuple of sparse class counts, for `SeveralStats` a list with one
-        table per target.
+        It has a row per node: class counts (m, K), or weight, mean and sum of squared distances
+        from the mean, (m, 3). For `SparseNodeStats` it is a tuple of its fields begin, classes,
+        weight and n_classes, for `SeveralStats` a list with one table per target.
         """
 
     def check_tree(self, tree: Trees) -> Self:
@@ -80,8 +81,9 @@ class Stats(Protocol):
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
-        the factors, such as inverse temperatures, and computes posteriors from the result.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family`, the
+        set of posteriors over prunings, holds the factors (such as minus the inverse temperatures),
+        and computes posteriors from the result.
 
         Parameters
         ----------
@@ -89,7 +91,8 @@ class Stats(Protocol):
             The tree of these m nodes, or of several trees.
         n_terms : int
             Number of terms. 1: the loss, divided by `weight_unit`; 2: also the square root of the
-            number of rows; 3: also the number of leaves (1 for a node).
+            number of rows (weight divided by `weight_unit`); 3: also the number of leaves (1 for a
+            node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
@@ -106,13 +109,17 @@ class Stats(Protocol):
         """Compute smoothed predictions of all nodes: class probabilities (m, K) or means (m, 1).
 
         Several targets have their columns side by side: K for classes, 1 for a numeric target.
-        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
-        to each node with the prediction of its parent. To the root they are added with equal
-        frequencies of all classes, or with the mean of all rows.
+        Counts or means of the nodes are those of this object. tree: the tree; smoothing: a
+        pseudo-count, the number of rows of mean weight that are added to each node with the
+        prediction of its parent. To the root they are added with equal frequencies of all classes,
+        or with the mean of all rows.
         """
 
     def take(self, nodes: NDArray[np.intp]) -> Self:
-        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
+        """Return the statistics of k nodes, in the same type; nodes: their numbers, (k,).
+
+        Node i of the result is ``nodes[i]``.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,8 +236,9 @@ class NodeStats(ArrayRecord):
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
-        the factors, such as inverse temperatures, and computes posteriors from the result.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family`, the
+        set of posteriors over prunings, holds the factors (such as minus the inverse temperatures),
+        and computes posteriors from the result.
 
         Parameters
         ----------
@@ -238,7 +246,8 @@ class NodeStats(ArrayRecord):
             The tree of these m nodes, or of several trees.
         n_terms : int
             Number of terms. 1: the errors, divided by `weight_unit`; 2: also the square root of the
-            number of rows; 3: also the number of leaves (1 for a node).
+            number of rows (weight divided by `weight_unit`); 3: also the number of leaves (1 for a
+            node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
@@ -260,20 +269,23 @@ class NodeStats(ArrayRecord):
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Compute the smoothed class frequencies of each node, (m, K).
 
-        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
-        to each node. They have the class frequencies of the parent; at the root all classes are
-        equally frequent.
+        They are computed from `counts`. tree: the tree; smoothing: a pseudo-count, the number of
+        rows of mean weight that are added to each node. They have the class frequencies of the
+        parent; at the root all classes are equally frequent.
         """
         return compute_class_frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
     def take(self, nodes: NDArray[np.intp]) -> NodeStats:
-        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
+        """Return the statistics of k nodes as `NodeStats`; nodes: their numbers, (k,).
+
+        Node i of the result is ``nodes[i]``.
+        """
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         return NodeStats(self.counts[nodes], self.label[nodes], self.weight_unit, squared)
 
 
 def expect_unit(stats: Any) -> None:
-    """Convert `weight_unit` of a statistics object to float in place.
+    """Convert `weight_unit` of a statistics object to float in place, and check it.
 
     stats: object with `weight_unit`, the mean weight of a row, and `n`, the weight of each node's
     rows, (m,). Raise ValueError if the unit is not positive and finite, or the weight of a node is

@@ -23,8 +23,8 @@ class SeveralStats:
     One posterior, or one pruning, serves all targets. The loss of a leaf A is the mean over the q
     targets, ``(loss_1(A) + ... + loss_q(A)) / q``: of errors, of log losses, or of sums of squares
     divided by the unit of loss of each target. So a target repeated q times has the posterior of
-    one target, and inverse temperatures and `alpha` keep their meaning. Results do not depend on
-    the order of the targets.
+    one target, and inverse temperatures (factors of the loss in a posterior) and `alpha` (factor of
+    the penalty of a pruning) keep their meaning. Results do not depend on the order of the targets.
 
     Parameters
     ----------
@@ -81,7 +81,11 @@ class SeveralStats:
 
     @property
     def loss(self) -> Float64:
-        """Loss of each node as a leaf, (m,): the mean over the targets."""
+        """Loss of each node as a leaf, (m,): the mean over the targets.
+
+        The loss is the weight of misclassified rows, or the sum of squares divided by the target's
+        unit of loss.
+        """
         return _mean([stats.loss for stats in self.of_each])
 
     @property
@@ -94,7 +98,8 @@ class SeveralStats:
     def impurity(self) -> Float64:
         """Impurity of each node times its weight, (m,): the mean over the targets.
 
-        Impurities of numeric targets are divided by the target's variance.
+        Impurities of numeric targets are divided by the target's variance. For classes the impurity
+        is the Gini index, for numbers the squared distance from the mean.
         """
         return _mean([stats.impurity / _variance(stats) for stats in self.of_each])
 
@@ -123,8 +128,9 @@ class SeveralStats:
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
-        the factors, such as inverse temperatures, and computes posteriors from the result.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family`, the
+        set of posteriors over prunings, holds the factors (such as minus the inverse temperatures),
+        and computes posteriors from the result.
 
         Parameters
         ----------
@@ -132,7 +138,8 @@ class SeveralStats:
             The tree of these m nodes.
         n_terms : int
             Number of terms. 1: the mean loss of the targets, divided by `weight_unit`; 2: also the
-            square root of the number of rows; 3: also the number of leaves (1 for a node).
+            square root of the number of rows (weight divided by `weight_unit`); 3: also the number
+            of leaves (1 for a node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
@@ -159,7 +166,7 @@ class SeveralStats:
         return np.concatenate([stats.averages(tree, smoothing) for stats in self.of_each], axis=1)
 
     def take(self, nodes: NDArray[np.intp]) -> SeveralStats:
-        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
+        """Return all targets' statistics of k nodes; nodes: their numbers, (k,), in order."""
         return SeveralStats(tuple(stats.take(nodes) for stats in self.of_each))
 
 
@@ -175,7 +182,7 @@ def _mean(columns: list[Float64]) -> Float64:
 def _variance(stats: NodeStats | TargetStats) -> float:
     """Return the variance of a target over all rows; 1 for classes and for a constant target.
 
-    stats: statistics of one target, whose node 0 is the root.
+    stats: statistics of one target, whose node 0 is the root and holds all rows.
     """
     if isinstance(stats, NodeStats) or not stats.sse[0] > 0:
         return 1.0

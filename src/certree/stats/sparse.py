@@ -131,7 +131,10 @@ class SparseNodeStats(ArrayRecord):
 
     @property
     def _node(self) -> NDArray[np.intp]:
-        """Number of the node of each entry, (e,)."""
+        """Number of the node of each entry, (e,).
+
+        It ascends, as entries are stored node by node.
+        """
         return np.repeat(np.arange(len(self.label)), np.diff(self.begin))
 
     def _to_csr(self, values: Float64) -> csr_array:
@@ -204,8 +207,9 @@ class SparseNodeStats(ArrayRecord):
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
-        the factors, such as inverse temperatures, and computes posteriors from the result.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family`, the
+        set of posteriors over prunings, holds the factors (such as minus the inverse temperatures),
+        and computes posteriors from the result.
 
         Parameters
         ----------
@@ -213,7 +217,8 @@ class SparseNodeStats(ArrayRecord):
             The tree of these m nodes.
         n_terms : int
             Number of terms. 1: the errors, divided by `weight_unit`; 2: also the square root of the
-            number of rows; 3: also the number of leaves (1 for a node).
+            number of rows (weight divided by `weight_unit`); 3: also the number of leaves (1 for a
+            node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
@@ -242,7 +247,7 @@ class SparseNodeStats(ArrayRecord):
         return self.to_dense().averages(tree, smoothing)
 
     def take(self, nodes: NDArray[np.intp]) -> SparseNodeStats:
-        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
+        """Return the statistics of k nodes, sparse too; nodes: their numbers, (k,), in order."""
         counts = self._to_csr(self.weight)[nodes]
         begin = counts.indptr.astype(np.int64)
         label = self.label[nodes]

@@ -33,7 +33,7 @@ __all__ = ["TargetStats", "measure", "noise_variance"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetStats(ArrayRecord):
-    """Moments of a numeric target for every node of a tree.
+    """Weight, mean and sum of squares of a numeric target for every node of a tree.
 
     Parameters
     ----------
@@ -113,7 +113,10 @@ class TargetStats(ArrayRecord):
 
     @property
     def impurity(self) -> Float64:
-        """Sum of squared distances of the targets from the mean of each node, (m,)."""
+        """Sum of squared distances of the targets from the mean of each node, (m,).
+
+        It is the field `sse`, in squared units of the target; `loss` is in units of `unit` instead.
+        """
         return self.sse
 
     @property
@@ -129,8 +132,9 @@ class TargetStats(ArrayRecord):
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family` holds
-        the factors, such as inverse temperatures, and computes posteriors from the result.
+        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family`, the
+        set of posteriors over prunings, holds the factors (such as minus the inverse temperatures),
+        and computes posteriors from the result.
 
         Parameters
         ----------
@@ -138,7 +142,8 @@ class TargetStats(ArrayRecord):
             The tree of these m nodes, or of several trees.
         n_terms : int
             Number of terms. 1: the sum of squares divided by `unit`, divided by `weight_unit`; 2:
-            also the square root of the number of rows; 3: also the number of leaves (1 for a node).
+            also the square root of the number of rows (weight divided by `weight_unit`); 3: also
+            the number of leaves (1 for a node).
         empty_leaves : bool
             Whether a node without rows counts as a leaf.
 
@@ -160,8 +165,9 @@ class TargetStats(ArrayRecord):
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Compute the smoothed mean of each node, (m, 1).
 
-        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
-        to each node with the mean of its parent (to the root with the mean of all rows).
+        It is computed from `mean` and `rows`. tree: the tree; smoothing: a pseudo-count, the number
+        of rows of mean weight that are added to each node with the mean of its parent (to the root
+        with the mean of all rows).
         """
         # Sums of large targets of rows with large weights would overflow; scaling by a power of two
         # changes no digit.
@@ -173,7 +179,10 @@ class TargetStats(ArrayRecord):
         return np.ldexp(means, excess)[:, None]
 
     def take(self, nodes: NDArray[np.intp]) -> TargetStats:
-        """Return the statistics of some nodes; nodes: their numbers, (k,), in this order."""
+        """Return the statistics of k nodes as `TargetStats`; nodes: their numbers, (k,).
+
+        Node i of the result is ``nodes[i]``.
+        """
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         moments = self.rows[nodes], self.mean[nodes], self.sse[nodes]
         return TargetStats(*moments, self.unit, self.weight_unit, squared)
@@ -269,7 +278,7 @@ def measure(
     Returns
     -------
     TargetStats
-        The moments.
+        Weight, mean and sum of squares of the rows in each node.
 
     Raises
     ------
@@ -342,7 +351,8 @@ def expect_squares(smallest: float, largest: float, mean_square: float) -> None:
     smallest, largest : float
         Range of the target.
     mean_square : float
-        Mean squared distance from the mean, as it was computed.
+        Mean squared distance from the mean, as it was computed in float64: infinite on overflow; at
+        most 2^-900 counts as underflow.
     """
     if smallest < largest and not 2.0**-900 < mean_square < np.inf:
         raise ValueError(

@@ -49,11 +49,13 @@ class ValidationVotes:
     Parameters
     ----------
     label : ndarray of int32, shape (m,), or None
-        Class that each node predicts, for majority votes; None if `values` are set.
+        Class that each node predicts, for majority votes (each pruning votes for one class); None
+        if `values` are set.
     values : ndarray of float64, shape (m, K), or tuple, or None
-        Class probabilities or mean (K = 1) that each node predicts, for mean votes; None if `label`
-        is set. For many classes a tuple from which the C++ core computes probabilities: sparse
-        class counts (`SparseNodeStats.table`), the smoothing and the mean row weight.
+        Class probabilities or mean (K = 1) that each node predicts, for mean votes (probabilities
+        are averaged); None if `label` is set. For many classes a tuple from which the C++ core
+        computes probabilities: sparse class counts (`SparseNodeStats.table`), the smoothing and the
+        mean row weight.
     validation : ndarray of float64, shape (m, K) or (m, 3), or tuple
         Class counts of the validation set in the nodes, dense or as `SparseNodeStats.table`. For a
         numeric target the weight of its rows, their mean, and their sum of squared distances from
@@ -75,6 +77,7 @@ class ValidationVotes:
     def to_bytes(self) -> tuple[bytes, ...]:
         """Return a hashable key that is equal for equal votes on equal validation sets.
 
+        It has the bytes of `values` (of `label` if these are None), then those of `validation`.
         Votes and validation set must be dense arrays.
         """
         votes: Any = self.label if self.values is None else self.values
@@ -84,8 +87,9 @@ class ValidationVotes:
 class Tunable(Protocol):
     """A set of posteriors, one for each inverse temperature; or of prunings, one for each alpha.
 
-    Cross-validation chooses one of them by the losses of `compute_losses`. `Family`, `PruningPath`
-    and other classes implement the protocol.
+    A posterior is a distribution over the prunings of a tree. Alpha is the factor of a pruning's
+    penalty. Cross-validation chooses one posterior or pruning by the losses of `compute_losses`.
+    `Family`, `PruningPath` and other classes implement the protocol.
     """
 
     @property
@@ -100,7 +104,8 @@ class Tunable(Protocol):
     ) -> Float64:
         """Compute the validation loss of each posterior.
 
-        A posterior predicts by the vote of all prunings, each with its posterior weight.
+        A posterior predicts by the vote of all prunings: each votes, with its posterior weight, for
+        the label or the class probabilities (or mean) of its leaf.
 
         Parameters
         ----------
@@ -110,7 +115,8 @@ class Tunable(Protocol):
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
-            The loss; "squared" for numeric targets.
+            The loss of the vote: misclassified rows, minus the log probability of the class (nats),
+            or squared error; "squared" for numeric targets.
         n_threads : int
             Number of threads; the losses do not depend on it.
 
@@ -141,7 +147,7 @@ class Family(ArrayRecord):
     fixed : ndarray of float64, shape (f - t,)
         The constant factors.
     stops : ChainStops
-        Prior log weights of the regions and splits of each node.
+        Prior log weights of each node: of being a leaf, and of being split.
     prune : bool
         If True, `solve` returns the pruning of largest weight instead of the posterior.
     """
@@ -159,7 +165,10 @@ class Family(ArrayRecord):
 
     @property
     def n_temperatures(self) -> int:
-        """Number of inverse temperatures that `solve` takes, t."""
+        """Number of inverse temperatures that `solve` takes, t.
+
+        It is the number of terms, f, minus the number of constants in `fixed`.
+        """
         return len(self.root) - len(self.fixed)
 
     def compute_theta(self, temperatures: Float64) -> Float64:
@@ -167,7 +176,7 @@ class Family(ArrayRecord):
 
         temperatures: inverse temperatures, a row for each posterior, and columns in the order of
         the arguments of `solve`, (g, t). A row of the result has them with a minus sign, then the
-        constants `fixed`.
+        constants `fixed`. f is the number of terms.
         """
         fixed = np.broadcast_to(self.fixed, (len(temperatures), len(self.fixed)))
         return np.ascontiguousarray(np.hstack([-temperatures, fixed]), dtype=np.float64)
@@ -218,7 +227,8 @@ class Family(ArrayRecord):
     ) -> Float64:
         """Compute the validation loss of each posterior.
 
-        A posterior predicts by the vote of all prunings, each with its posterior weight.
+        A posterior predicts by the vote of all prunings: each votes, with its posterior weight, for
+        the label or the class probabilities (or mean) of its leaf.
 
         Parameters
         ----------
@@ -228,7 +238,8 @@ class Family(ArrayRecord):
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
-            The loss; "squared" for numeric targets.
+            The loss of the vote: misclassified rows, minus the log probability of the class (nats),
+            or squared error; "squared" for numeric targets.
         n_threads : int
             Number of threads; the losses do not depend on it.
 
@@ -283,7 +294,8 @@ class Family(ArrayRecord):
         lambda_penalty), (g, t); votes: the prediction of each node as a leaf, and statistics of the
         validation set; n_threads: number of threads. Keys are "left", "gains", "stop", "split" and
         "prune" (tree and terms), "theta" (their factors, (g, f)), "label", "frequency" and
-        "judging" (votes and validation set), and "n_threads"; the caller adds "loss".
+        "judging" (the fields label, values and validation of `votes`), and "n_threads"; the caller
+        adds "loss".
         """
         return {
             "left": self.tree.left,
@@ -356,7 +368,8 @@ def chain_stops(
     Returns
     -------
     ChainStops
-        Log weights of each node, and entropy and mode of the region in which a pruning stops.
+        Log weights of each node, and entropy and mode (log probability of the likeliest) of the
+        region in which a pruning stops.
     """
     m = len(tree.left)
     ends = tree.left == LEAF if free_end else np.zeros(m, dtype=bool)
@@ -385,6 +398,9 @@ def _summarise_stops(
     length: Int64, log_split: Float64, free_end: NDArray[np.bool_], log_stop: float
 ) -> tuple[Float64, Float64, Float64]:
     """Summarise the log weights of stopping in each region of c chains of nested regions.
+
+    Stopping in region j (0, 1, ... from the outside) of a chain has log weight ``log_stop + j
+    log_split``.
 
     Parameters
     ----------
@@ -424,8 +440,8 @@ def _summarise_stops(
 def compute_gains(tree: Trees, values: Float64, unit: float = 1.0) -> Float64:
     """Compute ``(values(left) + values(right) - values(v)) / unit`` of every node v, (m,); 0 at leaves.
 
-    tree: the tree; values: a number for each node, (m,); unit: divisor. Differences of integers are
-    exact, so that a split without a gain gets exactly 0.
+    tree: the tree; values: a number for each node, (m,), such as its loss as a leaf; unit: divisor.
+    Differences of integers are exact, so that a split without a gain gets exactly 0.
     """
     gains = np.zeros(len(tree.left))
     inner = np.flatnonzero(tree.left != LEAF)
@@ -454,13 +470,13 @@ def loss_family(
     tree : Tree
         The tree.
     stats : Stats
-        Statistics of its nodes.
+        Statistics of its nodes, such as class counts (`NodeStats`).
     n_terms : int
         2: the terms loss and square root of the rows; 3: the number of leaves, too.
     fixed : list of float
         Constant factors of the last ``len(fixed)`` terms.
     stops : ChainStops
-        Prior log weights.
+        Prior log weights of each node: of being a leaf of a pruning, and of being split.
     empty_leaves : bool
         Whether leaves without rows count.
     loss : {"error", "log_loss"}
@@ -469,7 +485,8 @@ def loss_family(
     Returns
     -------
     Family
-        `solve` takes ``n_terms - len(fixed)`` inverse temperatures, in the order of the terms.
+        The set of these posteriors over prunings. Its `solve` takes ``n_terms - len(fixed)``
+        inverse temperatures, in the order of the terms.
 
     Raises
     ------

@@ -15,8 +15,9 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     """Return the Helmbold-Schapire posteriors over prunings, one for each inverse temperature.
 
     The log weight of a pruning is minus the inverse temperature times its loss, the sum of ``|y -
-    prediction|`` over the rows, plus its prior log weight. That is minus log 2 for each of its
-    regions, inner nodes and leaves, that the whole tree splits.
+    prediction|`` over the rows (a leaf predicts the frequency of class 1 among its rows), plus its
+    prior log weight. That is minus log 2 for each of its regions, inner nodes and leaves, that the
+    whole tree splits.
 
     Parameters
     ----------
@@ -28,7 +29,8 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     Returns
     -------
     Family
-        A family with one inverse temperature, the factor of the loss.
+        The set of posteriors; its `solve` takes one inverse temperature (nats per row), the factor
+        of the loss, and returns a posterior.
 
     Raises
     ------
@@ -69,7 +71,8 @@ def label_family(tree: Tree, stats: NodeStats) -> Family:
 
     The loss of a pruning is its number of errors, and its prior log weight is minus log 2 for each
     of its regions that the whole tree splits. tree: the tree; stats: counts and labels of its
-    nodes. The family has one inverse temperature, the factor of the loss.
+    nodes. `Family.solve` takes one inverse temperature (nats per error), the factor of the loss,
+    and returns a posterior.
     """
     return loss_family(tree, stats, 2, [0.0], branching_stops(tree, 0.5))
 

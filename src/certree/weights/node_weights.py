@@ -74,7 +74,10 @@ class NodeWeights(ArrayRecord):
                 raise ValueError(f"{name} must be finite, and at most {MAX_SETTING:g} in magnitude")
 
     def check_tree(self, tree: Trees) -> NodeWeights:
-        """Return these weights, or raise ValueError if `tree` has another number of nodes."""
+        """Return these weights, or raise ValueError if `tree` has another number of nodes.
+
+        tree: the tree over whose prunings this is a distribution.
+        """
         if len(self.weight) != len(tree.left):
             raise ValueError(
                 f"weights has {len(self.weight)} nodes, but the tree has {tree.n_nodes} nodes: use "
@@ -86,13 +89,17 @@ class NodeWeights(ArrayRecord):
     def log_decisions(self) -> tuple[Float64, Float64]:
         """Log probabilities that each node is a leaf, and that it is split, if the pruning contains it.
 
-        A tuple of two arrays, (m,) each.
+        A tuple of two arrays, (m,) each. They are computed from `log_odds`, in nats. At leaves of
+        the tree they are 0 and -inf.
         """
         return -np.logaddexp(0, self.log_odds), -np.logaddexp(0, -self.log_odds)
 
     @property
     def expected_leaves(self) -> float:
-        """Expected number of leaves of a pruning drawn from the distribution."""
+        """Expected number of leaves of a pruning drawn from the distribution.
+
+        It is the sum of `weight` over all nodes.
+        """
         return float(self.weight.sum())
 
 
@@ -126,7 +133,7 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
 
     It is the sum over nodes of the probability that the node is in the pruning, times the entropy
     of its split decision, plus the entropy of the region at which a pruning stops in a chain of
-    nested regions.
+    nested regions (`Tree.chain`).
 
     Parameters
     ----------
@@ -152,6 +159,8 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
 @validate_arguments
 def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     """Compute the Gibbs risk: the expected error of a pruning drawn from a distribution, in O(m) time.
+
+    It is not the error of the vote of all prunings.
 
     Parameters
     ----------
@@ -184,7 +193,7 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
 def expect_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
     """Return a distribution over prunings, or raise ValueError unless it is a single pruning.
 
-    pruning: its weights must be 0 or 1, one for each node of `tree`: 1 at the leaves of the
+    pruning: its `weight` must be 0 or 1, one for each node of `tree`: 1 at the leaves of the
     pruning.
     """
     if not np.isin(pruning.check_tree(tree).weight, (0, 1)).all():
@@ -210,8 +219,9 @@ def mix_posteriors(
 
     The probability of each node to be a leaf is exactly that of the mixture, so votes and Gibbs
     risks are, too. Split decisions of different nodes are independent in the result, unlike in the
-    mixture. Inside chains of nested regions its entropy is at most that of the mixture, and its
-    mode at least that.
+    mixture. Inside chains of nested regions (nodes that stand for several regions with the same
+    rows) its entropy is at most that of the mixture, and the probability of the likeliest region at
+    least that.
 
     Parameters
     ----------
@@ -252,7 +262,8 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     """Find the likeliest single pruning of a distribution, in O(m) time.
 
     Ties within rounding give the smaller tree. Prunings that stop in different regions of one chain
-    of nested regions count as different prunings.
+    of nested regions (`Tree.chain`: regions with the same rows that one node stands for) count as
+    different prunings.
 
     Parameters
     ----------
@@ -285,7 +296,7 @@ def sample_pruning(
     weights : NodeWeights
         The distribution.
     rng : numpy Generator, int or None
-        Source of the randomness, or its seed.
+        Source of the randomness, or its seed; None: unpredictable.
 
     Returns
     -------

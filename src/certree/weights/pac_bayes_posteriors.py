@@ -41,8 +41,8 @@ def pac_bayes_family(
     Returns
     -------
     Family
-        `solve` takes lambda_error, the factor of the loss, and lambda_penalty, the factor of the
-        square root of a leaf's rows.
+        The set of these posteriors. Its `solve` takes lambda_error, the factor of the loss, and
+        lambda_penalty, the factor of the square root of a leaf's rows.
 
     Raises
     ------
@@ -61,9 +61,9 @@ def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
 
     `Family.solve` takes lambda_error, the factor of the loss, and lambda_penalty, the factor of the
     square root of a leaf's rows, and returns a pruning. The prior has log weight -1 for each leaf
-    that holds rows. With lambda_penalty 0
-    it is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree: the tree; stats:
-    statistics of its nodes.
+    that holds rows. The loss is the errors, or the sum of squares divided by the unit of loss. With
+    lambda_penalty 0 it is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree: the
+    tree; stats: statistics of its nodes, such as class counts (`NodeStats`).
     """
     return replace(pac_bayes_family(tree, stats), prune=True)
 
@@ -73,7 +73,8 @@ def branching_stops(tree: Tree, stop_probability: float) -> ChainStops:
 
     A region that the tree splits is a leaf of the pruning with probability `stop_probability`; a
     leaf of the tree, which cannot be split, is one with probability 1. tree: the tree. The result
-    holds the log weights of stopping in each node and of splitting it.
+    holds, for each node, the log weight of being a leaf, that of being split, and, if the node
+    stands for several nested regions, entropy and mode of the region that is the leaf.
 
     Raises
     ------
