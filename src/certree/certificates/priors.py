@@ -62,8 +62,9 @@ class CandidateLabels:
 class Prior(ArrayRecord):
     """A prior over labelled prunings of a tree: a mixture of J distributions, and candidate labellings.
 
-    Each component has a distribution over prunings, and draws a label for each leaf of the pruning
-    independently. `branching_prior`, `count_prior`, `mix_priors` and others make priors.
+    A pruning is the tree with some nodes turned into leaves. Each component has a distribution over
+    prunings, and draws a label for each leaf of the pruning independently. `branching_prior`,
+    `count_prior`, `mix_priors` and others make priors.
 
     Parameters
     ----------
@@ -154,7 +155,8 @@ class Prior(ArrayRecord):
     def log_mass(self, label: ArrayLike) -> float:
         """Compute the log of the prior probability (nats) of predicting a given labelling.
 
-        label: label of each node, (m,); only entries of the tree's leaves are read. The
+        A labelled pruning is the tree with some nodes turned into leaves, and a label for each
+        leaf. label: label of each node, (m,); only entries of the tree's leaves are read. The
         probabilities of all labelled prunings that give the tree's leaves these labels are added
         up.
         """
@@ -171,7 +173,8 @@ class Prior(ArrayRecord):
     def _decisions(self) -> tuple[Float64, Float64]:
         """Log probabilities of stopping at each node and of splitting it, two arrays (J, m).
 
-        Each is conditional on reaching the node, in each of the J components.
+        A node that stops becomes a leaf of the pruning. Each is conditional on reaching the node,
+        in each of the J components.
         """
         stop, split = zip(
             *(distribution.log_decisions for distribution in self.distributions), strict=True
@@ -199,8 +202,9 @@ class Prior(ArrayRecord):
     def divergence(self, weights: NodeWeights) -> float:
         """Bound the KL divergence (nats) of a distribution over prunings from the prior.
 
-        weights: the distribution. The upper bound is the smallest, over the components, of the
-        divergence from the component minus its log weight; it is exact for one component of weight 1.
+        weights: the distribution over the prunings of the tree. The upper bound is the smallest,
+        over the components, of the divergence from the component minus its log weight; it is exact
+        for one component of weight 1.
         """
         parts = [
             kl_divergence(self.tree, weights, distribution) for distribution in self.distributions
@@ -211,8 +215,8 @@ class Prior(ArrayRecord):
 def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
     """Return the prior distribution over prunings that `stops` describes.
 
-    tree: the tree; stops: prior log weights of stopping at and of splitting each node. No rows
-    enter.
+    A pruning is the tree with some nodes turned into leaves. tree: the tree; stops: prior log
+    weights of stopping at (making it a leaf) and of splitting each node. No rows enter.
     """
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
@@ -231,7 +235,8 @@ def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
 def _make_uniform_labels(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
     """Return the prior with this distribution over prunings in which all labels are equally likely.
 
-    n_classes: number of labels.
+    n_classes: number of labels K, each of which a leaf has with probability 1 / K. The `Prior` has
+    this one component.
     """
     n_labels = check_n_classes(n_classes)
     labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
@@ -255,6 +260,7 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; of one component.
 
     References
     ----------
@@ -285,6 +291,7 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; of one component.
     """
     if not np.isfinite(float(leaf_cost)):
         raise ValueError(f"leaf_cost must be finite, got {leaf_cost!r}")
@@ -314,6 +321,7 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; of one component.
     """
     if not 0 < rows < np.inf:
         raise ValueError(f"rows must be a finite number > 0, got {rows!r}")
@@ -361,6 +369,7 @@ def centred_prior(
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; of one component.
 
     References
     ----------
@@ -400,6 +409,7 @@ def doubted_prior(
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; a component for each doubt.
     """
     distributions = _make_centred_distributions(tree, pruning, doubts, stop_below)
     return _make_trusting_prior(tree, distributions, grown, 1 - np.array(doubts, dtype=np.float64))
@@ -424,6 +434,7 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     Returns
     -------
     Prior
+        A `Prior` over prunings of eight components, the first of which has the weight 1/2.
     """
     distributions = _make_centred_distributions(tree, pruning, DOUBTS, _STOP_BELOW)
     shape = (len(distributions), tree.n_nodes, 1)
@@ -492,6 +503,7 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     Returns
     -------
     Prior
+        A `Prior` with the components of `prior`, and new probabilities of labels.
     """
     trusts = np.full(len(prior.distributions), float(trust))
     trusting = _make_trusting_prior(prior.tree, prior.distributions, grown, trusts)
@@ -541,6 +553,7 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     Returns
     -------
     Prior
+        A `Prior` over prunings with K + 1 labels for each leaf.
     """
     if not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}")
@@ -574,6 +587,7 @@ def add_candidate_labels(
     Returns
     -------
     Prior
+        A `Prior` with the components of `prior`, and P more candidate labellings.
     """
     if not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}")
@@ -608,6 +622,7 @@ def mix_priors(*priors: Prior) -> Prior:
     Returns
     -------
     Prior
+        A `Prior` with the components of all J priors.
 
     Raises
     ------
@@ -639,7 +654,8 @@ def mix_priors(*priors: Prior) -> Prior:
 def _check_same_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats | None:
     """Return the training statistics that both priors were made from, or None if neither used any.
 
-    Raises ValueError if they are two different objects.
+    first, second: the statistics of each prior, its field `seen`. Raises ValueError if they are two
+    different objects.
     """
     if first is not None and second is not None and first is not second:
         raise ValueError(

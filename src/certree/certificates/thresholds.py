@@ -58,7 +58,10 @@ class Limits(NamedTuple):
     highest: Any
 
     def map(self, function: Callable[[Any], Any]) -> Limits:
-        """Return new limits with an increasing function applied to each of the three fields."""
+        """Return new limits with an increasing function applied to each of the three fields.
+
+        The fields are `observed`, `lowest` and `highest`; the function keeps their order.
+        """
         return Limits(*map(function, self))
 
     @property
@@ -213,7 +216,8 @@ class ThresholdGuarantees:
     def _log_level(self) -> float:
         """Natural log of the probability with which any band or prevalence limit may fail.
 
-        A band is the set of limits of one class's rate at all thresholds.
+        It is log(delta * share) of the field `terms`, minus the attribute `_band_complexity`. A
+        band is the set of limits of one class's rate at all thresholds.
         """
         return compute_log_delta(self.terms.delta, self.terms.share) - self._band_complexity
 
@@ -396,8 +400,9 @@ class ThresholdGuarantees:
     ) -> Certificate:
         """Compute the certificate of the mean cost at one threshold.
 
-        method: "every_threshold", or "named_cost" for thresholds and costs that were fixed before
-        the rows; costs: (cost of a false negative, of a false positive).
+        Rows with a score of at least `threshold` are predicted positive. method: "every_threshold",
+        or "named_cost" for thresholds and costs that were fixed before the rows; costs: (cost of a
+        false negative, of a false positive).
         """
         first, second = (
             int(taken[0]) for taken in self._count_predicted_positives(np.array([threshold]))
@@ -432,6 +437,7 @@ class ThresholdGuarantees:
         Returns
         -------
         OperatingPoint
+            Its fields hold the threshold, and the limits of its recall, precision and other rates.
 
         Raises
         ------

@@ -221,7 +221,10 @@ class Scores(ArrayRecord):
     def _places(self, coverage: float, delta: float) -> list[int]:
         """Return the rank of the covering score in each region, from 1, as a list of R ints.
 
-        The rank is one more than the number of scores if the region has too few rows.
+        coverage: fraction of new rows of each region that have a score of at most the covering one,
+        between 0 and 1; delta: probability with which this fails in any region. Each region has the
+        fraction `mass` of delta. The rank is one more than the number of scores if the region has
+        too few rows.
         """
         check_coverage(coverage)
         levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
@@ -400,6 +403,7 @@ def sort_truth_scores(
     Returns
     -------
     Scores
+        The scores of the true classes in ascending order, in each region.
     """
     n_classes = score.shape[1]
     known = np.flatnonzero(code < n_classes)

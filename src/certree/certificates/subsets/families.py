@@ -297,7 +297,10 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         )
 
     def __str__(self) -> str:
-        """Return all families as text: title and table of each."""
+        """Return all families as text: title and table of each.
+
+        A title states the confidence; a table has a line for each subset, such as a class.
+        """
         return "\n\n".join(map(str, self.values()))
 
     def _repr_html_(self) -> str:
