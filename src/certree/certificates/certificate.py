@@ -202,7 +202,8 @@ class Certificate:
     def _duplicate_assumptions(self) -> tuple[str, ...]:
         """How equal calibration rows of this certificate were treated, as sentences.
 
-        Empty if there are no equal rows.
+        Empty if there are no equal rows. They say whether equal rows were taken as new draws, as
+        copies that count once, or in the worst case, and how many equal rows of the fit.
         """
         sentences = []
         if self.distinct:
@@ -717,7 +718,11 @@ def restore_full_certificate(stored: StoredState) -> Certificate | None:
 
 
 def _check_restored_numbers(given: Certificate) -> None:
-    """Raise ValueError if numbers of a certificate from a file are not finite or out of range."""
+    """Raise ValueError if numbers of a certificate from a file are not finite or out of range.
+
+    given: the certificate, of which n, delta, share, risk, complexity, the observed numbers,
+    repeats, worst and unit are checked.
+    """
     if type(given.n) is not int or not _get_min_rows(given.method) <= given.n <= _MOST_RESTORED:
         raise ValueError(
             "the model file is damaged: n of a certificate must be an integer in "

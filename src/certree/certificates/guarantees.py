@@ -367,7 +367,11 @@ class Guarantees:
         return shares
 
     def _choose_delta(self, given: float | None) -> float:
-        """Return `given`, or if it is None the delta of this object's certificate."""
+        """Return `given`, or if it is None the delta of this object's certificate.
+
+        given: probability with which a guarantee may fail, or None. The certificate is the field
+        `certificate`.
+        """
         return self.certificate.delta if given is None else given
 
     # -- parts of the rows, and other sources ------------------------------------------------------
@@ -707,7 +711,7 @@ class Guarantees:
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity score of each class for each calibration row, (n, n_scored).
 
-        The score is 1 minus the probability of the class.
+        The score is 1 minus the probability of the class, taken from the field `shares`.
         """
         return 1 - self._get_calibration_probabilities()
 
@@ -848,7 +852,11 @@ class Guarantees:
         return predicted
 
     def _check_two_classes(self) -> NDArray[Any]:
-        """Return the classes that have scores, array (2,); raise ValueError if they are not two."""
+        """Return the classes that have scores, array (2,); raise ValueError if they are not two.
+
+        Bounds on decision thresholds need a binary classifier. The classes with scores are the
+        attribute `_scored_classes`: for certified fits those that training rows have, else all.
+        """
         classes = self._scored_classes
         if len(classes) != 2:
             raise ValueError(
@@ -1070,6 +1078,7 @@ class CalibrationSamples(ArrayRecord):
     def to_stored(self) -> dict[str, Any]:
         """Return the fields to write to a model file, by stored name.
 
+        A stored name is the name of an entry in the file; the values are those of the fields.
         `tree`, `grown` and `near_copies` are left out, as other entries of the file hold them.
         """
         return {
@@ -1249,8 +1258,8 @@ class FitGuarantees(Guarantees):
     def _get_calibration_probabilities(self) -> Float64:
         """Return the calibration rows' probabilities of the classes that training rows have.
 
-        The shape is (n, n_scored). Raises ValueError if the rows of the fit came in groups,
-        TypeError if there are no probabilities.
+        They are columns of the field `shares`; the shape is (n, n_scored). Raises ValueError if the
+        rows of the fit came in groups, TypeError if there are no probabilities.
         """
         if self.certificate.grouped:
             raise ValueError(GROUPS_NOT_SUPPORTED)
@@ -1297,7 +1306,9 @@ class TreeGuarantees(FitGuarantees):
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
         """Return the names of families that cannot be computed for this tree.
 
-        These are "groups" and "gaps" if `groups` is None, else none.
+        A family is a set of bounds that hold together, such as "recall" with one for each class.
+        groups: encoded groups of the calibration rows, or None. The result is "groups" and "gaps"
+        if `groups` is None, else empty.
         """
         return GROUP_FAMILIES if groups is None else ()
 
@@ -1354,8 +1365,9 @@ class TreeGuarantees(FitGuarantees):
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity scores of the calibration rows, (n, n_scored).
 
-        The score of a class is 1 minus its probability by the training set alone. Raises ValueError
-        if rows came in groups, or there is no training set.
+        The score of a class is 1 minus its probability by the training set alone, in the leaf that
+        the row reaches (``rows.leaf``). Raises ValueError if rows came in groups, or there is no
+        training set.
         """
         if self.rows.check_training_set().grouped:
             raise ValueError(GROUPS_NOT_SUPPORTED)

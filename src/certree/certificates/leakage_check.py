@@ -69,7 +69,8 @@ class CalibrationRows:
     def count_errors(self, wrong: NDArray[np.bool_]) -> int:
         """Count the errors among the rows to use; rows that count as the worst case are errors.
 
-        wrong: whether each row that was passed is predicted wrongly, bool, (n,).
+        The rows to use are those of the field `rows`, the worst cases those of `is_worst`. wrong:
+        whether each row that was passed is predicted wrongly, bool, (n,).
         """
         own = wrong[self.rows]
         return int(np.sum(own if self.is_worst is None else own | self.is_worst))

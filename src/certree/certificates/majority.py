@@ -157,7 +157,7 @@ class PosteriorVote:
         """Smallest probability, over the leaves, that a drawn pruning is wrong.
 
         `WrongRange`: its field `right` is for rows that the majority vote predicts correctly,
-        `wrong` for rows that it predicts wrongly.
+        `wrong` for rows that it predicts wrongly. Leaves without rows count too.
         """
         return wrong_range(self.held.tree, self.ballot)
 
@@ -324,16 +324,18 @@ class Overlaps(ArrayRecord):
     def compute_tandem_risk(self, weight: Float64) -> float:
         """Compute the out-of-bag probability that two voters are both wrong.
 
-        The voters are drawn independently with the probabilities `weight`, (T,). Each pair is
-        evaluated on the rows that are out-of-bag for both.
+        The voters are drawn independently with the probabilities `weight`, (T,). The mean is over
+        all pairs, also of a voter with itself. Each pair is evaluated on the rows that are
+        out-of-bag for both.
         """
         return float(weight @ (self.both_wrong / self.rows) @ weight)
 
     def compute_either_risk(self, weight: Float64) -> float:
         """Compute the out-of-bag probability that at least one of two voters is wrong.
 
-        The voters are drawn independently with the probabilities `weight`, (T,). Each pair is
-        evaluated on the rows that are out-of-bag for both.
+        The voters are drawn independently with the probabilities `weight`, (T,). The mean is over
+        all pairs, also of a voter with itself. Each pair is evaluated on the rows that are
+        out-of-bag for both.
         """
         return float(
             2 * weight @ (self.first_wrong / self.rows) @ weight

@@ -153,7 +153,11 @@ class _SelectionData:
         return self.held.stats if self.weighing is None else self.weighing
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields of the selection for pickling, without values computed from them."""
+        """Return the fields of the selection for pickling, without values computed from them.
+
+        A dictionary from field name to value; cached properties, such as priors and votes, are left
+        out and computed again when they are used.
+        """
         computed = {name for name, how in vars(type(self)).items() if type(how) is cached_property}
         return {name: value for name, value in vars(self).items() if name not in computed}
 
@@ -493,8 +497,8 @@ def _find_best_vote(
     """Return the first candidate whose labelling has the lowest Occam bound, and its certificate.
 
     The Occam bound limits the error of the vote on new rows: by its error on the calibration rows,
-    and minus the log prior probability of its labelling. Calibration set, prior and delta are those
-    of `model_selection`. candidates: at least one candidate vote.
+    and by minus the log prior probability of its labelling. Calibration set, prior and delta are
+    those of `model_selection`. candidates: at least one candidate vote.
     """
     held, log_delta = model_selection.held, math.log(model_selection.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
@@ -585,7 +589,7 @@ class PowerLaw(NamedTuple):
     def predict(self, share: float) -> float:
         """Return the error that this learning curve predicts, at most 1.
 
-        share: fraction of the rows that is used for training.
+        It is ``level * share ** -exponent``. share: fraction of the rows that is used for training.
         """
         return min(self.level * share**-self.exponent, 1.0)
 

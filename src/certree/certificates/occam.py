@@ -509,9 +509,9 @@ def selective_certificates(
 def _choose_margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
     """Choose the margins for which at most 100 %, 95 %, ..., 5 % of some rows get a prediction.
 
-    tree: the tree; lead: margin of each node, (m,); n: number of rows in each node, (m,), of which
-    those of leaves are read. Return the margins, at most 20, in ascending order from 0, rounded
-    down to four decimals.
+    tree: the tree; A row gets a prediction if the margin of its leaf is not smaller. lead: margin
+    of each node, (m,); n: number of rows in each node, (m,), of which those of leaves are read.
+    Return the margins, at most 20, in ascending order from 0, rounded down to four decimals.
     """
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]

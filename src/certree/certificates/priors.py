@@ -146,7 +146,10 @@ class Prior(ArrayRecord):
 
     @property
     def components(self) -> tuple[Prior, ...]:
-        """The J components of this mixture, each as a prior by itself, without candidate labellings."""
+        """The J components of this mixture, each as a prior by itself, without candidate labellings.
+
+        A component is a distribution over prunings with the probability of each label in each leaf.
+        """
         return tuple(
             Prior(self.tree, (distribution,), labels[None], np.zeros(1), self.seen)
             for distribution, labels in zip(self.distributions, self.log_label, strict=True)
@@ -184,8 +187,8 @@ class Prior(ArrayRecord):
     def log_mass_of_pruning(self, pruning: NodeWeights) -> float:
         """Compute the log prior probability (nats) of one pruning, whatever labels its leaves have.
 
-        pruning: weights 0 and 1 over the nodes, where the leaves of the pruning have 1. Candidate
-        labellings do not count.
+        A pruning is the tree with some nodes turned into leaves. pruning: weights 0 and 1 over the
+        nodes, where the leaves of the pruning have 1. Candidate labellings do not count.
         """
         logs = [
             -kl_divergence(self.tree, pruning, distribution) for distribution in self.distributions
@@ -195,7 +198,8 @@ class Prior(ArrayRecord):
     def _mix_logs(self, logs: Float64) -> float:
         """Compute the log of the weighted mean of J numbers, of which the logs are given, (J,).
 
-        The weights are those of the components, ``exp(log_share)``.
+        The weights are those of the components, ``exp(log_share)``, which sum to less than 1 if
+        there are candidate labellings.
         """
         return float(np.logaddexp.reduce(self.log_share + logs))
 
@@ -217,6 +221,7 @@ def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
 
     A pruning is the tree with some nodes turned into leaves. tree: the tree; stops: prior log
     weights of stopping at (making it a leaf) and of splitting each node. No rows enter.
+    `NodeWeights` holds the probability that each node is a leaf of the pruning.
     """
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
@@ -225,7 +230,8 @@ def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
     """Return the distribution over prunings in which nodes are split independently of each other.
 
     tree: one or several trees; log_odds: log odds of splitting each node that is reached, (m,).
-    Leaves of the tree are never split.
+    Leaves of the tree are never split. A pruning is the tree with some nodes turned into leaves;
+    `NodeWeights` holds the probability that each node is a leaf of it.
     """
     odds = freeze(np.where(tree.left == LEAF, -np.inf, log_odds))
     weight = freeze(compute_reach_probabilities(tree.left, odds) * expit(-odds))
@@ -235,8 +241,8 @@ def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
 def _make_uniform_labels(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
     """Return the prior with this distribution over prunings in which all labels are equally likely.
 
-    n_classes: number of labels K, each of which a leaf has with probability 1 / K. The `Prior` has
-    this one component.
+    tree: the tree; distribution: over its prunings; n_classes: number of labels K, each of which a
+    leaf has with probability 1 / K. The `Prior` has this one component.
     """
     n_labels = check_n_classes(n_classes)
     labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
@@ -333,7 +339,9 @@ def make_count_decisions(tree: Trees, grown: NodeStats, rows: float) -> NodeWeig
     """Return the distribution over prunings that splits nodes with many training rows.
 
     A node with n training rows that is reached stops with probability ``rows / (rows + n)``. tree:
-    one or several trees; grown: counts of the training rows in each node; rows: a number > 0.
+    one or several trees; grown: counts of the training rows in each node; rows: a number > 0. A
+    pruning is the tree with some nodes turned into leaves; `NodeWeights` holds the probability that
+    each node is a leaf of it.
     """
     with np.errstate(divide="ignore", over="ignore"):
         log_odds = np.log(grown.check_tree(tree).n / grown.weight_unit / float(rows))

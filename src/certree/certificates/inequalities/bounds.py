@@ -537,7 +537,8 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     def serves(place: int) -> bool:
         """Return whether the number of rank `place` covers the fraction `coverage` of new numbers.
 
-        Uses `n`, `coverage` and `log_delta` of the enclosing function.
+        The rank counts from 1 in ascending order of the n calibration numbers. Uses `n`, `coverage`
+        and `log_delta` of the enclosing function.
         """
         return log_binomial_tail(float(n - place), float(n), 1 - coverage) <= log_delta
 
@@ -999,7 +1000,10 @@ def _compute_pac_bayes_radius(n: float, complexity: float, log_delta: float) -> 
 
 
 def _check_log_delta(log_delta: float) -> None:
-    """Raise ValueError unless `log_delta` is negative."""
+    """Raise ValueError unless `log_delta` is negative.
+
+    log_delta: natural log of the probability that a bound fails; -inf is allowed, NaN is not.
+    """
     if not log_delta < 0:
         raise ValueError(f"log_delta must be negative, got {log_delta!r}")
 

@@ -250,7 +250,8 @@ class LeafVotes:
     def mean(self, value: Float64) -> float:
         """Return the mean of a value over all counted rows.
 
-        value: value of each pair of a leaf and a class, (a,).
+        Each pair counts with its number of rows, the field `rows`. value: value of each pair of a
+        leaf and a class, (a,).
         """
         return float(self.rows @ value / self.rows.sum())
 
@@ -423,7 +424,10 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
 
 
 def _check_values(tree: Tree, value: ArrayLike) -> Float64:
-    """Return `value` as float64 array (m,), after a check that it has a finite entry for each node."""
+    """Return `value` as float64 array (m,), after a check that it has a finite entry for each node.
+
+    tree: the tree, with m nodes. Raises ValueError if a value is missing, NaN or infinite.
+    """
     values: Float64 = check_column("value", value, "float64", (tree.n_nodes,))
     if not (np.abs(values) <= MAX_SETTING).all():
         raise ValueError(

@@ -143,7 +143,7 @@ class Scores(ArrayRecord):
         """Sort the scores of rows by region and value.
 
         value: score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction
-        of delta of each region, (R,).
+        of delta of each region, (R,). A region may be without rows.
         """
         order = np.lexsort((value, region))
         start = np.searchsorted(region[order], np.arange(len(mass) + 1))
@@ -236,7 +236,8 @@ class Scores(ArrayRecord):
     def _at(self, region: int, place: int) -> float:
         """Return the score of a rank in one region, or infinity if the region has fewer scores.
 
-        region: index of the region; place: rank in ascending order, from 1.
+        The scores are those of the field `value`. region: index of the region; place: rank in
+        ascending order, from 1.
         """
         first, end = self.start[region : region + 2].tolist()
         return float(self.value[first + place - 1]) if place <= end - first else math.inf

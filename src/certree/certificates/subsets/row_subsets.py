@@ -64,7 +64,7 @@ class CodedLabels:
     def take(self, kept: NDArray[np.integer]) -> CodedLabels:
         """Return the labels of some of the rows; `names` stay the same.
 
-        kept: indices of the rows.
+        kept: indices of the rows, (k,). The codes of the result are those of these rows, (k,).
         """
         return replace(self, codes=self.codes[kept])
 
