@@ -120,7 +120,9 @@ class HeldOut(ArrayRecord):
         """Compute the fraction of calibration observations that a labelling of the leaves gets wrong.
 
         label: label of each node, (m,), 0 .. K - 1; a label of K or more (abstention) counts as an
-        error. Only entries of the tree's leaves are read. Groups count equally.
+        error. Only entries of the tree's leaves are read. The classes of the calibration rows are
+        counted in the field `stats`; rows of other classes, in its column K, are errors. Groups
+        count equally.
         """
         leaves, n_classes = self.tree.left == LEAF, self.grown.counts.shape[1]
         counts, named = self.stats.counts[leaves], label[leaves]
@@ -131,15 +133,19 @@ class HeldOut(ArrayRecord):
     def compute_pruning_error(self, pruning: NodeWeights) -> float:
         """Compute the fraction of calibration observations that a pruning gets wrong.
 
-        Its leaves have the labels of the training rows, and groups count equally. pruning: weights
-        of the m nodes, 1 for the leaves of the pruning, else 0. Raises ValueError if they are not
-        those of a pruning.
+        A pruning is the tree with some nodes turned into leaves. Its leaves predict the labels of
+        the training rows (field `grown`), the calibration rows are those of the field `stats`, and
+        groups count equally. pruning: weights of the m nodes, 1 for the leaves of the pruning, else
+        0. Raises ValueError if they are not those of a pruning.
         """
         return float(expect_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
 
 
 def _check_disjoint(grow: Indices, weigh: Indices) -> None:
-    """Raise ValueError if an index occurs twice in `grow` or in `weigh`, or in both."""
+    """Raise ValueError if an index occurs twice in `grow` or in `weigh`, or in both.
+
+    grow, weigh: indices of the training rows and of the calibration rows in one table.
+    """
     for name, rows in (("grow", grow), ("weigh", weigh)):
         if _count_repeats(rows):
             raise ValueError(f"{name} must hold each row index at most once, got repeated indices")
@@ -152,7 +158,10 @@ def _check_disjoint(grow: Indices, weigh: Indices) -> None:
 
 
 def _count_repeats(rows: Indices) -> int:
-    """Return the number of entries minus the number of different entries."""
+    """Return the number of entries minus the number of different entries.
+
+    rows: indices of rows, (n,). The result is 0 if all indices are different.
+    """
     ordered = np.sort(rows)
     return int(np.sum(ordered[1:] == ordered[:-1]))
 
@@ -197,6 +206,8 @@ def held_out(
     Returns
     -------
     HeldOut
+        The tree with the class counts of both sets in each node: `grown` of the training rows,
+        `stats` of the calibration rows. A node without rows has counts of 0.
 
     Raises
     ------
@@ -255,6 +266,8 @@ def count_routed_rows(
     Returns
     -------
     HeldOut
+        The tree with the class counts of both sets in each node: `grown` of the training rows,
+        `stats` of the calibration rows.
 
     Raises
     ------
@@ -297,6 +310,8 @@ def count_calibration_rows(
     Returns
     -------
     NodeStats
+        Class counts in each of m nodes, (m, K + 1) if there are classes beyond the K of `grown`,
+        else (m, K); nodes without rows have counts of 0.
     """
     y = np.minimum(y, grown.n_classes)
     columns = grown.n_classes + int((y == grown.n_classes).any())
@@ -388,8 +403,8 @@ class CertifyingRows:
         Leaf that each calibration row reaches, and its class code: 0 .. K - 1 for the K classes of
         `grown`, larger for classes that no training row has.
     weight : ndarray of float64, shape (n,), or None
-        ``sample_weight`` of each calibration row. It shapes posteriors over prunings only, as
-        certificates count each row once; None: 1.
+        ``sample_weight`` of each calibration row. It is used only to choose posteriors
+        (distributions over the prunings of the tree), as certificates count each row once; None: 1.
     grown : NodeStats
         Weighted class counts of the training rows in each node.
     """
@@ -412,7 +427,9 @@ class CertifyingRows:
     def held_out(self, tree: Tree) -> HeldOut:
         """Return the counts of training and calibration set in `tree`, as a `HeldOut`.
 
-        Each calibration row, or each group of them, counts once, whatever its weight.
+        Each calibration row, or each group of them, counts once, whatever its weight. tree: the
+        tree whose leaf numbers the attribute `leaf` holds. The `HeldOut` holds the counts of each
+        class in each node: `grown` of the training rows and `stats` of the calibration rows.
         """
         sides, weight, n = self.sides, None, len(self.leaf)
         if sides.groups is not None:
@@ -424,8 +441,9 @@ class CertifyingRows:
     def weights(self) -> Float64 | None:
         """Return the weight with which each calibration row shapes posteriors over prunings, (n,).
 
-        None: all weights are 1. For rows in groups the row weights are divided by the number of
-        calibration rows of the group.
+        It is the attribute `weight`, for rows in groups divided by the number of calibration rows
+        of the row's group; None if that attribute is None. A posterior is a distribution over the
+        prunings of the tree that is chosen by these rows.
         """
         if self.weight is None or self.sides.groups is None:
             return self.weight
@@ -444,7 +462,8 @@ class HeldOutNumbers(ArrayRecord):
     tree : Tree
         The tree, with m nodes, grown on the training set or on no rows.
     grown : TargetStats
-        Moments of the target of the training rows in each node.
+        Number of training rows in each node, the mean of their targets, and the sum of squared
+        distances from it.
     leaf : array-like of int, shape (N,)
         Leaf that each calibration row reaches.
     y : array-like of shape (N,)
@@ -514,8 +533,10 @@ class HeldOutNumbers(ArrayRecord):
     def compute_loss(self, value: Float64) -> float:
         """Compute the mean absolute error of the calibration rows, clipped at and divided by `limit`.
 
-        value: prediction of each node, (m,), of which those of leaves are read. The sum is rounded
-        once, so that it does not depend on the order of the rows.
+        value: prediction of each node, (m,), of which those of leaves are read: a row is predicted
+        by the value of its leaf (field `leaf`), and compared with its target (field `y`). Groups
+        count equally, and rows of `is_worst` have the loss 1. The sum is rounded once, so that it
+        does not depend on the order of the rows.
         """
         # fsum rounds once, so that the result does not depend on the order of the rows.
         loss = compute_clipped_losses(value[self.leaf], self.y, self.limit, self.is_worst)

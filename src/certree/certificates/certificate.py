@@ -66,7 +66,11 @@ class Matches:
 
     @property
     def statement(self) -> str:
-        """Both numbers of this object as a clause of a certificate's assumptions, str."""
+        """Both numbers of this object as a clause of a certificate's assumptions, str.
+
+        Such as "3 rows match rows of the fit, where about 2 are expected of new rows". If
+        `expected` is None it says that this is not known.
+        """
         if self.expected is None:
             return (
                 f"{self.found:,} rows match rows of the fit; whether new rows would was not checked, "
@@ -198,7 +202,8 @@ class Certificate:
     def _duplicate_assumptions(self) -> tuple[str, ...]:
         """How equal calibration rows of this certificate were treated, as sentences.
 
-        Empty if there are no equal rows.
+        Empty if there are no equal rows. They say whether equal rows were taken as new draws, as
+        copies that count once, or in the worst case, and how many equal rows of the fit.
         """
         sentences = []
         if self.distinct:
@@ -229,8 +234,9 @@ class Certificate:
         """The bound of this certificate, split into three terms that sum to it.
 
         The fields of `Breakdown`: `observed` is the limit of the bound for infinitely many rows,
-        `complexity` the price of choosing by the calibration rows, and `confidence` the increase
-        that is due to the finite number of rows and to delta.
+        `complexity` the increase that is due to choices made by the calibration rows, and
+        `confidence` the increase that is due to the finite number of rows and to delta. All are in
+        the units of the bound.
         """
         observed = self._limit
         alone = self._recompute_bound(self.n, 0.0)
@@ -248,7 +254,8 @@ class Certificate:
     def _recompute_bound(self, n: int, complexity: float) -> float:
         """Return the bound for another number of observations `n` and another `complexity` (nats).
 
-        The observed numbers, delta and shift stay those of this certificate.
+        The observed numbers, delta, `share` and shift stay those of this certificate; the result is
+        in the units of `bound`.
         """
         bound = get_inequality(self.method).bound
         return self._largest_bound * shift_bound(
@@ -490,7 +497,10 @@ class Certificate:
 def shift_bound(bound: float, shift: Shift | None) -> float:
     """Return the bound on the error for new rows from a shifted source; unchanged if `shift` is None.
 
-    bound: bound on the error for the source of the calibration rows, between 0 and 1.
+    bound: bound on the error for the source of the calibration rows, between 0 and 1. shift:
+    `Shift`, the largest distance (Kullback-Leibler or total variation) of the new distribution, or
+    the importance weights by which calibration rows were selected; with weights the bound is
+    unchanged too.
     """
     return bound if shift is None else shift.worst(bound)
 
@@ -708,7 +718,11 @@ def restore_full_certificate(stored: StoredState) -> Certificate | None:
 
 
 def _check_restored_numbers(given: Certificate) -> None:
-    """Raise ValueError if numbers of a certificate from a file are not finite or out of range."""
+    """Raise ValueError if numbers of a certificate from a file are not finite or out of range.
+
+    given: the certificate, of which n, delta, share, risk, complexity, the observed numbers,
+    repeats, worst and unit are checked.
+    """
     if type(given.n) is not int or not _get_min_rows(given.method) <= given.n <= _MOST_RESTORED:
         raise ValueError(
             "the model file is damaged: n of a certificate must be an integer in "

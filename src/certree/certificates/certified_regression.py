@@ -58,8 +58,9 @@ class CertifiedRegressorMixin:
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         """Return predictions and half widths of prediction intervals, both (n_rows,).
 
-        X: rows, (n_rows, p). reach: largest conformity score that an interval includes, in each of
-        R regions of the tree (one if there are no regions), (R,), from `Scores.find_limits`.
+        The half width is in units of the target. X: rows, (n_rows, p). reach: largest conformity
+        score that an interval includes, in each of R regions of the tree (one if there are no
+        regions), (R,), from `Scores.find_limits`.
         """
 
     @snapshot_method
@@ -203,14 +204,19 @@ class CertifiedRegressorMixin:
         """Return the certificates of the prediction intervals' coverage.
 
         coverage: fraction of new rows whose interval contains the target; delta: probability with
-        which fewer do. Here a tuple of one certificate for all rows (None if the interval is
-        infinite); subclasses with regions return one for each region.
+        which fewer do. Each certificate bounds the fraction of new rows whose target is outside its
+        interval. Here a tuple of one certificate for all rows (None if the interval is infinite);
+        subclasses with regions return one for each region.
         """
         drawn = get_sampling_facts(self.certificate_)
         return self.conformity_scores_.certificates("band", coverage, delta, **drawn)
 
     def _fill_in_levels(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
-        """Return the pair (coverage, delta), with the estimator's parameters in place of None."""
+        """Return the pair (coverage, delta), with the estimator's parameters in place of None.
+
+        coverage: fraction of new rows whose interval contains the target; delta: probability with
+        which fewer do. Where one is None, the parameter of that name replaces it.
+        """
         return (
             self.coverage if coverage is None else coverage,
             self.delta if delta is None else delta,
@@ -220,6 +226,8 @@ class CertifiedRegressorMixin:
         """Return the attribute ``conformity_scores_``, the sorted scores of the calibration rows.
 
         Raises NotFittedError before ``fit``, and ValueError if the rows of the fit came in groups.
+        `Scores` holds them by region of the tree; there is a single region if intervals are not
+        covered leaf by leaf.
         """
         check_is_fitted(self)
         if self.certificate_.grouped:
@@ -287,7 +295,8 @@ def certify_absolute_error(
     Returns
     -------
     Certificate
-        In units of the target.
+        Bound on the mean absolute error of new rows, in units of the target; errors above `limit`
+        count as `limit`.
 
     References
     ----------

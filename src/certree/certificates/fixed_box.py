@@ -101,10 +101,11 @@ class FixedBox(ArrayRecord):
     def prunings(self, log_delta: float) -> FragmentPrunings:
         """Return the family of prunings that minimise error plus a multiple of a bound's penalty.
 
-        The bound is that of `certify_fixed_box`: the error plus a penalty. log_delta: natural log
-        of the probability with which it may fail. ``solve(alpha)`` of the result returns, as
-        `NodeWeights`, the pruning with the lowest error plus alpha times the penalty;
-        ``solve(1.0)`` has the lowest bound.
+        The bound is that of `certify_fixed_box` on the error of a pruning of the grid on new rows:
+        the error on the rows counted here plus a penalty, which grows with the number of the
+        pruning's leaves. log_delta: natural log of the probability with which it may fail.
+        ``solve(alpha)`` of the result returns, as `NodeWeights`, the pruning with the lowest error
+        plus alpha times the penalty; ``solve(1.0)`` has the lowest bound.
         """
         nats = self.log_cells + math.log(3) - log_delta
         rule = fragment_prunings(self.tree, self.stats, log_cells=self.log_cells, count_empty=True)
@@ -134,6 +135,8 @@ def fixed_box(
     Returns
     -------
     FixedBox
+        The grid, the box, and the number of rows of each class in each node; the majority class
+        labels the node, and nodes without rows have counts of 0.
 
     Raises
     ------
@@ -148,9 +151,14 @@ def fixed_box(
 def count_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
     """Count rows in the nodes of a grid over a fixed box, by the leaves that they reach.
 
-    tree: the grid, as `dyadic_grid` makes it for the box; leaf: leaf of each row, (n,); y: class of
-    each row, 0 or 1, (n,); box: lower and upper corner, (2, p). Raises ValueError if the tree is
-    not the grid of the box.
+    tree: the grid, a tree that halves the sides of the box in turn, as `dyadic_grid` makes it;
+    leaf: node number of the leaf that each row reaches, (n,); y: class of each row, 0 or 1, (n,);
+    box: lower and upper corner, (2, p). The rows themselves are not read: rows outside the box
+    count in the leaves at its boundary that they reach.
+
+    Return a `FixedBox`: the grid, the corners, and the number of rows of each class in each node,
+    (m, 2). The majority class labels the node; a node without rows has counts of 0 and the label of
+    its parent. Raises ValueError if the tree is not the grid of the box, or there are no rows.
     """
     corners: Float64 = check_column("box", box, "float64", (2, tree.n_features))
     return FixedBox(tree, count_by_leaf(tree, leaf, y, None, 2), corners)
@@ -170,7 +178,8 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     Returns
     -------
     NodeWeights
-        The pruning: weight 1 for its leaves, 0 for all other nodes.
+        The pruning of the grid whose error on new rows has the lowest bound: weight 1 for its
+        leaves, 0 for all other nodes.
     """
     return fixed.prunings(compute_log_delta(delta, share)).solve(1.0)
 

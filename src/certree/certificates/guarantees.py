@@ -321,7 +321,7 @@ class Guarantees:
         """True classes of the calibration rows.
 
         `CodedLabels`: the different classes that occur, sorted, and the index of each row's class,
-        (n,).
+        (n,), from the field `y`.
         """
         return encode_labels("y", self.y)
 
@@ -330,7 +330,7 @@ class Guarantees:
         """Predicted classes of the calibration rows.
 
         `CodedLabels`: the different classes that occur, sorted, and the index of each row's class,
-        (n,).
+        (n,), from the field `predicted`.
         """
         return encode_labels("predictions", self.predicted)
 
@@ -367,7 +367,11 @@ class Guarantees:
         return shares
 
     def _choose_delta(self, given: float | None) -> float:
-        """Return `given`, or if it is None the delta of this object's certificate."""
+        """Return `given`, or if it is None the delta of this object's certificate.
+
+        given: probability with which a guarantee may fail, or None. The certificate is the field
+        `certificate`.
+        """
         return self.certificate.delta if given is None else given
 
     # -- parts of the rows, and other sources ------------------------------------------------------
@@ -473,6 +477,7 @@ class Guarantees:
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
         """Return the names of families in `FAMILIES` that cannot be computed here.
 
+        A family is a set of bounds that hold together, such as "recall" with one for each class.
         groups: encoded groups of the rows, or None. "leaves" and "cells" need a certified tree, so
         they are always returned here; "groups" and "gaps" are if `groups` is None.
         """
@@ -485,7 +490,9 @@ class Guarantees:
 
         name: key of `FAMILIES`; kept: indices of the calibration rows to count; groups: group of
         each calibration row, needed for "groups" and "gaps". Return a dictionary from each member
-        (class, group, pair of groups, node, or "all rows") to its `RowSubset`.
+        (class, group, pair of groups, node, or "all rows") to its `RowSubset`, which holds its
+        number of rows, its observed error, and the complexity of its bound. Errors are taken from
+        the attribute `wrong`.
         """
         wrong, nats = self.wrong[kept], self.certificate.complexity
         if name == "error":
@@ -657,7 +664,9 @@ class Guarantees:
         """Sort the conformity scores of the true classes of the calibration rows.
 
         per_class: True: the scores of each class are sorted and covered separately; False: all
-        scores together. Return `Scores` of the n calibration rows.
+        scores together. The score of a row is 1 minus the probability of its true class, infinity
+        if that class has no score or the row counts as the worst case. Return `Scores`, which holds
+        them by region: one for each class, or one for all rows.
         """
         about = self._get_calibration_scores(), self._find_class_codes, self.is_worst
         return sort_truth_scores(*about, per_class=per_class)
@@ -673,8 +682,9 @@ class Guarantees:
     def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
         """Return `values`, whose columns are the scored classes, with one column for each class.
 
-        values: (n_rows, n_scored). fill: value of the columns of classes without a score. Here
-        all classes have a score, so `values` is returned unchanged; certified fits override this.
+        values: (n_rows, n_scored). A class is scored if it has a conformity score. fill: value of
+        the columns of classes without a score. Here all classes have a score, so `values` is
+        returned unchanged; certified fits override this.
         """
         return values
 
@@ -701,7 +711,7 @@ class Guarantees:
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity score of each class for each calibration row, (n, n_scored).
 
-        The score is 1 minus the probability of the class.
+        The score is 1 minus the probability of the class, taken from the field `shares`.
         """
         return 1 - self._get_calibration_probabilities()
 
@@ -842,7 +852,11 @@ class Guarantees:
         return predicted
 
     def _check_two_classes(self) -> NDArray[Any]:
-        """Return the classes that have scores, array (2,); raise ValueError if they are not two."""
+        """Return the classes that have scores, array (2,); raise ValueError if they are not two.
+
+        Bounds on decision thresholds need a binary classifier. The classes with scores are the
+        attribute `_scored_classes`: for certified fits those that training rows have, else all.
+        """
         classes = self._scored_classes
         if len(classes) != 2:
             raise ValueError(
@@ -864,7 +878,7 @@ class Guarantees:
         """Complexity (nats) that bounds on the scores must include.
 
         It is the complexity of the certificate: above 0 if the calibration rows have chosen the
-        classifier.
+        classifier. A complexity raises bounds, as it is added to log(1 / delta).
         """
         return self.certificate.complexity
 
@@ -903,8 +917,11 @@ class Guarantees:
     def _certify_margins(self, delta: float) -> tuple[Selective, ...]:
         """Compute what `selective_certificates` returns, for margins 0, 0.05, ..., 0.95.
 
-        delta: probability with which any certificate may fail; the margins share it equally.
-        Margins at which no calibration row gets a prediction are left out.
+        With a margin the classifier abstains from rows whose two largest class probabilities differ
+        by less. Each `Selective` holds a margin, the fraction of calibration rows that get a
+        prediction, and the certificate of the error on new rows that get one. delta: probability
+        with which any certificate may fail; the margins share it equally. Margins at which no
+        calibration row gets a prediction are left out.
         """
         lead, found = compute_class_margins(self._get_calibration_probabilities()), []
         for margin in _MARGINS:
@@ -963,8 +980,9 @@ def _find_score_limits(scores: Scores, coverage: float, delta: float) -> Float64
 
     scores: sorted scores of the true classes of the calibration rows, by region: all rows, or the
     rows of each class; coverage: fraction of new rows whose set contains their class; delta:
-    probability with which fewer do. Raises ValueError if a single region needs an infinite limit,
-    as too many rows have the score infinity.
+    probability with which fewer do. With several regions the limit of one with too few rows is
+    infinite. Raises ValueError if a single region needs an infinite limit, as too many rows have
+    the score infinity.
     """
     reach = scores.find_limits(coverage, delta)
     if len(reach) == 1 and np.isinf(reach).any():
@@ -1060,6 +1078,7 @@ class CalibrationSamples(ArrayRecord):
     def to_stored(self) -> dict[str, Any]:
         """Return the fields to write to a model file, by stored name.
 
+        A stored name is the name of an entry in the file; the values are those of the fields.
         `tree`, `grown` and `near_copies` are left out, as other entries of the file hold them.
         """
         return {
@@ -1074,9 +1093,11 @@ class CalibrationSamples(ArrayRecord):
     ) -> Self:
         """Collect the calibration set of a fit.
 
-        model_selection: data of the selection that the fit made with this calibration set; its
-        `held` and `structure` become the cached attributes of the result, which saves computing
-        them again. certifying: leaf, class and split assignment of the calibration rows.
+        model_selection: the data by which the fit chose its model with this calibration set. Its
+        `held` (class counts of both sets in each node) and `structure` (prior over labelled
+        prunings) become the cached attributes of the result, which saves computing them again.
+        certifying: leaf and class code of each calibration row, and which rows of the fit are
+        training and calibration rows.
         """
         held, likeliest = model_selection.held, None
         if isinstance(model_selection, ModelSelection):
@@ -1108,8 +1129,10 @@ class CalibrationSamples(ArrayRecord):
     def held(self) -> HeldOut:
         """Class counts of training and calibration set in each node, as a `HeldOut`.
 
-        Computed once. Rows that count as the worst case are counted in the column after the known
-        classes.
+        Counted from the fields `leaf`, `y` and `weight`, and computed once. `HeldOut.grown` holds
+        the counts of the training rows, `HeldOut.stats` those of the calibration rows. Calibration
+        rows of classes that no training row has, and rows that count as the worst case, are in the
+        column after the classes of `grown`.
         """
         y = replace_worst_classes(self.y, self.is_worst, self.grown.n_classes)
         stats = count_calibration_rows(self.tree, self.leaf, y, self.weight, self.grown)
@@ -1123,9 +1146,17 @@ class CalibrationSamples(ArrayRecord):
     def structure(self) -> Prior:
         """The prior over labelled prunings that was fixed before the calibration rows were seen.
 
-        A mixture with weight 1/3 each of the branching prior, the count prior, and the mean of
-        seven priors centred at the most likely pruning of the training set. The branching prior
-        alone if there is no training set. Computed once.
+        A labelled pruning is `tree` with some nodes turned into leaves, and a label for each leaf.
+        The `Prior` gives a probability to each; minus its log (nats) is the complexity in bounds on
+        what the calibration rows choose. It mixes three priors with weight 1/3 each: the branching
+        prior (each node that is reached becomes a leaf with probability 1/2), the count prior (a
+        node of n training rows does with probability 10 / (10 + n)), and the mean of seven centred
+        priors. In these a node decides otherwise than the pruning of the field `splits` with
+        probability .1, .03, .01, .003, .001, .0003 or .0001.
+
+        All of them give a leaf most probably the label of its training rows, by the counts of the
+        field `grown`. If there is no training set (`splits` is None), it is the branching prior
+        alone, and all labels are equally likely. Computed once.
         """
         if self.splits is None:
             return branching_prior(self.tree, self.grown.n_classes)
@@ -1134,10 +1165,13 @@ class CalibrationSamples(ArrayRecord):
     def check_training_set(self) -> HeldOut:
         """Return `held`, after a check that there is a training set.
 
+        `held` is a `HeldOut`: class counts of the training and the calibration rows in each node.
+
         Raises
         ------
         ValueError
-            If the tree was made without one (`splits` is None), so that nodes have no labels.
+            If the tree was made without one (the field `splits` is None), so that nodes have no
+            labels.
         """
         if self.splits is None:
             raise ValueError(
@@ -1150,9 +1184,10 @@ class CalibrationSamples(ArrayRecord):
     def score(self) -> Float64:
         """Conformity score of each class in each node, (m, K), from the training set alone.
 
-        It is 1 minus the probability of the class by the vote of all prunings under a prior that
-        stops at a node of n training rows with probability 10 / (10 + n); computed once. Raises
-        ValueError if there is no training set.
+        It is 1 minus the probability of the class by the vote of all prunings (`tree` with some
+        nodes turned into leaves) under a prior that stops at a node of n training rows with
+        probability 10 / (10 + n). The class counts are those of the field `grown`; computed once.
+        Raises ValueError if there is no training set.
         """
         return compute_class_scores(self.check_training_set())
 
@@ -1161,18 +1196,20 @@ class CalibrationSamples(ArrayRecord):
 class FitGuarantees(Guarantees):
     """Guarantees from the calibration set of a certified fit.
 
-    The constructor takes the arguments of `Guarantees`. Here `y` and `predicted` hold class codes,
-    int arrays (n,): the index of the class in ``classifier.classes_``. In `y` larger codes stand
-    for classes that the classifier does not know. Classes that only calibration rows have get no
-    score and are never predicted.
+    The constructor takes the arguments of `Guarantees` by keyword: classifier, certificate, y,
+    predicted, shares (class probabilities of the calibration rows), given, n_given and is_worst.
+    Here `y` and `predicted` hold class codes, int arrays (n,): the index of the class in
+    ``classifier.classes_``. In `y` larger codes stand for classes that the classifier does not
+    know. Classes that only calibration rows have get no score and are never predicted.
     """
 
     @cached_property
     def _true_labels(self) -> CodedLabels:
         """True classes of the calibration rows.
 
-        `CodedLabels`: the classes of the classifier, and the code of each row's class, (n,).
-        Classes that the classifier does not know all have the code ``len(classes_)``.
+        `CodedLabels`: the classes of the classifier, and the code of each row's class, (n,), from
+        the field `y`. Classes that the classifier does not know all have the code
+        ``len(classes_)``.
         """
         return CodedLabels(self._classes, np.minimum(self.y, len(self._classes)))
 
@@ -1181,7 +1218,7 @@ class FitGuarantees(Guarantees):
         """Predicted classes of the calibration rows.
 
         `CodedLabels`: the classes of the classifier, and the code of each row's predicted class,
-        (n,).
+        (n,), the field `predicted`.
         """
         return CodedLabels(self._classes, self.predicted)
 
@@ -1221,8 +1258,8 @@ class FitGuarantees(Guarantees):
     def _get_calibration_probabilities(self) -> Float64:
         """Return the calibration rows' probabilities of the classes that training rows have.
 
-        The shape is (n, n_scored). Raises ValueError if the rows of the fit came in groups,
-        TypeError if there are no probabilities.
+        They are columns of the field `shares`; the shape is (n, n_scored). Raises ValueError if the
+        rows of the fit came in groups, TypeError if there are no probabilities.
         """
         if self.certificate.grouped:
             raise ValueError(GROUPS_NOT_SUPPORTED)
@@ -1245,7 +1282,9 @@ class FitGuarantees(Guarantees):
 class TreeGuarantees(FitGuarantees):
     """Guarantees from the calibration set of a certified tree, whose prunings vote.
 
-    The constructor takes the arguments of `Guarantees`, and three more by keyword.
+    A pruning is the tree with some nodes turned into leaves. The constructor takes the arguments of
+    `Guarantees` (classifier, certificate, y, predicted, shares, given, n_given and is_worst), and
+    three more, all by keyword.
 
     Parameters
     ----------
@@ -1267,7 +1306,9 @@ class TreeGuarantees(FitGuarantees):
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
         """Return the names of families that cannot be computed for this tree.
 
-        These are "groups" and "gaps" if `groups` is None, else none.
+        A family is a set of bounds that hold together, such as "recall" with one for each class.
+        groups: encoded groups of the calibration rows, or None. The result is "groups" and "gaps"
+        if `groups` is None, else empty.
         """
         return GROUP_FAMILIES if groups is None else ()
 
@@ -1278,7 +1319,10 @@ class TreeGuarantees(FitGuarantees):
 
         name: name of the family; kept: indices of the calibration rows to count; groups: group of
         each calibration row, needed for "groups" and "gaps". Return a dictionary from each member
-        (class, group, pair of groups, node number, or "all rows") to its `RowSubset`.
+        (class, group, pair of groups, node number, or "all rows") to its `RowSubset`, which holds
+        its number of rows, its observed error, and the complexity of its bound. "leaves" are those
+        of the smallest pruning that predicts as the vote does, "cells" all nodes. Errors are taken
+        from the attribute `wrong`.
         """
         if name not in TREE_FAMILIES:
             return super()._make_subsets(name, kept, groups)
@@ -1291,8 +1335,10 @@ class TreeGuarantees(FitGuarantees):
     def cells(self) -> CertificateFamily | None:
         """Return the bounds on the error in all nodes of the tree, which hold together.
 
-        Return a `CertificateFamily` with node numbers as keys; None if rows of the fit came in
-        groups, or there are fewer than 10 calibration rows.
+        Each bounds the error of the classifier on new rows in one node; all hold together with the
+        probability 1 - delta of the fit. Return a `CertificateFamily`, a mapping from node number
+        to certificate; None if rows of the fit came in groups, or there are fewer than 10
+        calibration rows.
         """
         return (
             None
@@ -1303,23 +1349,25 @@ class TreeGuarantees(FitGuarantees):
     def _look_up_scores(self, leaf: Int32) -> Float64:
         """Return the conformity scores of rows by the leaves that they reach, (n_rows, n_scored).
 
-        leaf: leaf of each row, (n_rows,). The score of a class is 1 minus its probability by the
-        training set.
+        leaf: leaf of each row, (n_rows,). The score of a class is 1 minus its probability in the
+        leaf by the training set, read from ``rows.score``.
         """
         return self.rows.score[:, : len(self._scored_classes)][leaf]
 
     def _compute_scores(self, X: ArrayLike) -> Float64:
         """Return the conformity scores of new rows X, (n_rows, p), as array (n_rows, n_scored).
 
-        The score of a class is 1 minus its probability by the training set alone.
+        The score of a class is 1 minus its probability, by the training set alone, in the leaf that
+        the row reaches.
         """
         return self._look_up_scores(self.classifier.apply(X))
 
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity scores of the calibration rows, (n, n_scored).
 
-        The score of a class is 1 minus its probability by the training set alone. Raises ValueError
-        if rows came in groups, or there is no training set.
+        The score of a class is 1 minus its probability by the training set alone, in the leaf that
+        the row reaches (``rows.leaf``). Raises ValueError if rows came in groups, or there is no
+        training set.
         """
         if self.rows.check_training_set().grouped:
             raise ValueError(GROUPS_NOT_SUPPORTED)
@@ -1328,8 +1376,8 @@ class TreeGuarantees(FitGuarantees):
     def _compute_second_class_probabilities(self, X: ArrayLike | None = None) -> Float64:
         """Return the training set's probability of the second class for new or calibration rows.
 
-        X: new rows, (n_rows, p); None: the calibration rows. Return float64 array (n_rows,) or
-        (n,).
+        It is that of the leaf that the row reaches, and was fixed before the calibration rows. X:
+        new rows, (n_rows, p); None: the calibration rows. Return float64 array (n_rows,) or (n,).
         """
         return 1 - (self._get_calibration_scores() if X is None else self._compute_scores(X))[:, 1]
 
@@ -1339,8 +1387,11 @@ class TreeGuarantees(FitGuarantees):
     def _certify_margins(self, delta: float) -> tuple[Selective, ...]:
         """Return the certificates of the vote with abstention, for up to 20 margins at once.
 
-        delta: probability with which any of the certificates may fail. The tree's prior, with
-        abstention as a further label, covers all margins together.
+        With a margin the vote abstains from leaves where the probabilities of the most likely and
+        the second most likely class differ by less. Each `Selective` holds a margin, the fraction
+        of calibration rows that get a prediction, and the certificate of the error on new rows that
+        get one. delta: probability with which any of the certificates may fail. The tree's prior,
+        with abstention as a further label, covers all margins together.
         """
         held, prior = self.rows.held, self.rows.structure
         return selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
@@ -1391,7 +1442,8 @@ class TreeGuarantees(FitGuarantees):
         """Draw one pruning from the posterior of the fit, and certify its error.
 
         Call it once: drawing again and keeping the better pruning makes the certificate invalid.
-        See `single_draw`.
+        The bound uses the log of the posterior over the prior probability of the pruning, and holds
+        with probability 1 - delta over rows and draw.
 
         Parameters
         ----------
@@ -1424,9 +1476,10 @@ def delegate_to_guarantees(
     """Make a method of an estimator from a method of `Guarantees`.
 
     method: the method of `Guarantees` (or a subclass), whose name, signature and docstring are
-    kept. The new method works on a snapshot of the fitted estimator, and calls the method of the
-    same name of its attribute ``guarantees_``. It raises ValueError if that is None, as the model
-    file holds no calibration rows.
+    kept. The new method works on a shallow copy of the fitted estimator, with which a fit in
+    another thread cannot interfere, and calls the method of the same name of its attribute
+    ``guarantees_``. It raises ValueError if that is None, as the model file holds no calibration
+    rows.
     """
 
     @snapshot_method
@@ -1467,7 +1520,8 @@ def _evaluate_rows(
     (n_rows,); delta: probability with which the certificate may fail; share: fraction of delta that
     it uses; duplicates: whether rows that equal each other or rows of the fit are accepted in a
     small number ("auto"), accepted as new draws ("genuine"), counted once ("copies") or refused
-    ("refuse"). Probabilities are not computed: `Guarantees.shares` is None.
+    ("refuse"). The certificate is the Clopper-Pearson bound on the error. Probabilities are not
+    computed: `Guarantees.shares` is None.
     """
     predicted, truth = predict_rows(classifier, X, y)
     selected = select_calibration_rows(classifier, X, truth, duplicates)

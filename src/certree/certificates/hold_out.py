@@ -35,6 +35,7 @@ def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Ce
     Returns
     -------
     Certificate
+        Upper bound on the probability that the classifier predicts a new row wrongly.
 
     Raises
     ------
@@ -203,7 +204,10 @@ def _check_label_types(name: str, labels: NDArray[Any], known: NDArray[Any]) -> 
 
 
 def _to_python_objects(labels: NDArray[Any]) -> list[Any]:
-    """Return labels as a list of Python objects; dates are converted to microseconds."""
+    """Return labels as a list of Python objects; dates are converted to microseconds.
+
+    labels: array of any dtype, (n,). NumPy would return dates in nanoseconds as int.
+    """
     values: list[Any] = (labels.astype("M8[us]") if labels.dtype.kind == "M" else labels).tolist()
     return values
 

@@ -69,7 +69,8 @@ class CalibrationRows:
     def count_errors(self, wrong: NDArray[np.bool_]) -> int:
         """Count the errors among the rows to use; rows that count as the worst case are errors.
 
-        wrong: whether each row that was passed is predicted wrongly, bool, (n,).
+        The rows to use are those of the field `rows`, the worst cases those of `is_worst`. wrong:
+        whether each row that was passed is predicted wrongly, bool, (n,).
         """
         own = wrong[self.rows]
         return int(np.sum(own if self.is_worst is None else own | self.is_worst))
@@ -196,8 +197,9 @@ class _MatchesOfFit:
     def _distinct_table(self) -> int:
         """Return a hash of the different rows added, with their classes, as int.
 
-        It is compared with the hash of the rows of a fit that dropped copies. If the fit kept all
-        its rows, return the hash of all rows added, copies included.
+        Each different row enters once. The result does not depend on the order of the rows. It is
+        compared with the hash of the rows of a fit that dropped copies. If the fit kept all its
+        rows, return the hash of all rows added, copies included.
         """
         if not self._distinct:
             return self._table
@@ -297,8 +299,8 @@ class LeakageCheck:
     def _matches(self, found: int) -> Matches:
         """Return `found`, the number of rows that equal rows of the fits, with the number expected.
 
-        The expected number is the largest of those of several fits inside the classifier; None if
-        it is unknown for any of these fits.
+        `Matches` has the fields `found` and `expected`. The expected number is the largest of those
+        of several fits inside the classifier; None if it is unknown for any of these fits.
         """
         expected = [one.expected for one in self._fits]
         known = [one for one in expected if one is not None]

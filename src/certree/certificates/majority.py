@@ -75,10 +75,14 @@ class PosteriorVote:
         Parameters
         ----------
         method : str
-            Bound on the error of a pruning drawn for each row: "gibbs_kl" or "gibbs_lambda"; or on
-            that of the majority vote: "vote_first_order", "vote_first_order_range", "vote_tandem",
-            "vote_either_wrong", "vote_tuples", "vote_c_bound" or "vote_disagreement".
-            `certify_posterior` explains them.
+            Bound on the error of a pruning drawn for each row: "gibbs_kl" (PAC-Bayes-kl bound) or
+            "gibbs_lambda" (in closed form, never lower). Or bound on the error of the majority
+            vote: "vote_first_order" (twice that of a draw), "vote_first_order_range" (the same,
+            refined by the smallest probability of a wrong draw), "vote_tandem" (by the risk that
+            two draws are both wrong), "vote_either_wrong" (that at least one of two is),
+            "vote_tuples" (the lowest bound by several numbers of draws), "vote_c_bound" (by mean
+            and variance of the probability of a wrong draw) or "vote_disagreement" (by how often
+            two draws differ; two classes only).
         delta, share : float
             Probability with which the certificate may fail, and the fraction of it that is used.
         tuples : sequence of (int, int)
@@ -111,28 +115,41 @@ class PosteriorVote:
     def tuples(self, n_draws: int, n_wrong: int) -> float:
         """Compute the expected fraction of rows that `n_wrong` or more of `n_draws` prunings get wrong.
 
-        The rows are the calibration rows, the prunings are drawn independently from this posterior.
+        A pruning is the tree with some nodes turned into leaves. The rows are the calibration rows
+        of `held`, the prunings are drawn independently from this posterior.
         """
         return self._leaf_votes.tuple_risk(n_draws, n_wrong)
 
     @cached_property
     def gibbs(self) -> float:
-        """Expected fraction of the calibration rows that a pruning of this posterior gets wrong."""
+        """Expected fraction of the calibration rows that a pruning of this posterior gets wrong.
+
+        The pruning is drawn anew for each row; the rows are those of `held`.
+        """
         return self.tuples(1, 1)
 
     @cached_property
     def risk(self) -> float:
-        """Fraction of the calibration rows that this posterior's majority vote gets wrong."""
+        """Fraction of the calibration rows that this posterior's majority vote gets wrong.
+
+        The rows are those of `held`. The vote is the class with the largest probability in a leaf.
+        """
         return self.held.compute_error(self.ballot.label)
 
     @property
     def one_wrong(self) -> float:
-        """Expected fraction of the calibration rows that exactly one of two draws gets wrong."""
+        """Expected fraction of the calibration rows that exactly one of two draws gets wrong.
+
+        Both prunings are drawn independently from the posterior; the rows are those of `held`.
+        """
         return self._leaf_votes.one_wrong()
 
     @property
     def differing(self) -> float:
-        """Expected fraction of the calibration rows that two drawn prunings predict differently."""
+        """Expected fraction of the calibration rows that two drawn prunings predict differently.
+
+        Both prunings are drawn independently from the posterior; the rows are those of `held`.
+        """
         return disagreement(self.held.tree, self.held.stats, self.ballot)
 
     @cached_property
@@ -140,7 +157,7 @@ class PosteriorVote:
         """Smallest probability, over the leaves, that a drawn pruning is wrong.
 
         `WrongRange`: its field `right` is for rows that the majority vote predicts correctly,
-        `wrong` for rows that it predicts wrongly.
+        `wrong` for rows that it predicts wrongly. Leaves without rows count too.
         """
         return wrong_range(self.held.tree, self.ballot)
 
@@ -258,7 +275,8 @@ _ROUNDING = 1e-9
 class Overlaps(ArrayRecord):
     """Error counts of each pair of T voters on the rows that are out-of-bag for both.
 
-    A pair may consist of one voter twice. `sum_blocks` makes it.
+    Voters are the members of an ensemble, such as the trees of a forest. A row is out-of-bag for a
+    voter that was not fitted to it. A pair may consist of one voter twice. `sum_blocks` makes it.
 
     Parameters
     ----------
@@ -299,23 +317,25 @@ class Overlaps(ArrayRecord):
     def compute_risk(self, weight: Float64) -> float:
         """Compute the mean out-of-bag error of a voter drawn with the probabilities `weight`.
 
-        weight: (T,), with sum 1.
+        weight: (T,), with sum 1. Each voter is evaluated on all of its out-of-bag rows.
         """
         return float(weight @ (self.first_wrong.diagonal() / self.rows.diagonal()))
 
     def compute_tandem_risk(self, weight: Float64) -> float:
         """Compute the out-of-bag probability that two voters are both wrong.
 
-        The voters are drawn independently with the probabilities `weight`, (T,). Each pair is
-        evaluated on the rows that are out-of-bag for both.
+        The voters are drawn independently with the probabilities `weight`, (T,). The mean is over
+        all pairs, also of a voter with itself. Each pair is evaluated on the rows that are
+        out-of-bag for both.
         """
         return float(weight @ (self.both_wrong / self.rows) @ weight)
 
     def compute_either_risk(self, weight: Float64) -> float:
         """Compute the out-of-bag probability that at least one of two voters is wrong.
 
-        The voters are drawn independently with the probabilities `weight`, (T,). Each pair is
-        evaluated on the rows that are out-of-bag for both.
+        The voters are drawn independently with the probabilities `weight`, (T,). The mean is over
+        all pairs, also of a voter with itself. Each pair is evaluated on the rows that are
+        out-of-bag for both.
         """
         return float(
             2 * weight @ (self.first_wrong / self.rows) @ weight
@@ -349,6 +369,7 @@ class Overlaps(ArrayRecord):
         Returns
         -------
         Certificate
+            Upper bound on the probability that the majority vote predicts a new row wrongly.
 
         Raises
         ------
@@ -417,6 +438,7 @@ def certify_ensemble(
     Returns
     -------
     Certificate
+        Upper bound on the probability that the majority vote predicts a new row wrongly.
 
     Raises
     ------
@@ -460,7 +482,11 @@ def certify_ensemble(
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """Yield slices that divide n rows into blocks of at most 16,384, so that tables stay small."""
+    """Yield slices that divide n rows into blocks of at most 16,384, so that tables stay small.
+
+    Tables are arrays with an entry for each voter and row of a block. With n = 0 nothing is
+    yielded.
+    """
     return (slice(first, first + _BLOCK) for first in range(0, n, _BLOCK))
 
 

@@ -298,7 +298,8 @@ METHODS: dict[str, Method] = {
 def get_inequality(method: str) -> Inequality:
     """Return the inequality that a method computes its bounds by.
 
-    method: key of `METHODS`. Raises ValueError if it is unknown.
+    An `Inequality` holds the function that computes the bound, and its limit for infinitely many
+    rows. method: key of `METHODS`, such as "hold_out". Raises ValueError if it is unknown.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")

@@ -153,7 +153,11 @@ class _SelectionData:
         return self.held.stats if self.weighing is None else self.weighing
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields of the selection for pickling, without values computed from them."""
+        """Return the fields of the selection for pickling, without values computed from them.
+
+        A dictionary from field name to value; cached properties, such as priors and votes, are left
+        out and computed again when they are used.
+        """
         computed = {name for name, how in vars(type(self)).items() if type(how) is cached_property}
         return {name: value for name, value in vars(self).items() if name not in computed}
 
@@ -190,7 +194,11 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def both(self) -> NodeStats:
-        """Class counts of training plus calibration rows, with the training set's labels."""
+        """Class counts of training plus calibration rows, with the training set's labels.
+
+        `NodeStats` with counts (m, K): those of ``held.grown`` plus those of the attribute `stats`,
+        without calibration rows of classes that no training row has.
+        """
         grown = self.held.grown
         counts = grown.counts + self.stats.counts[:, : grown.n_classes]
         # The pooled rows have the mean weight of all rows of both sets.
@@ -202,14 +210,23 @@ class ModelSelection(_SelectionData):
     def structure(self) -> Prior:
         """The prior over labelled prunings that the tree and the training set allow.
 
-        A mixture with weight 1/3 each of the branching prior, the count prior, and the mean of
-        seven priors centred at the most likely pruning of the training set. Computed once.
+        A labelled pruning is the tree with some nodes turned into leaves, and a label for each
+        leaf. The prior mixes three priors with weight 1/3 each: the branching prior (each node that
+        is reached becomes a leaf with probability 1/2), the count prior (a node of n training rows
+        does with probability 10 / (10 + n)), and the mean of seven centred priors. In these a node
+        decides otherwise than the most likely pruning of the training set (attribute `likeliest`)
+        with probability .1, .03, .01, .003, .001, .0003 or .0001. All of them give a leaf most
+        probably the label of its training rows. Computed once.
         """
         return make_structure_prior(self.held.tree, self.held.grown, self.likeliest)
 
     @cached_property
     def likeliest(self) -> NodeWeights:
-        """The most likely pruning under the training set's posterior: its leaves have weight 1."""
+        """The most likely pruning under the training set's posterior: its leaves have weight 1.
+
+        The posterior is the field `posterior`; a pruning is the tree with some nodes turned into
+        leaves.
+        """
         return map_pruning(self.held.tree, self.posterior)
 
     @cached_property
@@ -224,7 +241,11 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def alone(self) -> Vote:
-        """The vote, in each node, of the training set's posterior by the training counts."""
+        """The vote, in each node, of the training set's posterior by the training counts.
+
+        The posterior is the field `posterior`. `Vote` holds the score of each class in each node,
+        (m, K), and the label of each node.
+        """
         tree = self.held.tree
         return self.voting.ballots(tree, self.held.grown).cast(tree, self.posterior)
 
@@ -242,8 +263,9 @@ class ModelSelection(_SelectionData):
     ) -> Iterable[CandidateVote[NodeWeights]]:
         """Yield candidates for the selection, whose leaves vote by training and calibration rows.
 
-        posteriors: the posteriors whose votes are yielded, in this order; empty: all Gibbs
-        posteriors of `path`.
+        Each `CandidateVote` holds a posterior over prunings, the scores and labels of its vote in
+        each node, and its inverse temperature (None for the argument `posteriors`). posteriors: the
+        posteriors whose votes are yielded, in this order; empty: all Gibbs posteriors of `path`.
         """
         given: list[tuple[float | None, NodeWeights]] = [
             (None, posterior) for posterior in posteriors
@@ -255,8 +277,11 @@ class ModelSelection(_SelectionData):
         """Yield pairs (inverse temperature, Gibbs posterior of the calibration set).
 
         For three components of the prior `structure`, and for each the ten inverse temperatures of
-        `PATH`, 2^-6 to 2^3 in ascending order. The components are the centred prior with doubt .01,
-        which usually has the lowest bound, then the branching prior, then the count prior.
+        `PATH`, 2^-6 to 2^3 in ascending order. The first is the centred prior with doubt .01 (a
+        node decides otherwise than the most likely pruning of the training set with probability
+        .01), which usually has the lowest bound. The second is the branching prior (a node becomes
+        a leaf with probability 1/2), the third the count prior (a node of n training rows does with
+        probability 10 / (10 + n)). The errors are those of the calibration rows, attribute `stats`.
         """
         plain, by_count, *centred = self.structure.distributions
         centre = centred[DOUBTS.index(0.01)]
@@ -273,9 +298,12 @@ class ModelSelection(_SelectionData):
 def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
     """Make the default prior of certified trees: a mixture of three kinds of priors.
 
-    It mixes, with weight 1/3 each, `branching_prior` (each node stops with probability 1/2),
-    `count_prior` (nodes with many training rows are split), and `doubted_prior` (centred at one
-    pruning). All three give a leaf most probably the label of its training rows.
+    A prior gives a probability to each labelled pruning: the tree with some nodes turned into
+    leaves, and a label for each leaf. It mixes, with weight 1/3 each, `branching_prior` (a node
+    stops, that is becomes a leaf, with probability 1/2), `count_prior` (a node of n training rows
+    stops with probability 10 / (10 + n)), and `doubted_prior` (a node decides otherwise than one
+    pruning with a probability of .1 to .0001). All three give a leaf most probably the label of its
+    training rows.
 
     tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning,
     weight 1 for its leaves, 0 for all other nodes.
@@ -310,19 +338,26 @@ class LabelledSelection(_SelectionData):
     def structure(self) -> Prior:
         """The branching prior over labelled prunings.
 
-        It stops at each node with probability 1/2, and all labels are equally likely.
+        It stops at each node with probability 1/2, and all labels are equally likely. A labelled
+        pruning is the tree with some nodes turned into leaves, and a label for each leaf.
         """
         return branching_prior(self.held.tree, self.held.n_classes)
 
     @property
     def prior(self) -> Prior:
-        """The prior that certificates use: the field `structure`."""
+        """The prior that certificates use: the attribute `structure`.
+
+        It stops at each node with probability 1/2, and all labels are equally likely.
+        """
         return self.structure
 
     def candidates(self) -> Iterable[CandidateVote[LabelledWeights]]:
         """Yield the votes of Gibbs posteriors over labelled prunings, one for each entry of `PATH`.
 
-        The posteriors are those of the calibration rows and the branching prior.
+        `PATH` holds the inverse temperatures 2^-6, 2^-5, ..., 2^3. The posteriors are those of the
+        calibration rows (attribute `stats`) and of the prior `structure`, which stops at each node
+        with probability 1/2. Each `CandidateVote` holds a posterior, the scores and labels of its
+        vote in each node, and its inverse temperature.
         """
         for value in PATH:
             posterior = labelled_posterior(self.held.tree, self.stats, self.prior, value)
@@ -354,6 +389,8 @@ def select_model(
     Returns
     -------
     SelectedModel
+        The vote that was selected, its posterior over prunings, and the certificates of its error
+        on new rows and of the alternatives.
 
     Raises
     ------
@@ -445,8 +482,9 @@ def _certify_labels(
 ) -> Certificate:
     """Compute the Occam bound of a labelling of the nodes, (m,), under the prior of the selection.
 
-    Uses `occam_mean`, by the mean loss of groups, for rows in groups; else `occam_vote`, by the
-    number of errors.
+    It bounds the error on new rows of the classifier that predicts the label of the row's leaf, by
+    its error on the calibration rows. Uses `occam_mean`, by the mean loss of groups, for rows in
+    groups; else `occam_vote`, by the number of errors.
     """
     certify = occam_mean if model_selection.held.grouped else occam_vote
     return certify(model_selection.held, label, model_selection.prior, model_selection.delta)
@@ -458,7 +496,9 @@ def _find_best_vote(
 ) -> tuple[CandidateVote[_Posterior], Certificate]:
     """Return the first candidate whose labelling has the lowest Occam bound, and its certificate.
 
-    candidates: at least one candidate vote.
+    The Occam bound limits the error of the vote on new rows: by its error on the calibration rows,
+    and by minus the log prior probability of its labelling. Calibration set, prior and delta are
+    those of `model_selection`. candidates: at least one candidate vote.
     """
     held, log_delta = model_selection.held, math.log(model_selection.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
@@ -486,7 +526,10 @@ def _certify_alternatives(
 
     These are, in this order, the certificate of its most likely pruning (unless rows come in
     groups), that of a pruning drawn for each row, and, for majority votes of labels, six PAC-Bayes
-    bounds on the majority vote. best: the candidate that the calibration set chose.
+    bounds on the majority vote (methods "vote_first_order", "vote_first_order_range",
+    "vote_tandem", "vote_either_wrong", "vote_c_bound" and "vote_tuples"). Each bounds an error on
+    new rows, with the prior `structure`, and holds by itself. best: the candidate that the
+    calibration set chose.
     """
     held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
     if not held.grouped:
@@ -546,7 +589,7 @@ class PowerLaw(NamedTuple):
     def predict(self, share: float) -> float:
         """Return the error that this learning curve predicts, at most 1.
 
-        share: fraction of the rows that is used for training.
+        It is ``level * share ** -exponent``. share: fraction of the rows that is used for training.
         """
         return min(self.level * share**-self.exponent, 1.0)
 
@@ -554,7 +597,8 @@ class PowerLaw(NamedTuple):
 def fit_power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> PowerLaw:
     """Fit a power law to the points of a learning curve.
 
-    A regression of the log error on the log fraction; points are weighted by the precision of their
+    The error is ``level * s ** -exponent`` if the fraction s of the rows is used for training. A
+    regression of the log error on the log fraction; points are weighted by the precision of their
     error. The exponent has a normal prior with mean `exponent` and standard deviation .15, and is
     then clipped to 0 .. .7.
 
@@ -615,8 +659,9 @@ def choose_train_fraction(
     def expected(share: float) -> float:
         """Return the bound that is expected if the fraction `share` of the n rows is used for training.
 
-        Uses the fitted power law `law`, the `inequality`, and the arguments `n`, `complexity` and
-        `delta` of the enclosing function; inf if no calibration row is left.
+        Uses variables of the enclosing function: the fitted power law `law`, which predicts the
+        error, the `inequality`, whose function `bound` it evaluates, and the arguments `n`,
+        `complexity` and `delta`; inf if no calibration row is left.
         """
         weighing = n - round(share * n)
         if weighing < 1:

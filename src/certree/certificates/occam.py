@@ -78,10 +78,12 @@ def _certify_label(
 ) -> Certificate:
     """Compute the Occam bound of a labelling of the tree's leaves as a certificate.
 
-    method: "occam_vote" or "occam_mean"; held: counts of training and calibration set; label: label
-    of each node, (m,); prior: made without the calibration set; delta, share: probability with
-    which certificates may fail, and the fraction of it that is used. Raises ValueError if the prior
-    is of another tree, or was made from other rows than the training set.
+    It bounds the probability that a new row's class differs from the label of its leaf. method:
+    "occam_vote" (by the number of errors; independent rows) or "occam_mean" (by the mean loss; also
+    groups); held: counts of training and calibration set; label: label of each node, (m,); prior:
+    made without the calibration set; delta, share: probability with which certificates may fail,
+    and the fraction of it that is used. Raises ValueError if the prior is of another tree, or was
+    made from other rows than the training set.
     """
     prior.check_source(held.tree, held.grown)
     cells = check_codes("label", label, held.tree.n_nodes, held.n_classes)
@@ -113,6 +115,7 @@ def occam_vote(
     Returns
     -------
     Certificate
+        Upper bound on the probability that a new row's class differs from the label of its leaf.
 
     Raises
     ------
@@ -144,7 +147,9 @@ def occam_mean(
 ) -> Certificate:
     """Certify a vote as `occam_vote` does, by its mean loss over rows or over groups of rows.
 
-    Uses Hoeffding's inequality instead of the binomial tail, so that groups of rows are allowed.
+    The complexity is minus the log prior probability of all labelled prunings that predict the
+    same, so that the calibration rows may choose the vote. Uses Hoeffding's inequality instead of
+    the binomial tail, so that groups of rows are allowed.
 
     Parameters
     ----------
@@ -161,6 +166,8 @@ def occam_mean(
     Returns
     -------
     Certificate
+        Upper bound on the probability that a new row's class differs from the label of its leaf.
+        For groups it bounds the mean, over new groups, of the fraction of such rows.
 
     Raises
     ------
@@ -240,6 +247,7 @@ def occam_pruning(
     Returns
     -------
     Certificate
+        Upper bound on the error of the pruning on new rows.
 
     Raises
     ------
@@ -406,7 +414,10 @@ class Selective:
     certificate: Certificate
 
     def __str__(self) -> str:
-        """Return this classifier with abstention as a sentence: margin, coverage and certificate."""
+        """Return this classifier with abstention as a sentence: margin, coverage and certificate.
+
+        The coverage is the fraction of calibration rows that get a prediction.
+        """
         return (
             f"Answering where the margin is at least {self.margin:.4g} "
             f"({100 * self.coverage:.1f} % of the calibration rows): {self.certificate}"
@@ -498,9 +509,9 @@ def selective_certificates(
 def _choose_margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
     """Choose the margins for which at most 100 %, 95 %, ..., 5 % of some rows get a prediction.
 
-    tree: the tree; lead: margin of each node, (m,); n: number of rows in each node, (m,), of which
-    those of leaves are read. Return the margins, at most 20, in ascending order from 0, rounded
-    down to four decimals.
+    tree: the tree; A row gets a prediction if the margin of its leaf is not smaller. lead: margin
+    of each node, (m,); n: number of rows in each node, (m,), of which those of leaves are read.
+    Return the margins, at most 20, in ascending order from 0, rounded down to four decimals.
     """
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]

@@ -68,8 +68,9 @@ def gibbs_posterior(
     prior : NodeWeights
         The prior distribution over prunings, such as one of ``Prior.distributions``.
     lambda_error, lambda_penalty : float
-        Inverse temperatures as in `pac_bayes`, >= 0. `pac_bayes` is this function with the
-        branching prior.
+        Inverse temperatures, >= 0: nats for each error, and for each square root of the number of
+        rows of a leaf. `pac_bayes` is this function with the branching prior, in which each node
+        becomes a leaf with the same probability.
 
     Returns
     -------
@@ -187,9 +188,11 @@ def labelled_posterior(
 def cast_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -> Vote:
     """Compute the probability of each class under a pruning drawn from a posterior, in every node.
 
-    tree: the tree, with m nodes; stats: statistics of its nodes, whose labels the leaves of
-    unlabelled prunings have; posterior: over prunings (`NodeWeights`) or labelled prunings
-    (`LabelledWeights`). Return a `Vote` with scores (m, K).
+    A pruning is the tree with some nodes turned into leaves. tree: the tree, with m nodes; stats:
+    statistics of its nodes, whose labels the leaves of unlabelled prunings have; posterior: over
+    prunings (`NodeWeights`) or labelled prunings (`LabelledWeights`). Return a `Vote` with scores
+    (m, K); those of a leaf of the tree sum to 1, those of other nodes count only prunings that stop
+    there or above.
     """
     if isinstance(posterior, NodeWeights):
         return vote(tree, stats, posterior)
@@ -201,9 +204,10 @@ def divergence(posterior: Posterior, prior: Prior) -> float:
     """Compute an upper bound on the KL divergence (nats) of a posterior over prunings from a prior.
 
     posterior: over prunings (`NodeWeights`), or over labelled prunings (`LabelledWeights`), for
-    which the divergence of the labels is added; prior: a mixture of components. The bound is exact
-    if the prior has one component. Raises ValueError if posterior and
-    prior have different numbers of labels.
+    which the divergence of the labels is added; prior: a mixture of components. The bound is the
+    smallest, over the components, of the divergence from the component minus the log of its weight;
+    exact if the prior has one component. Raises ValueError if posterior and prior have different
+    numbers of labels.
     """
     if isinstance(posterior, NodeWeights):
         return prior.divergence(posterior)

@@ -62,8 +62,9 @@ class CandidateLabels:
 class Prior(ArrayRecord):
     """A prior over labelled prunings of a tree: a mixture of J distributions, and candidate labellings.
 
-    Each component has a distribution over prunings, and draws a label for each leaf of the pruning
-    independently. `branching_prior`, `count_prior`, `mix_priors` and others make priors.
+    A pruning is the tree with some nodes turned into leaves. Each component has a distribution over
+    prunings, and draws a label for each leaf of the pruning independently. `branching_prior`,
+    `count_prior`, `mix_priors` and others make priors.
 
     Parameters
     ----------
@@ -145,7 +146,10 @@ class Prior(ArrayRecord):
 
     @property
     def components(self) -> tuple[Prior, ...]:
-        """The J components of this mixture, each as a prior by itself, without candidate labellings."""
+        """The J components of this mixture, each as a prior by itself, without candidate labellings.
+
+        A component is a distribution over prunings with the probability of each label in each leaf.
+        """
         return tuple(
             Prior(self.tree, (distribution,), labels[None], np.zeros(1), self.seen)
             for distribution, labels in zip(self.distributions, self.log_label, strict=True)
@@ -154,7 +158,8 @@ class Prior(ArrayRecord):
     def log_mass(self, label: ArrayLike) -> float:
         """Compute the log of the prior probability (nats) of predicting a given labelling.
 
-        label: label of each node, (m,); only entries of the tree's leaves are read. The
+        A labelled pruning is the tree with some nodes turned into leaves, and a label for each
+        leaf. label: label of each node, (m,); only entries of the tree's leaves are read. The
         probabilities of all labelled prunings that give the tree's leaves these labels are added
         up.
         """
@@ -171,7 +176,8 @@ class Prior(ArrayRecord):
     def _decisions(self) -> tuple[Float64, Float64]:
         """Log probabilities of stopping at each node and of splitting it, two arrays (J, m).
 
-        Each is conditional on reaching the node, in each of the J components.
+        A node that stops becomes a leaf of the pruning. Each is conditional on reaching the node,
+        in each of the J components.
         """
         stop, split = zip(
             *(distribution.log_decisions for distribution in self.distributions), strict=True
@@ -181,8 +187,8 @@ class Prior(ArrayRecord):
     def log_mass_of_pruning(self, pruning: NodeWeights) -> float:
         """Compute the log prior probability (nats) of one pruning, whatever labels its leaves have.
 
-        pruning: weights 0 and 1 over the nodes, where the leaves of the pruning have 1. Candidate
-        labellings do not count.
+        A pruning is the tree with some nodes turned into leaves. pruning: weights 0 and 1 over the
+        nodes, where the leaves of the pruning have 1. Candidate labellings do not count.
         """
         logs = [
             -kl_divergence(self.tree, pruning, distribution) for distribution in self.distributions
@@ -192,15 +198,17 @@ class Prior(ArrayRecord):
     def _mix_logs(self, logs: Float64) -> float:
         """Compute the log of the weighted mean of J numbers, of which the logs are given, (J,).
 
-        The weights are those of the components, ``exp(log_share)``.
+        The weights are those of the components, ``exp(log_share)``, which sum to less than 1 if
+        there are candidate labellings.
         """
         return float(np.logaddexp.reduce(self.log_share + logs))
 
     def divergence(self, weights: NodeWeights) -> float:
         """Bound the KL divergence (nats) of a distribution over prunings from the prior.
 
-        weights: the distribution. The upper bound is the smallest, over the components, of the
-        divergence from the component minus its log weight; it is exact for one component of weight 1.
+        weights: the distribution over the prunings of the tree. The upper bound is the smallest,
+        over the components, of the divergence from the component minus its log weight; it is exact
+        for one component of weight 1.
         """
         parts = [
             kl_divergence(self.tree, weights, distribution) for distribution in self.distributions
@@ -211,8 +219,9 @@ class Prior(ArrayRecord):
 def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
     """Return the prior distribution over prunings that `stops` describes.
 
-    tree: the tree; stops: prior log weights of stopping at and of splitting each node. No rows
-    enter.
+    A pruning is the tree with some nodes turned into leaves. tree: the tree; stops: prior log
+    weights of stopping at (making it a leaf) and of splitting each node. No rows enter.
+    `NodeWeights` holds the probability that each node is a leaf of the pruning.
     """
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
@@ -221,7 +230,8 @@ def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
     """Return the distribution over prunings in which nodes are split independently of each other.
 
     tree: one or several trees; log_odds: log odds of splitting each node that is reached, (m,).
-    Leaves of the tree are never split.
+    Leaves of the tree are never split. A pruning is the tree with some nodes turned into leaves;
+    `NodeWeights` holds the probability that each node is a leaf of it.
     """
     odds = freeze(np.where(tree.left == LEAF, -np.inf, log_odds))
     weight = freeze(compute_reach_probabilities(tree.left, odds) * expit(-odds))
@@ -231,7 +241,8 @@ def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
 def _make_uniform_labels(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
     """Return the prior with this distribution over prunings in which all labels are equally likely.
 
-    n_classes: number of labels.
+    tree: the tree; distribution: over its prunings; n_classes: number of labels K, each of which a
+    leaf has with probability 1 / K. The `Prior` has this one component.
     """
     n_labels = check_n_classes(n_classes)
     labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
@@ -255,6 +266,7 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; of one component.
 
     References
     ----------
@@ -285,6 +297,7 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; of one component.
     """
     if not np.isfinite(float(leaf_cost)):
         raise ValueError(f"leaf_cost must be finite, got {leaf_cost!r}")
@@ -314,6 +327,7 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; of one component.
     """
     if not 0 < rows < np.inf:
         raise ValueError(f"rows must be a finite number > 0, got {rows!r}")
@@ -325,7 +339,9 @@ def make_count_decisions(tree: Trees, grown: NodeStats, rows: float) -> NodeWeig
     """Return the distribution over prunings that splits nodes with many training rows.
 
     A node with n training rows that is reached stops with probability ``rows / (rows + n)``. tree:
-    one or several trees; grown: counts of the training rows in each node; rows: a number > 0.
+    one or several trees; grown: counts of the training rows in each node; rows: a number > 0. A
+    pruning is the tree with some nodes turned into leaves; `NodeWeights` holds the probability that
+    each node is a leaf of it.
     """
     with np.errstate(divide="ignore", over="ignore"):
         log_odds = np.log(grown.check_tree(tree).n / grown.weight_unit / float(rows))
@@ -361,6 +377,7 @@ def centred_prior(
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; of one component.
 
     References
     ----------
@@ -400,6 +417,7 @@ def doubted_prior(
     Returns
     -------
     Prior
+        A `Prior` over prunings with a label for each leaf; a component for each doubt.
     """
     distributions = _make_centred_distributions(tree, pruning, doubts, stop_below)
     return _make_trusting_prior(tree, distributions, grown, 1 - np.array(doubts, dtype=np.float64))
@@ -424,6 +442,7 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     Returns
     -------
     Prior
+        A `Prior` over prunings of eight components, the first of which has the weight 1/2.
     """
     distributions = _make_centred_distributions(tree, pruning, DOUBTS, _STOP_BELOW)
     shape = (len(distributions), tree.n_nodes, 1)
@@ -492,6 +511,7 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     Returns
     -------
     Prior
+        A `Prior` with the components of `prior`, and new probabilities of labels.
     """
     trusts = np.full(len(prior.distributions), float(trust))
     trusting = _make_trusting_prior(prior.tree, prior.distributions, grown, trusts)
@@ -541,6 +561,7 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     Returns
     -------
     Prior
+        A `Prior` over prunings with K + 1 labels for each leaf.
     """
     if not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}")
@@ -574,6 +595,7 @@ def add_candidate_labels(
     Returns
     -------
     Prior
+        A `Prior` with the components of `prior`, and P more candidate labellings.
     """
     if not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}")
@@ -608,6 +630,7 @@ def mix_priors(*priors: Prior) -> Prior:
     Returns
     -------
     Prior
+        A `Prior` with the components of all J priors.
 
     Raises
     ------
@@ -639,7 +662,8 @@ def mix_priors(*priors: Prior) -> Prior:
 def _check_same_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats | None:
     """Return the training statistics that both priors were made from, or None if neither used any.
 
-    Raises ValueError if they are two different objects.
+    first, second: the statistics of each prior, its field `seen`. Raises ValueError if they are two
+    different objects.
     """
     if first is not None and second is not None and first is not second:
         raise ValueError(

@@ -90,8 +90,9 @@ class Shift:
 def make_shift(kl: float | None, total_variation: float | None) -> Shift:
     """Return the `Shift` of a distance; exactly one of the two must not be None.
 
-    kl: largest divergence (nats); total_variation: largest distance. Raises ValueError if both or
-    none are passed, or one is out of range.
+    It is the distance between the distributions of calibration rows and new rows. kl: largest
+    divergence KL(calibration || new) (nats); total_variation: largest distance. Raises ValueError
+    if both or none are passed, or one is out of range.
     """
     if (kl is None) == (total_variation is None):
         raise ValueError("exactly one of kl and total_variation must be passed to nearby")

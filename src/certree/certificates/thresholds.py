@@ -58,12 +58,18 @@ class Limits(NamedTuple):
     highest: Any
 
     def map(self, function: Callable[[Any], Any]) -> Limits:
-        """Return new limits with an increasing function applied to each of the three fields."""
+        """Return new limits with an increasing function applied to each of the three fields.
+
+        The fields are `observed`, `lowest` and `highest`; the function keeps their order.
+        """
         return Limits(*map(function, self))
 
     @property
     def complement(self) -> Limits:
-        """The limits of 1 minus this rate, whose upper limit is 1 minus the lower limit of the rate."""
+        """The limits of 1 minus this rate, whose upper limit is 1 minus the lower limit of the rate.
+
+        The observed rate becomes 1 minus itself.
+        """
         return Limits(1 - self.observed, 1 - self.highest, 1 - self.lowest)
 
 
@@ -71,7 +77,8 @@ class Limits(NamedTuple):
 class OperatingPoint:
     """One threshold with the limits of its rates on new rows, which hold whatever chose the threshold.
 
-    `ThresholdGuarantees` makes it.
+    `ThresholdGuarantees` makes it. `Limits` holds the rate on the calibration rows, and its lower
+    and upper limit on new rows.
 
     Parameters
     ----------
@@ -163,6 +170,7 @@ class ThresholdGuarantees:
     ) -> ThresholdGuarantees:
         """Return the guarantees for all rows and for each group, which share delta equally.
 
+        The result has all rows, and in its field `groups` a `ThresholdGuarantees` for each group.
         whole: the guarantees for all rows, with all of delta; names: the groups; group: index into
         `names` of each calibration row, (n,).
         """
@@ -192,7 +200,10 @@ class ThresholdGuarantees:
 
     @cached_property
     def _class_sizes(self) -> tuple[int, int]:
-        """Number of negative and of positive calibration rows, as two ints."""
+        """Number of negative and of positive calibration rows, as two ints.
+
+        By the field `is_positive`.
+        """
         positives = int(self.is_positive.sum())
         return self.n - positives, positives
 
@@ -201,7 +212,8 @@ class ThresholdGuarantees:
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Count the calibration rows with a score of at least each threshold, by class.
 
-        threshold: array (k,). Return the counts of negative and of positive rows, both (k,).
+        The scores are the field `score`. threshold: array (k,). Return the counts of negative and
+        of positive rows, both (k,).
         """
         first, second = (
             np.searchsorted(np.sort(-self.score[own]), -threshold, side="right")
@@ -213,7 +225,8 @@ class ThresholdGuarantees:
     def _log_level(self) -> float:
         """Natural log of the probability with which any band or prevalence limit may fail.
 
-        A band is the set of limits of one class's rate at all thresholds.
+        It is log(delta * share) of the field `terms`, minus the attribute `_band_complexity`. A
+        band is the set of limits of one class's rate at all thresholds.
         """
         return compute_log_delta(self.terms.delta, self.terms.share) - self._band_complexity
 
@@ -232,7 +245,8 @@ class ThresholdGuarantees:
     def prevalence(self) -> Limits:
         """Fraction of rows that are of the positive class.
 
-        `Limits` of floats, as it does not depend on the threshold.
+        `Limits` holds the rate on the calibration rows, and its lower and upper limit on new rows:
+        floats, as it does not depend on the threshold.
         """
         positives = self._class_sizes[1]
         limits = prevalence_limits(positives, self.n, self._log_level)
@@ -242,7 +256,9 @@ class ThresholdGuarantees:
     def false_positive_rate(self) -> Limits:
         """Fraction of negative rows that are predicted positive.
 
-        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        `Limits` holds the rate on the calibration rows, and its lower and upper limit on new rows:
+        arrays (m,), with an entry for each entry of `threshold`. Rows with a score of at least the
+        threshold are predicted positive.
         """
         return self._bound_rate(0)
 
@@ -250,14 +266,18 @@ class ThresholdGuarantees:
     def recall(self) -> Limits:
         """Fraction of positive rows that are predicted positive.
 
-        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        `Limits` holds the rate on the calibration rows, and its lower and upper limit on new rows:
+        arrays (m,), with an entry for each entry of `threshold`. Rows with a score of at least the
+        threshold are predicted positive.
         """
         return self._bound_rate(1)
 
     def _bound_rate(self, which: int) -> Limits:
         """Return the limits of the fraction predicted positive in one class, by threshold.
 
-        which: 0 for the negative class, 1 for the positive class. Return `Limits` of arrays (m,).
+        which: 0 for the negative class, 1 for the positive class. Rows with a score of at least the
+        threshold are predicted positive. `Limits` holds the rate on the calibration rows, and its
+        lower and upper limit on new rows: arrays (m,), with an entry for each entry of `threshold`.
         """
         taken, n = self._count_predicted_positives(self.threshold)[which], self._class_sizes[which]
         lowest = compute_cdf_bounds(n, compute_rate_level(self._log_level))
@@ -267,7 +287,9 @@ class ThresholdGuarantees:
     def specificity(self) -> Limits:
         """Fraction of negative rows that are predicted negative, 1 minus the false positive rate.
 
-        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        `Limits` holds the rate on the calibration rows, and its lower and upper limit on new rows:
+        arrays (m,), with an entry for each entry of `threshold`. Rows with a score of at least the
+        threshold are predicted positive.
         """
         return self.false_positive_rate.complement
 
@@ -275,7 +297,9 @@ class ThresholdGuarantees:
     def false_negative_rate(self) -> Limits:
         """Fraction of positive rows that are predicted negative, 1 minus the recall.
 
-        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        `Limits` holds the rate on the calibration rows, and its lower and upper limit on new rows:
+        arrays (m,), with an entry for each entry of `threshold`. Rows with a score of at least the
+        threshold are predicted positive.
         """
         return self.recall.complement
 
@@ -283,7 +307,9 @@ class ThresholdGuarantees:
     def precision(self) -> Limits:
         """Fraction of positive rows among the rows that are predicted positive; 1 if none are.
 
-        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        `Limits` holds the rate on the calibration rows, and its lower and upper limit on new rows:
+        arrays (m,), with an entry for each entry of `threshold`. Rows with a score of at least the
+        threshold are predicted positive.
         """
         alarmed, found, share = self.false_positive_rate, self.recall, self.prevalence
         return Limits(
@@ -300,7 +326,9 @@ class ThresholdGuarantees:
     def predicted_positive_rate(self) -> Limits:
         """Fraction of all rows that are predicted positive.
 
-        `Limits` of arrays (m,), with an entry for each entry of `threshold`.
+        `Limits` holds the rate on the calibration rows, and its lower and upper limit on new rows:
+        arrays (m,), with an entry for each entry of `threshold`. Rows with a score of at least the
+        threshold are predicted positive.
         """
         return self._average_classes(self.recall, self.false_positive_rate)
 
@@ -333,7 +361,9 @@ class ThresholdGuarantees:
         """Return the limits of the mean over all rows of a quantity with known limits in each class.
 
         second, first: limits of its mean over the positive rows and over the negative rows, arrays
-        (m,). The prevalence may be anywhere within its limits. Return `Limits` of arrays (m,).
+        (m,). The prevalence may be anywhere within its limits. `Limits` holds the rate on the
+        calibration rows, and its lower and upper limit on new rows: arrays (m,), with an entry for
+        each entry of `threshold`.
         """
         share = self.prevalence
         ends = share.lowest, share.highest
@@ -396,8 +426,9 @@ class ThresholdGuarantees:
     ) -> Certificate:
         """Compute the certificate of the mean cost at one threshold.
 
-        method: "every_threshold", or "named_cost" for thresholds and costs that were fixed before
-        the rows; costs: (cost of a false negative, of a false positive).
+        Rows with a score of at least `threshold` are predicted positive. method: "every_threshold",
+        or "named_cost" for thresholds and costs that were fixed before the rows; costs: (cost of a
+        false negative, of a false positive).
         """
         first, second = (
             int(taken[0]) for taken in self._count_predicted_positives(np.array([threshold]))
@@ -432,6 +463,7 @@ class ThresholdGuarantees:
         Returns
         -------
         OperatingPoint
+            Its fields hold the threshold, and the limits of its recall, precision and other rates.
 
         Raises
         ------

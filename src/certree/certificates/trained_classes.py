@@ -55,8 +55,9 @@ class TrainedClasses:
     def from_stored(cls, stored: StoredState) -> Self | None:
         """Read the `TrainedClasses` of a model file; None if training rows have all classes.
 
-        Raises ValueError if "is_trained" is not a bool array with an entry for each class, some of
-        them True and some False.
+        stored: the entries of the file, of which "is_trained" and "classes" are read; without the
+        first the result is None. Raises ValueError if "is_trained" is not a bool array with an
+        entry for each class, some of them True and some False.
         """
         if "is_trained" not in stored:
             return None
@@ -108,9 +109,10 @@ class TrainedClasses:
     def expand_columns(self, values: NDArray[Any], fill: Any = 0) -> NDArray[Any]:
         """Return columns of trained classes with columns for all K classes.
 
-        values: (n, n_codes) or (n, n_trained), a column for each class code or trained class (the
-        column of a single class's unused second code is added to the first); fill: value of the
-        columns of other classes. Return (n, K) in the order of ``classes_``.
+        The columns of the classes that training rows have are copied, the others filled. values:
+        (n, n_codes) or (n, n_trained), a column for each class code or trained class (the column of
+        a single class's unused second code is added to the first); fill: value of the columns of
+        other classes. Return (n, K) in the order of ``classes_``.
         """
         spread = np.full((len(values), len(self.is_trained)), fill, dtype=values.dtype)
         if values.shape[1] > self.n_trained:
@@ -141,7 +143,8 @@ class TrainedClasses:
     def collapse_stats(self, stats: NodeStats) -> NodeStats:
         """Return class counts with a column for each code, (m, n_codes); the inverse of `expand_stats`.
 
-        stats: counts with a column for each of the K classes of ``classes_``.
+        Labels of nodes become codes. stats: counts with a column for each of the K classes of
+        ``classes_``.
         """
         codes = np.cumsum(self.is_trained) - 1
         label = codes[stats.label].astype(np.int32)
@@ -153,8 +156,8 @@ class TrainedClasses:
         Parameters
         ----------
         scores : ndarray of shape (n, n_outputs)
-            With two trained classes the log odds of the second one, (n, 1); with more a score for
-            each.
+            With one or two trained classes (n, 1): the log odds of the second one, not read if
+            there is only one. With more a score for each.
         is_start : bool
             True: these are start scores, in which classes that training rows lack get -1e30, so
             that they are never predicted. False: these classes get 0.

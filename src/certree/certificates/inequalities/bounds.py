@@ -178,7 +178,11 @@ def kl(q: float, p: float) -> float:
 
 
 def kl_upper(q: float, nats: float) -> float:
-    """Return the largest p with ``kl(q, p) <= nats``, for nats >= 0; q is clipped to 0 .. 1."""
+    """Return the largest p with ``kl(q, p) <= nats``, for nats >= 0; q is clipped to 0 .. 1.
+
+    kl(q, p) is the divergence of a Bernoulli distribution of mean q from one of mean p. If q is an
+    observed mean of losses, the result is an upper confidence limit of the true mean.
+    """
     q = min(max(q, 0.0), 1.0)
     if q == 0:
         return -math.expm1(-nats)
@@ -186,7 +190,11 @@ def kl_upper(q: float, nats: float) -> float:
 
 
 def kl_lower(q: float, nats: float) -> float:
-    """Return the smallest p with ``kl(q, p) <= nats``, for nats >= 0; q is clipped to 0 .. 1."""
+    """Return the smallest p with ``kl(q, p) <= nats``, for nats >= 0; q is clipped to 0 .. 1.
+
+    kl(q, p) is the divergence of a Bernoulli distribution of mean q from one of mean p. If q is an
+    observed mean of losses, the result is a lower confidence limit of the true mean.
+    """
     q = min(max(q, 0.0), 1.0)
     if q == 1:
         return math.exp(-nats)
@@ -196,6 +204,7 @@ def kl_lower(q: float, nats: float) -> float:
 def _kl_inverse(q: float, nats: float, side: int) -> float:
     """Estimate the p above q (side 1) or below q (side -1) at which ``kl(q, p) = nats``.
 
+    kl(q, p) is the divergence (nats) of a Bernoulli distribution of mean q from one of mean p.
     Newton's method, at most ten steps, starts from the p of Pinsker's inequality, at which kl is at
     least `nats`. Return q if that p is outside (0, 1).
     """
@@ -528,7 +537,8 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     def serves(place: int) -> bool:
         """Return whether the number of rank `place` covers the fraction `coverage` of new numbers.
 
-        Uses `n`, `coverage` and `log_delta` of the enclosing function.
+        The rank counts from 1 in ascending order of the n calibration numbers. Uses `n`, `coverage`
+        and `log_delta` of the enclosing function.
         """
         return log_binomial_tail(float(n - place), float(n), 1 - coverage) <= log_delta
 
@@ -731,15 +741,19 @@ def either_wrong(one_wrong: float, n: float, complexity: float, log_delta: float
     """Bound the error of a majority vote by 4/3 of the risk that at least one of two draws is wrong.
 
     If the vote is wrong, a draw is wrong with probability at least 1/2, so at least one of two with
-    at least 3/4. one_wrong: observed probability that at least one of two hypotheses drawn from the
-    posterior is wrong; n: number of rows; complexity: divergence of the posterior from the prior
-    (nats); log_delta: log of the probability that the bound fails.
+    at least 3/4. At most 1. one_wrong: observed probability that at least one of two hypotheses
+    drawn from the posterior is wrong; n: number of rows; complexity: divergence of the posterior
+    from the prior (nats); log_delta: log of the probability that the bound fails.
     """
     return tuples(one_wrong, 2, 1, 1, n, complexity, log_delta)
 
 
 def at_least_wrong(p: float, n_draws: int, n_wrong: int) -> float:
-    """Compute P(Bin(n_draws, p) >= n_wrong), with 1 <= n_wrong <= n_draws."""
+    """Compute P(Bin(n_draws, p) >= n_wrong), with 1 <= n_wrong <= n_draws.
+
+    It is the probability that at least n_wrong of n_draws independent draws are wrong, if each is
+    with probability p.
+    """
     return float(betaincc(n_draws - n_wrong + 1, n_wrong, 1 - p))
 
 
@@ -817,9 +831,10 @@ def chebyshev_cantelli(risk: float, one_wrong: float) -> float:
 def c_bound(risk: float, one_wrong: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the C-bound on the error of a majority vote, with half of delta for each observed number.
 
-    risk: observed risk of the posterior; one_wrong: observed probability that exactly one of two
-    draws is wrong; n: number of rows; complexity: divergence of the posterior from the prior
-    (nats); log_delta: log of the probability that the bound fails.
+    It uses the mean and the variance of the probability that a drawn hypothesis is wrong; at most
+    1. risk: observed risk of the posterior (of a drawn hypothesis); one_wrong: observed probability
+    that exactly one of two draws is wrong; n: number of rows; complexity: divergence of the
+    posterior from the prior (nats); log_delta: log of the probability that the bound fails.
 
     References
     ----------
@@ -976,15 +991,19 @@ def empirical_bernstein(
 def _compute_pac_bayes_radius(n: float, complexity: float, log_delta: float) -> float:
     """Compute the limit of the PAC-Bayes theorem on kl(observed, true risk), in nats: at least 0.
 
-    ``(complexity + log_xi(n) - log_delta) / n`` for n rows, the divergence `complexity` (nats) and
-    the log of the probability that the bound fails.
+    kl(q, p) is the divergence of a Bernoulli distribution of mean q from one of mean p. The limit
+    is ``(complexity + log_xi(n) - log_delta) / n`` for n rows, the divergence `complexity` (nats)
+    and the log of the probability that the bound fails.
     """
     _check_log_delta(log_delta)
     return max(complexity + log_xi(n) - log_delta, 0.0) / n
 
 
 def _check_log_delta(log_delta: float) -> None:
-    """Raise ValueError unless `log_delta` is negative."""
+    """Raise ValueError unless `log_delta` is negative.
+
+    log_delta: natural log of the probability that a bound fails; -inf is allowed, NaN is not.
+    """
     if not log_delta < 0:
         raise ValueError(f"log_delta must be negative, got {log_delta!r}")
 
@@ -992,6 +1011,9 @@ def _check_log_delta(log_delta: float) -> None:
 @dataclass(frozen=True, slots=True)
 class Inequality:
     """A bound with its limit for an infinite number of rows.
+
+    `observed` stands for the observed numbers of the inequality, such as the fraction of errors;
+    `complexity` is the price of choosing by the rows (nats).
 
     Parameters
     ----------

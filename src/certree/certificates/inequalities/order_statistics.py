@@ -70,7 +70,11 @@ def compute_cdf_bound(k: int, n: int, log_delta: float) -> float:
 
 
 def _is_exact(n: int, log_delta: float) -> bool:
-    """Return whether `compute_cdf_bounds` uses equal local levels: n <= 10,000 and delta >= 1e-9."""
+    """Return whether `compute_cdf_bounds` uses equal local levels: n <= 10,000 and delta >= 1e-9.
+
+    With equal local levels the bound on each draw fails with the same probability. If not, the DKW
+    and Bonferroni inequalities give the band.
+    """
     return n <= _MOST_DRAWS and log_delta >= math.log(_LEAST_DELTA)
 
 

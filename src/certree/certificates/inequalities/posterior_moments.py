@@ -28,6 +28,8 @@ from certree.weights.node_weights import NodeWeights, reached
 def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
     """Compute the log of the sum over all prunings of a product over their nodes, in O(m).
 
+    A pruning is the tree with some nodes turned into leaves; its nodes are those that remain.
+
     Parameters
     ----------
     tree : Tree
@@ -195,7 +197,8 @@ def wrong_mass(ballot: Vote) -> Float64:
 def _check_votes(tree: Tree, ballot: Vote) -> Float64:
     """Return the class probabilities of a vote, (m, K), after a check against the tree.
 
-    Raises ValueError if the vote has another number of nodes, or values outside 0 .. 1.
+    ballot: the vote, with the probability of each of K classes in each of m nodes. Raises
+    ValueError if the vote has another number of nodes, or values outside 0 .. 1.
     """
     score = ballot.check_tree(tree).score
     if not ((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)).all():
@@ -210,7 +213,8 @@ def _check_votes(tree: Tree, ballot: Vote) -> Float64:
 class LeafVotes:
     """Calibration rows counted by leaf and true class, with the probabilities of the vote for them.
 
-    `LeafVotes.from_counts` makes it. Each entry is a pair of a leaf and a class that has rows there.
+    `LeafVotes.from_counts` makes it. Each entry is a pair of a leaf and a class that has rows
+    there. A pruning is drawn from the distribution whose vote it is.
 
     Parameters
     ----------
@@ -246,14 +250,16 @@ class LeafVotes:
     def mean(self, value: Float64) -> float:
         """Return the mean of a value over all counted rows.
 
-        value: value of each pair of a leaf and a class, (a,).
+        Each pair counts with its number of rows, the field `rows`. value: value of each pair of a
+        leaf and a class, (a,).
         """
         return float(self.rows @ value / self.rows.sum())
 
     def tuple_risk(self, n_draws: int, n_wrong: int) -> float:
         """Compute the mean probability that at least `n_wrong` of `n_draws` drawn prunings are wrong.
 
-        The mean is over the rows. Raises ValueError unless 1 <= n_wrong <= n_draws < 2^31.
+        The mean is over the rows. The prunings are drawn independently, each wrong with the
+        probability of the field `wrong`. Raises ValueError unless 1 <= n_wrong <= n_draws < 2^31.
         """
         if not 1 <= n_wrong <= n_draws:
             raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
@@ -381,8 +387,8 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
 def leaf_mean(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """Compute the expected sum of a node value over the leaves of a drawn pruning, in O(m).
 
-    tree: the tree, with m nodes; weights: distribution over prunings; value: value of each node as
-    a leaf, (m,), finite.
+    A pruning is the tree with some nodes turned into leaves. tree: the tree, with m nodes; weights:
+    distribution over prunings; value: value of each node as a leaf, (m,), finite.
     """
     return float(weights.check_tree(tree).weight @ _check_values(tree, value))
 
@@ -418,7 +424,10 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
 
 
 def _check_values(tree: Tree, value: ArrayLike) -> Float64:
-    """Return `value` as float64 array (m,), after a check that it has a finite entry for each node."""
+    """Return `value` as float64 array (m,), after a check that it has a finite entry for each node.
+
+    tree: the tree, with m nodes. Raises ValueError if a value is missing, NaN or infinite.
+    """
     values: Float64 = check_column("value", value, "float64", (tree.n_nodes,))
     if not (np.abs(values) <= MAX_SETTING).all():
         raise ValueError(

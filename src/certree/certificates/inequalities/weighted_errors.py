@@ -91,8 +91,11 @@ class _ConfidenceSet:
     ) -> Self:
         """Collect the outcomes whose rank is at most that of the observed counts.
 
-        errors: observed counts of both kinds; n: number of rows; weights: cost of each kind;
-        log_delta: natural log of the level. Return the `_ConfidenceSet` of these outcomes.
+        An outcome is a pair of numbers of errors of both kinds among n rows; its rank is its cost
+        plus a multiple of the standard deviation of the cost. errors: observed counts of both
+        kinds; n: number of rows; weights: cost of each kind; log_delta: natural log of the level,
+        the probability with which the set may lack the true pair. Return the `_ConfidenceSet` of
+        these outcomes.
         """
         level = math.exp(log_delta)
         spread = max(-float(ndtri(level)), 0.0)
@@ -122,8 +125,9 @@ class _ConfidenceSet:
     def compute_probability(self, p: Float64, q: Float64) -> Float64:
         """Compute the probability of the outcomes for pairs of error probabilities.
 
-        p, q: probabilities of the two kinds, both (a,). Return (a,): below the exact probability by
-        at most 1e-7 of `level`, as rare outcomes are left out.
+        The outcomes are those of the field `most`: pairs of numbers of errors of the two kinds
+        among n rows. p, q: probabilities of the two kinds, both (a,). Return (a,): below the exact
+        probability by at most 1e-7 of `level`, as rare outcomes are left out.
         """
         nats = math.log(2 / (_LEFT_OUT * self.level))
         lowest, highest = self.n * float(p.min()), self.n * float(p.max())
@@ -142,7 +146,8 @@ class _ConfidenceSet:
     def is_likely(self, p: Float64, q: Float64) -> NDArray[np.bool_]:
         """Return for each pair of error probabilities whether this set contains it, bool (a,).
 
-        p, q: probabilities of the two kinds of errors, both (a,).
+        It does if the outcomes of the field `most` have a probability of at least `level`. p, q:
+        probabilities of the two kinds of errors, both (a,).
         """
         return self.compute_probability(p, q) >= self.level * (1 - 2 * _LEFT_OUT)
 
@@ -150,7 +155,8 @@ class _ConfidenceSet:
         """Bisect for the largest q with which each p is kept.
 
         p: probabilities of the first kind, (a,); low, high: q that is kept and q that is not, (a,).
-        Return the two ends, at most 1e-5 apart.
+        A pair (p, q) is kept if it is in this set. Return (low, high), both (a,), at most 1e-5
+        apart: q is kept at low, and not at high.
         """
         while (high - low > _STEP).any():
             middle = (low + high) / 2
@@ -161,8 +167,8 @@ class _ConfidenceSet:
     def find_limit(self, k: float) -> float:
         """Return a limit on one error probability above which no pair is kept.
 
-        k: every outcome of the set has fewer than k errors of this kind. The other kind is taken to
-        have probability 0, where the limit is largest.
+        A pair is kept if it is in this set. k: every outcome of the set has fewer than k errors of
+        this kind. The other kind is taken to have probability 0, where the limit is largest.
         """
         if k > self.n:
             return 1.0
@@ -171,7 +177,8 @@ class _ConfidenceSet:
     def compute_highest_cost(self, errors: tuple[int, int]) -> float:
         """Compute an upper bound on the cost of all pairs that are kept, by refining intervals of p.
 
-        errors: observed counts. Intervals are refined until the bound is at most about a hundredth
+        The cost of a pair (p, q) is ``weights[0] p + weights[1] q``. errors: observed numbers of
+        errors of the two kinds. Intervals are refined until the bound is at most about a hundredth
         of its distance from the observed cost too high.
         """
         one, other = self.weights

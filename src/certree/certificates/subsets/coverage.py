@@ -143,7 +143,7 @@ class Scores(ArrayRecord):
         """Sort the scores of rows by region and value.
 
         value: score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction
-        of delta of each region, (R,).
+        of delta of each region, (R,). A region may be without rows.
         """
         order = np.lexsort((value, region))
         start = np.searchsorted(region[order], np.arange(len(mass) + 1))
@@ -221,7 +221,10 @@ class Scores(ArrayRecord):
     def _places(self, coverage: float, delta: float) -> list[int]:
         """Return the rank of the covering score in each region, from 1, as a list of R ints.
 
-        The rank is one more than the number of scores if the region has too few rows.
+        coverage: fraction of new rows of each region that have a score of at most the covering one,
+        between 0 and 1; delta: probability with which this fails in any region. Each region has the
+        fraction `mass` of delta. The rank is one more than the number of scores if the region has
+        too few rows.
         """
         check_coverage(coverage)
         levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
@@ -233,7 +236,8 @@ class Scores(ArrayRecord):
     def _at(self, region: int, place: int) -> float:
         """Return the score of a rank in one region, or infinity if the region has fewer scores.
 
-        region: index of the region; place: rank in ascending order, from 1.
+        The scores are those of the field `value`. region: index of the region; place: rank in
+        ascending order, from 1.
         """
         first, end = self.start[region : region + 2].tolist()
         return float(self.value[first + place - 1]) if place <= end - first else math.inf
@@ -400,6 +404,7 @@ def sort_truth_scores(
     Returns
     -------
     Scores
+        The scores of the true classes in ascending order, in each region.
     """
     n_classes = score.shape[1]
     known = np.flatnonzero(code < n_classes)

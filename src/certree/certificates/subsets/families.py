@@ -105,6 +105,7 @@ class CertificateFamily(Mapping[Any, Certificate]):
     def __getitem__(self, key: Any) -> Certificate:
         """Compute the certificate of the error in one subset of the rows.
 
+        It bounds the error on new rows of the subset; all certificates of the family hold together.
         key: a key of `subsets`, such as a class or a node number. Raises KeyError if it is unknown.
         """
         part, terms = self.subsets[key], self.terms
@@ -297,7 +298,10 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         )
 
     def __str__(self) -> str:
-        """Return all families as text: title and table of each."""
+        """Return all families as text: title and table of each.
+
+        A title states the confidence; a table has a line for each subset, such as a class.
+        """
         return "\n\n".join(map(str, self.values()))
 
     def _repr_html_(self) -> str:
@@ -346,8 +350,9 @@ def check_families(families: Any, impossible: Collection[str]) -> list[str]:
 def encode_groups(groups: ArrayLike, n: int) -> CodedLabels:
     """Encode the group of each of n rows as `CodedLabels`.
 
-    groups: group of each row, (n,). Raises ValueError if it has another shape, a missing value, or
-    fewer than two different groups.
+    It holds the different groups in ascending order (`names`), and the index of each row's group in
+    them (`codes`). groups: group of each row, (n,). Raises ValueError if it has another shape, a
+    missing value, or fewer than two different groups.
     """
     kinds = encode_labels("groups", check_groups(groups, n))
     if len(kinds.names) < 2:

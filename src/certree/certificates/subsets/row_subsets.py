@@ -64,7 +64,7 @@ class CodedLabels:
     def take(self, kept: NDArray[np.integer]) -> CodedLabels:
         """Return the labels of some of the rows; `names` stay the same.
 
-        kept: indices of the rows.
+        kept: indices of the rows, (k,). The codes of the result are those of these rows, (k,).
         """
         return replace(self, codes=self.codes[kept])
 
@@ -108,9 +108,11 @@ def make_label_subsets(
 ) -> dict[Any, RowSubset]:
     """Count rows and errors by label; the labels share delta equally (Bonferroni).
 
-    kinds: label of each of n rows; wrong: whether each row is an error, (n,) bool; nats:
-    complexity of the certificate, above 0 if the calibration rows chose the classifier. Return a
-    dictionary from label to subset, in the order of ``kinds.names``.
+    kinds: label of each of n rows; wrong: whether each row is an error, (n,) bool; nats: complexity
+    of the certificate, above 0 if the calibration rows chose the classifier. A `RowSubset` holds
+    the fraction of errors, the number of rows, and its complexity: `nats` plus the log of the
+    number of labels. A label without rows has the fraction 0. Return a dictionary from label to
+    `RowSubset`, in the order of ``kinds.names``.
     """
     size, alpha = len(kinds.names) + 1, nats + math.log(len(kinds.names))
     rows = np.bincount(kinds.codes, minlength=size)[:-1]
@@ -237,8 +239,9 @@ def _count_in_nodes(
 ) -> Iterable[tuple[int, float, int]]:
     """Yield (node, fraction of errors, number of rows) for each node of `nodes`.
 
-    tree: the tree; leaf: leaf that each row reaches, (n,); wrong: whether each row is an error,
-    (n,); nodes: node numbers. The fraction is 0 for a node without rows.
+    A row counts in its leaf and in all nodes above it. tree: the tree; leaf: leaf that each row
+    reaches, (n,); wrong: whether each row is an error, (n,); nodes: node numbers. The fraction is 0
+    for a node without rows.
     """
     outcomes = count_by_leaf(tree, leaf, wrong.astype(np.int32), None, 2).counts[nodes]
     of_each = _compute_risks(outcomes.sum(axis=1), outcomes[:, 1])
