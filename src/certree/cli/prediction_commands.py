@@ -182,6 +182,10 @@ def _compute_row_errors(
 ) -> RowErrors:
     """Predict a table or folder batch by batch, and return errors and losses of all rows.
 
+    The result has, for each row, the log loss (nats) and whether the predicted class is wrong; for
+    a regressor the squared error and the target. It also has the number of rows that were in the
+    fit.
+
     Parameters
     ----------
     model : fitted estimator
@@ -199,7 +203,8 @@ def _compute_row_errors(
     Raises
     ------
     ValueError
-        If targets are no classes of the model, or not numeric for a regressor.
+        If targets are no classes of the model, or not numeric for a regressor, or there are no
+        rows.
     """
     errors: list[RowErrors] = []
     labels: NDArray[Any] | None = None
@@ -312,7 +317,7 @@ def _compute_folder_guarantees(
 def _expect_classifier(model: Any, model_file: Path) -> None:
     """Raise ValueError for a regressor, whose error on new rows this command cannot certify.
 
-    model_file: path of the model, for the message.
+    model: the fitted model; model_file: path of the model, for the message.
     """
     if not is_classifier(model):
         raise ValueError(

@@ -49,8 +49,9 @@ def compute_divergences(density: Density, log_prior: Float64) -> Float64:
 
 
 def _integrate_normals(density: Normal, log_prior: Float64) -> Float64:
-    """Compute the divergences of K normal densities, (K,), by numeric integration.
+    """Compute the divergence of each of K normal densities from their mixture, (K,), numerically.
 
+    The divergences are Kullback and Leibler's (nats); the mixture has the prior as weights.
     density: means and standard deviations of the K classes; log_prior: log prior probabilities,
     (K,). The density is scaled first so that no difference overflows. The result is not yet clipped
     to its range, and may be NaN for a class of prior 0.
