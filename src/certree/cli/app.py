@@ -198,7 +198,4 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Pruned trees, boosted trees and forests, with certified bounds on their error.
-
-    The callback of the program itself, without a command. version: whether --version was given.
-    """
+    """Pruned trees, boosted trees and forests, with certified bounds on their error."""

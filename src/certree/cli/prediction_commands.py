@@ -284,6 +284,9 @@ def _compute_folder_guarantees(
 ) -> tuple[Guarantees, NDArray[Any] | None]:
     """Compute the guarantees of a classifier on the rows of a folder, batch by batch.
 
+    The rows are the calibration set, which bounds the error of the classifier on new rows. The
+    first result has this certificate, and methods that compute further guarantees.
+
     Parameters
     ----------
     model : fitted classifier
@@ -293,7 +296,7 @@ def _compute_folder_guarantees(
     target : str
         Column of the target.
     groups : str or None
-        Column of each row's group.
+        Column of each row's group; None if there are no groups.
     delta : float
         Probability with which a guarantee may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}

@@ -647,7 +647,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         -------
         NodeStats or None
             Sums of weights by node and class, in units of the mean weight of a row (or of a group
-            of rows). None if all rows have the same weight.
+            of rows). None if all rows have the same weight, so that numbers of rows serve.
         """
         weight = rows.weights()
         if weight is None:
@@ -758,6 +758,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
         It includes the certificates, and the leaf and class of each calibration row.
         """
         certified = serialize_certificates(self.certificates_, self.certificate_)

@@ -558,6 +558,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
         It includes the certificates, the prediction intervals and the conformity scores.
         """
         certified = serialize_certificates(self.certificates_, self.certificate_)

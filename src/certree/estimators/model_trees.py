@@ -188,6 +188,7 @@ class DecoratedTree(TreeVoteEstimator):
     cross-validation: that of its model, or of a constant (class frequencies or the mean) if that is
     lower. The pruning with the smallest sum of losses is kept, and models are fitted in its leaves.
     Classifiers may also be pruned by training errors plus a penalty, with rule="polynomial".
+    Subclasses have the constructor arguments.
 
     Attributes
     ----------

@@ -78,7 +78,8 @@ class TreeVoteEstimator(TreeModel):
     A pruning is the tree after some of its nodes have become leaves. `fit` grows the tree, chooses
     inverse temperatures by cross-validation, computes the posterior weights of all prunings, and
     stores the outcome of their vote in every node. Subclasses define the target
-    (`_compute_node_stats`) and the method (`_temperatures`, `_get_candidates` and `_get_voting`).
+    (`_compute_node_stats`) and the method (`_temperatures`, the names of its parameters that
+    cross-validation may choose, `_get_candidates` and `_get_voting`).
 
     Attributes
     ----------
@@ -397,9 +398,11 @@ class TreeVoteEstimator(TreeModel):
         tree : Tree
             The tree of all training rows.
         posteriors : Mixture
-            The chosen inverse temperatures and mixture weights.
+            The chosen inverse temperatures (factors of loss and size in the log weight of a
+            pruning) of each posterior, and the weights of the posteriors.
         folds : list of GrownFold
-            The tree and statistics of each fold; empty if nothing is left to choose.
+            The tree of each fold, grown on its training rows, and statistics of its training and
+            validation rows in the nodes; empty if nothing is left to choose.
         """
         rows, n_threads = (
             self._make_training_samples(training, random_state),
@@ -493,7 +496,8 @@ class TreeVoteEstimator(TreeModel):
         """Compute the posterior and the vote of all prunings, and set all fitted attributes.
 
         tree: the grown tree; stats: statistics of all training rows in its nodes; posteriors: the
-        inverse temperatures and mixture weights that cross-validation has chosen.
+        inverse temperatures (factors of loss and size in the log weight of a pruning) and mixture
+        weights that the user has set or cross-validation has chosen.
         """
         weights = posteriors.compute_posterior(self._get_candidates(), tree, stats)
         self._set_posteriors(posteriors)
@@ -530,7 +534,9 @@ class TreeVoteEstimator(TreeModel):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
-        A `DeferredVote` is left out, as `__restore__` computes it from the other entries.
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree. A
+        `DeferredVote`, which computes the vote of many classes when it is read, is left out, as
+        `__restore__` computes it from the other entries.
         """
         votes = {"vote": self.vote_} if isinstance(self.vote_, Vote) else {}
         posteriors = {

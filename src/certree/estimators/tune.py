@@ -386,15 +386,17 @@ def mix_candidates(
     objectives : mapping of str to Objective
         The validation losses of each candidate, by its name.
     temperatures : sequence of float or None, length t
-        The inverse temperatures that the user has set; None for each that is to be chosen.
+        The inverse temperatures (factors of loss and size in the log weight of a pruning) that the
+        user has set; None for each that is to be chosen.
     advance : callable
         Called without arguments after each candidate, for a progress bar.
 
     Returns
     -------
     Mixture
-        If no temperature is None, the single posterior of the first candidate. If the objectives
-        have no folds, the eight posteriors of the first candidate with equal weights.
+        The posteriors of positive weight, with their weights, temperatures and candidates. If no
+        temperature is None, the single posterior of the first candidate. If the objectives have no
+        folds, the eight posteriors of the first candidate with equal weights.
 
     Raises
     ------
@@ -468,8 +470,8 @@ def _fit_mixture_weights(
 class TunableLoss(Protocol):
     """Protocol: a validation loss as a function of inverse temperatures, which `tune` minimises.
 
-    `Objective` implements it for votes of prunings. There are t inverse temperatures; for a pruning
-    rule they are its alpha alone.
+    `Objective` implements it for votes of prunings. There are t inverse temperatures (factors of
+    loss and size in the log weight of a pruning); for a pruning rule they are its alpha alone.
     """
 
     @property
@@ -504,8 +506,8 @@ def tune(
     objective : TunableLoss
         The validation losses.
     temperatures : sequence of float or None, length t
-        The inverse temperatures (or the alpha of a pruning rule) that are fixed; None for each that
-        is to be chosen.
+        The inverse temperatures (factors of loss and size in the log weight of a pruning), or the
+        alpha of a pruning rule, that are fixed; None for each that is to be chosen.
     search : {"joint", "error-first"}
         "joint": choose all on the product of their grids. "error-first": choose them one after the
         other in the order of `temperatures`; those that are not chosen yet are 1.
@@ -595,8 +597,8 @@ def choose_posteriors(
     objectives : mapping of str to Objective
         The validation losses of each candidate, by its name; on ties the first candidate wins.
     temperatures : sequence of float or None, length t
-        The inverse temperatures, or alpha, that the user has set; None for each that is to be
-        chosen.
+        The inverse temperatures (factors of loss and size in the log weight of a pruning), or the
+        alpha of a pruning rule, that the user has set; None for each that is to be chosen.
     search : {"mixture", "joint", "error-first"}
         "mixture": a mixture of posteriors of all candidates, with the weights of the smallest loss.
         Otherwise a single posterior of the best candidate: "joint" chooses its temperatures
@@ -608,7 +610,8 @@ def choose_posteriors(
     Returns
     -------
     Mixture
-        The chosen posteriors and their weights.
+        The inverse temperatures and the candidate of each chosen posterior, and the weights of the
+        posteriors; a single one has weight 1.
     """
     if search == "mixture":
         return mix_candidates(objectives, temperatures, advance)

@@ -312,6 +312,7 @@ class UpdatableTree(TreeVoteEstimator):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
         It includes `seen_rows_` if that is not None.
         """
         seen = {} if self.seen_rows_ is None else {"seen_rows": self.seen_rows_}
@@ -377,9 +378,9 @@ class UpdatableTree(TreeVoteEstimator):
 def _check_no_new_categories(known: Categories, joint: Categories, features: list[str]) -> None:
     """Raise ValueError if a feature has categories that it did not have in the first fit.
 
-    known: categories of each feature in the rows of the first fit; joint: the same with new
-    categories of the rows to add or remove appended; features: names of the features, for the
-    message.
+    known: names of the categories of each feature in the rows of the first fit; joint: the same
+    with new categories of the rows to add or remove appended; features: names of the features, for
+    the message.
     """
     for feature, names, all_names in zip(features, known.names, joint.names, strict=True):
         if names is not None and all_names is not None and len(all_names) > len(names):

@@ -295,7 +295,7 @@ def _expect_same_values(
         Arrays that are compared in place of those of the file, as an earlier version wrote the
         latter in another form.
     model_entries, model_arrays
-        What `_collect_stored_values` returns for the model.
+        The JSON entries, and the arrays by name, that `save` would write for the loaded model.
 
     Raises
     ------

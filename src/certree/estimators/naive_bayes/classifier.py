@@ -598,6 +598,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as moments.
         It includes the counts and moments that `partial_fit` needs.
         """
         n_classes = len(self.classes_)

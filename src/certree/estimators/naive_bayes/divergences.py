@@ -15,7 +15,8 @@ _POINTS, _ALL_POINTS = 257, 2**15
 def compute_divergences(density: Density, log_prior: Float64) -> Float64:
     """Compute the divergence of each class's density from the mixture of all classes.
 
-    The divergence is Kullback and Leibler's.
+    The divergence is Kullback and Leibler's. The weights of the mixture are the prior
+    probabilities.
 
     The mean of the divergences with the prior as weights is the mutual information of the class and
     the feature. It is exact for tables and histograms. For normal densities it is integrated by the
