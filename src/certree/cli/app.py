@@ -78,7 +78,7 @@ def _print_errors_in_one_line() -> Iterator[None]:
     """Print an error of the with statement's body as one line on standard error, and exit.
 
     The exit status is 1, or 130 after Ctrl-C. A broken pipe and errors of unexpected types are not
-    caught.
+    caught, so that Python prints their traceback.
     """
     try:
         yield
@@ -180,7 +180,10 @@ def save_figure(path: Path, draw: Callable[[], Any]) -> None:
 
 
 def _print_version(is_requested: bool) -> None:
-    """Print the version of certree and exit, if the option --version was given (is_requested)."""
+    """Print the version of certree and exit, if the option --version was given.
+
+    is_requested: whether it was given; if not, nothing happens.
+    """
     if is_requested:
         typer.echo(f"certree {certree.__version__}")
         raise typer.Exit

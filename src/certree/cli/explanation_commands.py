@@ -140,7 +140,8 @@ def explain(
 def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
     """Print which fraction of the variance of predictions each feature and each pair explains.
 
-    model: fitted trees; X: rows, (n, p); plot: file to which a figure is drawn, or None.
+    The variance is that of the predictions for the rows of X. model: fitted trees; X: rows, (n, p);
+    plot: file to which a figure is drawn, or None.
     """
     fractions = interaction_fractions(model, X)
     print_text(str(fractions))
@@ -162,9 +163,10 @@ def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
 def _tabulate_contributions(explanation: Any) -> pa.Table:
     """Return the contributions of features to the predictions for n rows as a table of n rows.
 
-    explanation: an `Explanation` of these rows. For each of its outputs the table has a column
-    "base", the prediction without any feature, and a column for each feature. With several outputs
-    the names of columns begin with "OUTPUT: ".
+    explanation: base value and contribution of each feature, for each row and output (class or
+    number). For each of its outputs the table has a column "base", the prediction without any
+    feature, and a column for each feature. With several outputs the names of columns begin with
+    "OUTPUT: ".
     """
     base = "base"
     while base in explanation.feature_names:
@@ -308,14 +310,17 @@ def _to_onnx(model: Any, _: str) -> bytes:
 
 
 def _to_json(model: Any, _: str) -> bytes:
-    """Return the JSON text of `model.to_dict()`, as bytes; the second argument is not used."""
+    """Return the JSON text of `model.to_dict()`, as bytes; the second argument is not used.
+
+    model: fitted trees, which `to_dict` describes by features, thresholds and values of leaves.
+    """
     return json.dumps(model.to_dict(), allow_nan=False).encode()
 
 
 def _to_sql(model: Any, table: str) -> bytes:
     """Return an SQL statement, as bytes, that predicts the rows of a table by a model.
 
-    model: fitted model; table: name of the table.
+    model: fitted trees; table: name of the table, whose columns are the features.
     """
     return model.to_sql(table).encode() + b"\n"
 

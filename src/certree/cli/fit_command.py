@@ -460,10 +460,11 @@ def _fit_folder(
 ) -> tuple[list[str], float]:
     """Fit the model to all rows of a folder of tables, block by block, without test scores.
 
-    model: unfitted estimator, which is fitted in place; request: the folder and the roles of its
-    columns; monotonic: features along which predictions must not fall, and must not rise. Return
-    lines about the folder and the model, for printing, and the seconds of the fit. Raise ValueError
-    if the estimator cannot be fitted to a folder, or `request.test_size` is neither None nor 0.
+    model: unfitted estimator, which is fitted in place; request: the folder, and its columns of
+    target, weights and groups; monotonic: features along which predictions must not fall, and must
+    not rise. Return lines about the folder and the model, for printing, and the seconds of the fit.
+    Raise ValueError if the estimator cannot be fitted to a folder, or `request.test_size` is
+    neither None nor 0.
     """
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
@@ -596,11 +597,11 @@ def _default_model_path(file: Path) -> Path:
 
 
 def _read_dates_as_text(target: str | None, schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Return {target: string} if the target has dates or times, else {}; for `tables.read`.
+    """Return the types with which `tables.read` must read columns: text for a target of dates.
 
-    Classes then are the texts of the CSV file, which later tables can repeat. target: column of the
-    target, or None if it is to be numeric; schema: columns of the table, with the types that the
-    reader would choose.
+    The result is {target: string} if the target has dates or times, else {}. Classes then are the
+    texts of the CSV file, which later tables can repeat. target: column of the target, or None if
+    it is to be numeric; schema: columns of the table, with the types that the reader would choose.
     """
     if target is None or target not in schema.names:
         return {}
@@ -657,8 +658,10 @@ def _score_first_fit(
 def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
     """Return a line with the test score of always predicting the most frequent class, or the mean.
 
-    y_train: targets of the training set, (n,), from which class or mean are taken; evaluated:
-    predictions and targets of the test set.
+    The score is the error (in %) of a classifier, and the root mean squared error of a regressor,
+    on the test set. y_train: targets of the training set, (n,), from which class or mean are taken;
+    evaluated: the model that the test set scores, whose kind decides, and the targets of the test
+    set.
     """
     if evaluated.probabilities is None:
         error = float(np.sqrt(np.mean((evaluated.y - y_train.mean()) ** 2)))
@@ -672,8 +675,9 @@ def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
 def _expect_target(y: Any, target_name: str, regression: bool) -> None:
     """Raise ValueError if the kind of a target does not fit the option --regression.
 
-    With it the target must be numeric. Without it the target must not have more than 20 distinct
-    numbers, which may be classes or not. Call it only without --classification.
+    With it the target must be numeric. Without it the model is a classifier, and the target must
+    not have more than 20 distinct numbers, which may be classes or not. Call it only without
+    --classification.
 
     y: targets, (n,); target_name: name of the target in the message; regression: whether
     --regression was given.
@@ -698,8 +702,9 @@ def _expect_target_of_folder(rows: FileRows, target_name: str, regression: bool)
     """Raise ValueError if the target of a folder of files does not fit the option --regression.
 
     With the option the target must be numeric; without it, it must not have more than 20 distinct
-    numbers. rows: the files, of which only the target is read, until the outcome is certain;
-    target_name: name of the target in the message; regression: whether --regression was given.
+    numbers. A folder without rows is accepted. rows: the files with the roles of their columns, of
+    which only the target is read, until the outcome is certain; target_name: name of the target in
+    the message; regression: whether --regression was given.
     """
     values: NDArray[Any] | None = None
     for chunk in rows.chunks(targets_only=True):
@@ -717,9 +722,9 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
     Parameters
     ----------
     name : ModelName
-        Name of the estimator.
+        Value of --model, such as "boosted".
     regression : bool
-        Whether to return the regressor of this name.
+        Whether to return the regressor of this name instead of the classifier.
     options : dict
         Values of options by the name of the parameter, such as "train_size"; None if not used.
 
@@ -748,8 +753,8 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
 def _describe_classes(model: Any, y: NDArray[Any]) -> str:
     """Return text on the classes, such as ", 2 classes (yes 60.0 %, no 40.0 %)".
 
-    At most four classes are named, by largest frequency among the targets y, (n,). "" if the model
-    is a regressor.
+    The text continues a line. At most four classes are named, by largest frequency among the
+    targets y, (n,). "" if the model is a regressor.
     """
     if not is_classifier(model):
         return ""
@@ -766,7 +771,10 @@ def _describe_classes(model: Any, y: NDArray[Any]) -> str:
 
 
 def _describe_size(model: Any) -> str:
-    """Return text on the size of a fitted model, such as "100 trees of 3,000 leaves"."""
+    """Return text on the size of a fitted model, such as "100 trees of 3,000 leaves".
+
+    The leaves are those of all trees together. Naive Bayes has a number of densities instead.
+    """
     if isinstance(model, NaiveBayesClassifier):
         return format_quantity(len(model.densities_), "density", "densities")
     if isinstance(model, TreeVoteEstimator):
@@ -776,7 +784,12 @@ def _describe_size(model: Any) -> str:
 
 
 def _describe_chosen_settings(model: Any) -> str:
-    """Return text on the settings that the fit of a model has chosen, such as "n_iter 120"."""
+    """Return text on the settings that the fit of a model has chosen, such as "n_iter 120".
+
+    These are inverse temperatures of a single tree, kinds of densities and the power of naive
+    Bayes, and numbers of rounds or leaves, thresholds and training fraction of others, if they have
+    them.
+    """
     if isinstance(model, NaiveBayesClassifier):
         kinds = Counter(density.kind for density in model.densities_)
         densities = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
@@ -791,8 +804,9 @@ def _describe_chosen_settings(model: Any) -> str:
 def _describe_posteriors(model: TreeVoteEstimator) -> Iterator[str]:
     """Yield text on each posterior of a fitted tree model: its inverse temperatures and weight.
 
-    At most three posteriors, by largest weight; a last text counts the others. A single posterior
-    has no weight.
+    A posterior is a distribution over the prunings of the tree; an inverse temperature is the
+    factor of loss or size in the log weight of a pruning. At most three posteriors, by largest
+    weight; a last text counts the others. A single posterior has no weight.
     """
     columns = np.broadcast_arrays(model.mixture_weights_, *model.best_params_.values())
     posteriors = [*zip(model.posteriors_, *columns, strict=True)]

@@ -121,7 +121,7 @@ def _show_results(
 def _without_nan(value: Any) -> Any:
     """Return a value with NaN and infinities replaced by None, also in nested dicts and lists.
 
-    Tuples become lists.
+    Tuples become lists. JSON, which has no NaN, stores None as null.
     """
     if isinstance(value, dict):
         return {key: _without_nan(inner) for key, inner in value.items()}

@@ -182,6 +182,10 @@ def _compute_row_errors(
 ) -> RowErrors:
     """Predict a table or folder batch by batch, and return errors and losses of all rows.
 
+    The result has, for each row, the log loss (nats) and whether the predicted class is wrong; for
+    a regressor the squared error and the target. It also has the number of rows that were in the
+    fit.
+
     Parameters
     ----------
     model : fitted estimator
@@ -199,7 +203,8 @@ def _compute_row_errors(
     Raises
     ------
     ValueError
-        If targets are no classes of the model, or not numeric for a regressor.
+        If targets are no classes of the model, or not numeric for a regressor, or there are no
+        rows.
     """
     errors: list[RowErrors] = []
     labels: NDArray[Any] | None = None
@@ -279,6 +284,9 @@ def _compute_folder_guarantees(
 ) -> tuple[Guarantees, NDArray[Any] | None]:
     """Compute the guarantees of a classifier on the rows of a folder, batch by batch.
 
+    The rows are the calibration set, which bounds the error of the classifier on new rows. The
+    first result has this certificate, and methods that compute further guarantees.
+
     Parameters
     ----------
     model : fitted classifier
@@ -288,7 +296,7 @@ def _compute_folder_guarantees(
     target : str
         Column of the target.
     groups : str or None
-        Column of each row's group.
+        Column of each row's group; None if there are no groups.
     delta : float
         Probability with which a guarantee may fail.
     duplicates : {"auto", "genuine", "copies", "refuse"}
@@ -312,7 +320,7 @@ def _compute_folder_guarantees(
 def _expect_classifier(model: Any, model_file: Path) -> None:
     """Raise ValueError for a regressor, whose error on new rows this command cannot certify.
 
-    model_file: path of the model, for the message.
+    model: the fitted model; model_file: path of the model, for the message.
     """
     if not is_classifier(model):
         raise ValueError(

@@ -53,11 +53,11 @@ ThresholdCost = Annotated[
 class DuplicateRows(StrEnum):
     """Values of the option --duplicates: how equal rows are understood in a certificate.
 
-    See the parameter `duplicates` of `certree.certify`.
+    They are those of the parameter `duplicates` of `certree.certify`.
 
     Attributes
     ----------
-    auto : decide by the rows
+    auto : decide by their number: few are genuine, more count as errors, many are an error
     genuine : equal rows are independent draws
     copies : equal rows are copies of one draw
     refuse : equal rows are an error

@@ -83,8 +83,10 @@ def compute_learning_curve(
 ) -> list[CurvePoint]:
     """Compute the cross-validation error of pruned trees for training sets of several sizes.
 
-    The trees are pruned by cost-complexity with errors. All folds of one size have the same alpha
-    (price of a leaf): the one with the smallest error on their validation rows.
+    The trees are pruned by cost-complexity: a pruning (the tree after some nodes have become
+    leaves) minimises the weight of its wrongly predicted training rows plus alpha, the price of a
+    leaf, times its leaves. All folds of one size have the same alpha: the one with the smallest
+    error on their validation rows.
 
     Parameters
     ----------
@@ -418,15 +420,17 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """Choose the size of the training set, set `train_size_`, and split the rows by it.
 
         With train_size="auto" the rows are first split with a training set of 35 % of them (the
-        pilot). A learning curve by cross-validation in it predicts the bound for larger training
-        sets; see `choose_train_fraction` in `certificates.model_selection`.
+        pilot). A learning curve by cross-validation in it predicts the bound for 35, 50, 65, 75 and
+        85 %, and the fraction with the lowest bound is chosen; see `choose_train_fraction` in
+        `certificates.model_selection`.
 
         Parameters
         ----------
         take_rows : callable
             ``take_rows(train_size, is_pilot=False)`` splits the rows of the fit with this fraction
             in the training set, and returns them as `Training`. `is_pilot`: whether the rows will
-            be split again, so that no search for near copies is needed.
+            be split again, so that no search for near copies (calibration rows that almost equal
+            training rows) is needed.
         random_state : RandomState
             Source of the folds of the learning curve, and of the seed of their trees.
 
@@ -466,7 +470,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         -------
         list of CurvePoint
             The errors on the other fold or folds: for trees of one third, then of two thirds, of
-            the training rows; see `compute_learning_curve`.
+            the training rows. Each point has the number of rows that a tree was grown on, as a
+            fraction of all rows of the fit, the fraction of the validation rows that are wrong, and
+            their number.
         """
         growing = training.train_subset or training
         rows = self._make_training_samples(growing, random_state)
@@ -484,8 +490,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _fit_and_select(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow the tree on the training set, certify by the calibration set, and set fitted attributes.
 
-        training: all rows with their train/calibration split; random_state: source of folds and
-        seeds.
+        training: features, class codes and weights of all rows, with their train/calibration split;
+        random_state: source of the cross-validation folds, which choose the posterior over prunings
+        in the training set, and of the grower's seed.
         """
         tree, posteriors, folds = self._grow_and_tune(
             training.train_subset or training, random_state
@@ -519,7 +526,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         -------
         CertifyingRows
             The split; leaf, class code and weight of the calibration rows; and the weighted class
-            counts of the training rows in the m nodes.
+            counts of the training rows in the m nodes, which are 0 if there are no training rows.
         """
         grown, certifying = (
             (leaf[rows], y[rows], None if weight is None else weight[rows])
@@ -573,10 +580,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         self._set_selected(small, selected, Mixture.from_single("pruning", [0.0, 0.0]), full)
 
     def _needs_cross_validation(self) -> bool:
-        """Return whether the fit needs cross-validation folds.
+        """Return whether the fit needs cross-validation folds in the training set.
 
-        It does if an inverse temperature is None, or `max_leaf_nodes` is set, for which the folds
-        choose alpha, the price of a leaf.
+        It does if an inverse temperature (factor of errors or of size in the log weight of a
+        pruning) is None, or `max_leaf_nodes` is set, for which the folds choose alpha, the price of
+        a leaf.
         """
         return super()._needs_cross_validation() or self.max_leaf_nodes is not None
 
@@ -586,7 +594,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         posterior: Callable[[NodeStats], NodeWeights],
         rows: CertifyingRows,
     ) -> ModelSelection:
-        """Return the votes that may predict, each with its bound by the calibration rows.
+        """Return what determines the votes that may predict, and their bounds.
+
+        The calibration rows give the bounds.
 
         Also set `model_selection_` to the result, and `calibration_` to the calibration rows.
 
@@ -605,7 +615,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         -------
         ModelSelection
             The calibration rows, the vote by the training set, and the parameters of the votes by
-            the calibration set; `select_model` chooses among them.
+            the calibration set, such as delta and the way of voting; `select_model` computes the
+            bounds from them, and chooses among the votes.
         """
         held = rows.held_out(tree)
         weighing = self._count_weighted_calibration(tree, rows, held)
@@ -636,7 +647,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         -------
         NodeStats or None
             Sums of weights by node and class, in units of the mean weight of a row (or of a group
-            of rows). None if all rows have the same weight.
+            of rows). None if all rows have the same weight, so that numbers of rows serve.
         """
         weight = rows.weights()
         if weight is None:
@@ -654,7 +665,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         leaves) with all class labels of their leaves, and certify its vote. All fitted attributes
         are set.
 
-        training: the encoded rows of the fit; random_state: source of the grower's seed.
+        The grower is a `Grid`, which halves a box that was given without the rows. training:
+        features, class codes and weights of the rows of the fit; random_state: source of the
+        grower's seed.
         """
         tree = self._get_grower().grow(self._make_training_samples(training, random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
@@ -695,7 +708,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         tree : Tree
             The tree that predicts: the grown one, or a small one.
         selected : SelectedModel
-            The vote or pruning that was selected, with its certificates.
+            The vote or pruning that was selected: its class counts and weights of the nodes, its
+            vote in each node, the bound on its error, and those of the votes that it was selected
+            from.
         posteriors : Mixture or None
             The inverse temperatures (factors of errors and of size in the log weight of a pruning)
             that cross-validation has chosen. None: the single one with the lowest bound,
@@ -733,7 +748,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _get_trained_vote(self) -> Vote:
         """Return the vote of the nodes with one column for each class that the training set has.
 
-        `vote_` also has columns, of zeros, for classes that only the calibration set has.
+        It holds class probabilities, (m, K'), for the m nodes and the K' classes of the training
+        set, in the order of `classes_`. `vote_` also has columns, of zeros, for classes that only
+        the calibration set has; it is returned itself if there are none.
         """
         trained = self._trained
         return self.vote_ if trained is None else Vote(trained.collapse_columns(self.vote_.score))
@@ -741,6 +758,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
         It includes the certificates, and the leaf and class of each calibration row.
         """
         certified = serialize_certificates(self.certificates_, self.certificate_)
@@ -761,6 +779,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def __restore__(self, stored: StoredState) -> None:
         """Set the fitted attributes from the content of a model file, `stored`.
 
+        The content is a mapping from stored names to numbers, texts, lists and arrays.
+
         Raise ValueError if entries are missing, out of range, or contradict each other.
         """
         self._trained = TrainedClasses.from_stored(stored)
@@ -774,11 +794,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         )
 
     def _restore_calibration(self, stored: StoredState) -> CalibrationSamples:
-        """Return the calibration rows from the content of a model file, `stored`.
+        """Return the calibration rows from the content of a model file, `stored`: values by name.
 
-        Tree, vote and certificate must have been restored before. Raise ValueError if the rows do
-        not fit the tree, or do not have the number of rows and the observed error that
-        `certificate_` states.
+        The result has leaf, class code and index of each row, and class counts of the training
+        rows. `tree_`, `vote_` and `certificate_` must have been restored before. Raise ValueError
+        if the rows do not fit the tree, or do not have the number of rows and the observed error
+        that `certificate_` states.
         """
         grown, label = (
             NodeStats.from_stored(stored.get_section("grown")),
@@ -855,9 +876,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _certify_nodes(self) -> CertificateFamily | None:
         """Bound the error on new rows in each node of `tree_`.
 
-        Return a family with one bound for each node, which hold together with probability 1 -
-        `delta`; None if the model has no calibration set, as it was loaded from a file that lacks
-        it.
+        The error in a node is that of `predict` on the new rows that reach it. Return a family with
+        one bound for each node, which hold together with probability 1 - `delta`; None if the model
+        has no calibration set, as it was loaded from a file that lacks it, if the fit had groups,
+        or if there are fewer than 10 calibration rows.
         """
         guarantees = self.guarantees_
         return None if guarantees is None else guarantees.cells()
@@ -915,9 +937,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return f"{text}{self._describe_full_certificate()}{self._describe_thresholds()}"
 
     def _describe_size(self) -> str:
-        """Return a sentence about the number of leaves of `tree_`.
+        """Return a sentence about the number of leaves of `tree_`, such as "A tree of 90 leaves".
 
-        If all prunings vote, the sentence also has the posterior mean of their numbers of leaves.
+        If all prunings vote, the sentence also has the mean of their numbers of leaves, weighted by
+        their posterior weights.
         """
         leaves = self.get_n_leaves()
         if self.full_certificate_ is not None:
@@ -926,10 +949,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return f"A tree of {leaves:,} leaves; its prunings have {mean:,.1f} leaves on average."
 
     def _describe_full_certificate(self) -> str:
-        """Return a sentence that compares the bound of a small tree with that of the full vote.
+        """Return a sentence on the bounds on the error of a small tree and of the full vote.
 
-        The sentence begins with a space. Return "" if `max_leaf_nodes` is None, so that all
-        prunings vote.
+        It compares `certificate_` and `full_certificate_`.
+
+        The full vote is that of all prunings of the grown tree. The sentence begins with a space.
+        Return "" if `max_leaf_nodes` is None, so that all prunings vote.
         """
         full, small = self.full_certificate_, self.certificate_
         if full is None:
@@ -944,8 +969,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _describe_thresholds(self) -> str:
         """Return a sentence that recommends `guarantees_.thresholds()` if costs differ by class.
 
-        The sentence begins with a space. Return "" if thresholds cannot be certified: with more
-        than two classes, with groups, or without a calibration set.
+        The sentence begins with a space. A threshold is the least probability of the second class
+        for which it is predicted. Return "" if thresholds cannot be certified: with more than two
+        classes, with groups, or without a calibration set.
         """
         if len(self.classes_) != 2 or self._trained is not None:
             return ""

@@ -100,7 +100,8 @@ def collect_validation_errors(
     -------
     JudgedErrors
         The largest error (0 if there is no fold), the smallest and the largest target, the mean row
-        weight, and a function that sums errors by leaf of the predicting tree.
+        weight, and a function that takes the limit of an error and sums the errors, divided by it,
+        by leaf of the predicting tree.
     """
     y = rows.y
     weights = np.ones(len(y)) if rows.weight is None else rows.weight
@@ -393,11 +394,13 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The inverse temperatures that cross-validation has chosen: the factors by which sums of
             squares and size lower the weight of a pruning.
         folds : list of GrownFold
-            The tree and the node statistics of each cross-validation fold.
+            The tree and the node statistics of each cross-validation fold of the training set. If
+            `max_leaf_nodes` is set, they choose alpha, the price of a leaf.
         collect_errors : callable
             ``collect_errors(predicted, node_map)`` returns the absolute errors of the validation
-            rows. `predicted`: for each fold, the prediction of each node of its tree; `node_map`:
-            for each node of `tree`, the node of the predicting tree that contains it, (m,).
+            rows of all folds, with a function that sums them by node of the predicting tree.
+            `predicted`: for each fold, the prediction of each node of its tree; `node_map`: for
+            each node of `tree`, the node of the predicting tree that contains it, (m,).
         get_calibration : callable
             Takes no arguments. Returns four values: the train/calibration split; then the leaf in
             `tree`, the target and the weight of each calibration row. The weight is not used.
@@ -432,8 +435,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         """Return the prediction of all prunings together in each node of the tree of a fold.
 
         fold: the tree, and the statistics of its training rows; posterior: function that takes a
-        tree and its statistics, and returns the weights of its prunings. The result has shape (m,),
-        for the m nodes of the tree of the fold.
+        tree and its statistics, and returns the weights of its prunings (the tree after some nodes
+        have become leaves). The result has shape (m,), for the m nodes of the tree of the fold.
         """
         weights = posterior(fold.tree, fold.stats)
         return vote(fold.tree, fold.stats, weights, self._get_voting()).score[:, 0]
@@ -444,7 +447,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         Parameters
         ----------
         errors : JudgedErrors
-            Absolute errors of the validation rows of all folds.
+            Absolute errors of the validation rows of all folds: the largest one, the range of the
+            targets, and a function that sums the errors by leaf of `tree_`.
 
         Returns
         -------
@@ -452,9 +456,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The largest absolute validation error, in units of the target; the range of the targets
             if that is 0, or 1 if the range is 0, too.
         scale : ndarray of float64, shape (m,)
-            Mean absolute validation error in each of the m nodes of `tree_`. It is averaged over
-            prunings with `weights_`, as the predictions are, and is at least 30 % of the mean over
-            all rows. If there are no validation rows, it is `limit` everywhere.
+            Mean absolute validation error in each of the m nodes of `tree_`, with 20 rows of the
+            mean error of its parent added. It is averaged over prunings with `weights_`, as the
+            predictions are, and is at least 30 % of the mean over all rows. If there are no
+            validation rows, it is `limit` everywhere.
 
         Notes
         -----
@@ -476,7 +481,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
 
         held: leaf and target of each calibration row, with the tree and its training statistics;
         scale: mean absolute error in each node, (m,), to which interval widths are proportional
-        with widths="scaled".
+        with widths="scaled"; otherwise it is not used, and the scale is 1 in all nodes. A
+        calibration row that repeats others and counts as wrong whatever is predicted has an
+        infinite error.
         """
         tree, value = self.tree_, self.vote_.score[:, 0]
         leaf, y, n = held.leaf, held.y, held.n
@@ -519,19 +526,21 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         stats : TargetStats
             Moments of the training rows in its nodes.
         split : TrainCalibrationSplit
-            Which rows are training and calibration rows.
+            Which rows are training and calibration rows, their groups, and which calibration rows
+            repeat others.
         y : ndarray of float64, shape (N,)
             Target of each calibration row.
         leaf : ndarray of int32, shape (N,)
             Leaf of `tree` that each calibration row reaches.
         limit : float
-            Absolute error that larger ones count as.
+            Absolute error that larger ones count as, in units of the target.
 
         Returns
         -------
         HeldOutNumbers
-            Leaf, target and weight of the calibration rows. A row in a group weighs 1 /
-            (calibration rows of the group), any other row 1.
+            The tree, `stats` and `limit`; leaf, target and weight of the calibration rows; and
+            their number, or that of their groups. A row in a group weighs 1 / (calibration rows of
+            the group), any other row 1.
         """
         calibration, groups = split.calibration, split.groups
         weight, n = np.ones(len(calibration)), len(calibration)
@@ -549,6 +558,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
         It includes the certificates, the prediction intervals and the conformity scores.
         """
         certified = serialize_certificates(self.certificates_, self.certificate_)
@@ -559,6 +569,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
 
     def __restore__(self, stored: StoredState) -> None:
         """Set the fitted attributes from the content of a model file, `stored`.
+
+        The content is a mapping from stored names to numbers, texts, lists and arrays.
 
         `held_out_` becomes None. Raise ValueError if entries are missing, out of range, or
         contradict each other.

@@ -39,9 +39,9 @@ def truncate_tree(
     tree : Tree
         The tree, with m nodes.
     stats : Stats
-        Statistics of its nodes.
+        Class counts, or moments of a numeric target, of the training rows in its nodes.
     weights : NodeWeights
-        Posterior over its prunings.
+        Posterior over its prunings, as the probability of each node to be a leaf.
     ends : ndarray of bool, shape (m,)
         Nodes that become leaves; leaves of `tree` stay leaves.
     voting : Voting
@@ -81,11 +81,12 @@ def collapse_to_pruning(
     tree : Tree
         The tree, with m nodes.
     stats : Stats
-        Statistics of its nodes.
+        Class counts, or moments of a numeric target, of the training rows in its nodes.
     weights : NodeWeights
         The pruning: weight 1 at its leaves, 0 at all other nodes.
     voting : Voting
-        How the pruning predicts.
+        How the pruning predicts: by the majority label of a leaf, or by its smoothed class
+        frequencies or mean.
 
     Returns
     -------
@@ -121,17 +122,18 @@ def compact_tree(
 ) -> FittedVote:
     """Remove all nodes without which no outcome of the vote changes by more than a tolerance.
 
-    A pruning that passes through a leaf of the smaller tree stops there. So the outcome is still a
-    vote of prunings, and keeps monotonic constraints.
+    A pruning is the tree after some nodes have become leaves. A pruning that passes through a leaf
+    of the smaller tree stops there. So the outcome is still a vote of prunings, and keeps monotonic
+    constraints.
 
     Parameters
     ----------
     tree : Tree
         The tree, with m nodes.
     stats : Stats
-        Statistics of its nodes.
+        Class counts, or moments of a numeric target, of the training rows in its nodes.
     weights : NodeWeights
-        Posterior over its prunings.
+        Posterior over its prunings, as the probability of each node to be a leaf.
     voting : Voting
         How a pruning votes: by label or by smoothed mean, and with which monotonic constraints.
     tolerance : float, or ndarray of float64, shape (K,)
@@ -162,7 +164,10 @@ def compact_tree(
 
 
 class CompactableTree(TreeVoteEstimator):
-    """Base class of estimators with a method `compact`, which returns a copy with fewer nodes."""
+    """Base class of estimators with a method `compact`, which returns a copy with fewer nodes.
+
+    The copy's predictions differ by at most a tolerance. The class adds no constructor arguments.
+    """
 
     @snapshot_method
     def compact(self, tolerance: float = 0.05) -> Self:

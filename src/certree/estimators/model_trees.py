@@ -74,7 +74,9 @@ class _NodeRows:
     def restrict_fold(self, fold: Fold, n: int) -> Fold:
         """Return the training and validation rows of a fold that are in this node.
 
-        fold: a fold of all n training rows. Indices refer to all n rows in the result, too.
+        fold: indices of the training and validation rows of a fold, among all n training rows of
+        the fit; n: their number. Indices refer to all n rows in the result, too; either set may be
+        empty.
         """
         is_inside = np.zeros(n, dtype=bool)
         is_inside[self.rows] = True
@@ -127,8 +129,9 @@ class _GrownTree:
     def fit_model(self, indices: Indices) -> Any:
         """Fit a clone of the template to some training rows.
 
-        indices: their indices. Return the fitted model, or None if there are no rows, or all have
-        the same target.
+        indices: their indices among the rows in the attribute `rows`, (k,). Weights are divided by
+        the mean weight of all training rows. Return the fitted model, or None if there are no rows,
+        or all have the same target.
         """
         X, y, weight = self.select_rows(indices)
         if not len(y) or not _is_varying(y):
@@ -140,7 +143,8 @@ class _GrownTree:
     def select_rows(self, indices: Indices) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
         """Return features (k, p), targets (k,) and weights (k,) of the training rows at k indices.
 
-        The weights are None if all are 1.
+        indices: indices of the rows among those in the attribute `rows`, (k,). The weights are None
+        if all are 1.
         """
         weight = None if self.rows.weight is None else self.rows.weight[indices]
         return self.rows.X[indices], self.rows.y[indices], weight
@@ -150,7 +154,8 @@ class _GrownTree:
 class _AlphaLoss:
     """The validation loss of the pruned tree as a function of alpha, the factor of the penalty.
 
-    The penalty is that of the pruning rule of `DecoratedTreeClassifier`. `tune` minimises the loss.
+    The penalty is that of the pruning rule "polynomial" of `DecoratedTreeClassifier` (Scott and
+    Nowak 2003). `tune` minimises the loss.
 
     The constructor takes the attribute.
 
@@ -168,6 +173,8 @@ class _AlphaLoss:
 
         temperatures: the g values of alpha, (g, 1); the name is that of the protocol `TunableLoss`.
         Return the g losses, (g,): weighted errors or log losses (nats).
+
+        The prunings and losses of the folds are taken from the attribute `families`.
         """
         return np.sum(
             [rule.compute_totals(loss, temperatures) for rule, loss in self.families], axis=0
@@ -181,6 +188,7 @@ class DecoratedTree(TreeVoteEstimator):
     cross-validation: that of its model, or of a constant (class frequencies or the mean) if that is
     lower. The pruning with the smallest sum of losses is kept, and models are fitted in its leaves.
     Classifiers may also be pruned by training errors plus a penalty, with rule="polynomial".
+    Subclasses have the constructor arguments.
 
     Attributes
     ----------
@@ -317,12 +325,12 @@ class DecoratedTree(TreeVoteEstimator):
     def _prune(
         self, grown: _GrownTree, random_state: np.random.RandomState
     ) -> tuple[NodeWeights, dict[int, Any]]:
-        """Find the best pruning, and fit the models of its leaves.
+        """Find the pruning with the smallest validation loss, and fit the models of its leaves.
 
         Parameters
         ----------
         grown : _GrownTree
-            The grown tree.
+            The grown tree, its training rows by node, and the unfitted model of a leaf.
         random_state : RandomState
             Source of the folds.
 
@@ -352,8 +360,9 @@ class DecoratedTree(TreeVoteEstimator):
         """Compute statistics of the training and of the validation rows of a fold in each node.
 
         grown: the tree, the same for all folds, and its rows; fold: indices of the training and
-        validation rows. The result has the tree, statistics of the training rows (class counts, or
-        moments of the target), and the table of the same numbers for the validation rows.
+        validation rows. The result has the tree (of m nodes), statistics of the training rows
+        (class counts, or moments of the target), and the table of the same numbers for the
+        validation rows.
         """
         return GrownFold.from_rows(
             fold, grown.tree, self._compute_node_stats, grown.leaf, grown.rows.target
@@ -363,7 +372,9 @@ class DecoratedTree(TreeVoteEstimator):
         """Compute the validation loss of each node without a model, summed over folds, (m,).
 
         grown: the tree and its rows; folds: the folds. A node predicts the smoothed class
-        frequencies, or mean, of its training rows in the fold.
+        frequencies, or mean, of its training rows in the fold: one row with those of its parent is
+        added. Losses are weighted sums over the validation rows in the node: errors or log losses,
+        as `scoring` says, or squared errors; 0 without such rows.
         """
         losses = np.zeros(grown.tree.n_nodes)
         for fold in folds:
@@ -380,7 +391,8 @@ class DecoratedTree(TreeVoteEstimator):
         """Compute the validation loss of each node as a leaf, summed over folds, (m,).
 
         grown: the tree and its rows; constant: losses of constant predictions, (m,); folds: the
-        folds. A node with a model has the smaller of its two losses.
+        folds. A node with enough rows for a model has the smaller of the losses of model and
+        constant; any other node keeps that of the constant.
         """
         modelled = [node for node in grown.nodes if node.is_modelled]
         found = self._run_parallel(self._compute_validation_loss, grown, modelled, folds)
@@ -404,9 +416,9 @@ class DecoratedTree(TreeVoteEstimator):
     ) -> float:
         """Compute the validation loss of a node's models, one for each fold, summed over folds.
 
-        grown: the tree and its rows; node: the node and its rows; folds: the folds. The loss is
-        infinite if there is no fold, or the training rows of a fold have a single target value in
-        the node.
+        grown: the tree and its rows; node: the node and its rows; folds: the folds. A fold without
+        validation rows in the node adds 0. The loss is infinite if there is no fold, or the
+        training rows of a fold have a single target value in the node.
         """
         rows = grown.rows
         loss = 0.0 if folds else np.inf
@@ -433,7 +445,8 @@ class DecoratedTree(TreeVoteEstimator):
         leaf : ndarray of int32, shape (n,)
             Leaf of `tree_` that each row reaches.
         groups : list of (int, ndarray of intp)
-            Node number of a leaf that has a model, and the indices of the rows that reach it.
+            Node number of a leaf that has a model in `leaf_estimators_`, and the indices of the
+            rows that reach it. Leaves that no row reaches are left out.
         """
         rows = self._encode_new_rows(X).astype(np.float64, copy=False)
         self._check_missing_values(rows)
@@ -465,7 +478,8 @@ def _list_weight_parameters(model: Any) -> list[str]:
     """Return the keywords with which `fit` of a model passes sample weights to all its steps.
 
     For a pipeline these are "<step>__sample_weight" for each step that supports weights, also of
-    nested pipelines; for another estimator "sample_weight", or none.
+    nested pipelines; for another estimator ["sample_weight"], or [] if its `fit` does not take it.
+    model: a pipeline or another estimator.
     """
     if isinstance(model, Pipeline):
         return [
@@ -638,12 +652,13 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     ) -> tuple[FragmentPrunings, Float64, dict[int, Any]]:
         """Fit each node to the training rows of a fold, and compute its validation loss.
 
-        A node has a model, or a constant if that has fewer training errors.
+        A node has a model, or a constant (its most frequent class) unless the model has fewer
+        training errors. Nodes without enough rows for a model have the constant.
 
         Parameters
         ----------
         grown : _GrownTree
-            The grown tree.
+            The grown tree, its training rows by node, and the unfitted model of a leaf.
         fold : Fold
             Training and validation rows. Without validation rows the validation losses are 0.
 
@@ -653,7 +668,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             For every alpha, the pruning with the smallest sum of training errors and alpha times
             the penalty of `rule`.
         loss : ndarray of float64, shape (m,)
-            Validation loss of each node as a leaf.
+            Validation loss of each node as a leaf: weighted errors or log losses (nats), as
+            `scoring` says.
         models : dict from int to classifier
             The fitted model of each node that has one, by node number.
         """
@@ -680,8 +696,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         """Fit the model of a node to the training rows of a fold, and score it.
 
         grown: the tree and its rows; node: the node and its rows; whole: the fold, of all rows.
-        Return the model, its training errors and its validation loss, which is 0 without validation
-        rows. If no model can be fitted, return None and two infinities.
+        Return the model, the weight of the training rows that it predicts wrongly, and its
+        validation loss (weighted errors or log losses, as `scoring` says), which is 0 without
+        validation rows. If no model can be fitted, return None and two infinities.
         """
         fold = node.restrict_fold(whole, len(grown.rows.y))
         model = grown.fit_model(fold.train)
@@ -762,9 +779,9 @@ def _count_errors(model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 
 def _predict_probabilities(model: Any, X: NDArray[Any], n_classes: int) -> Float64:
     """Predict probabilities of all classes by a classifier that was fitted to some of them.
 
-    model: a fitted classifier, whose classes are codes below n_classes; X: rows, (k, p). Return
-    probabilities, (k, n_classes). If it has no `predict_proba`, its predicted class has probability
-    1.
+    model: a fitted classifier, whose classes are codes below n_classes, some of which it may lack
+    (probability 0); X: rows, (k, p). Return probabilities, (k, n_classes). If it has no
+    `predict_proba`, its predicted class has probability 1.
     """
     probabilities = np.zeros((len(X), n_classes))
     if hasattr(model, "predict_proba"):

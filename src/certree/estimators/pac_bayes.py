@@ -39,9 +39,10 @@ def make_voting(vote: Voting | Kind, signs: MonotonicSigns) -> Voting:
     """Return how the prunings of a classifier vote, from its parameter `vote`.
 
     vote: "mean" (by the class frequencies of the leaf that a row reaches) or "majority" (for its
-    most frequent class), for which the result has smoothing 0.1, or a `Voting` object; signs: the
-    monotonic constraints, -1, 0 or 1 for each of p features, which replace those of the object;
-    None: they are not replaced.
+    most frequent class), for which 0.1 rows with the class frequencies of its parent are added to
+    each node (smoothing), or a `Voting` object, which sets both; signs: the monotonic constraints,
+    -1, 0 or 1 for each of p features, which replace those of the object; None: they are not
+    replaced.
     """
     voting = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
     return voting if signs is None else replace(voting, slopes=signs)
@@ -103,7 +104,9 @@ class PACBayesTree(TreeVoteEstimator):
     """Base class of estimators in which all prunings vote with PAC-Bayes posterior weights.
 
     A pruning is the tree after some of its nodes have become leaves. The class defines the
-    candidate posteriors for classes and for numeric targets.
+    candidate posteriors: for classes by the errors, or the log loss, of the leaves, for numeric
+    targets by their sums of squares, each with two priors over prunings (a factor 1 / e for each
+    leaf; or each node is a leaf with probability 1/2). Subclasses have the constructor arguments.
     """
 
     _temperatures = ("lambda_error", "lambda_penalty")
@@ -111,8 +114,10 @@ class PACBayesTree(TreeVoteEstimator):
     def _get_posterior_parameters(self) -> Any:
         """Return the object with the attributes prior, lambda_error, lambda_penalty and search.
 
-        They are the prior over prunings, the two inverse temperatures, and how these are chosen.
-        Here the object is the estimator itself; certified classifiers have a `PACBayesPosteriors`.
+        They are the prior over prunings, the two inverse temperatures, which are the factors of
+        loss and size in the log weight of a pruning, and the search by which these are chosen, such
+        as "mixture". Here the object is the estimator itself; certified classifiers have a
+        `PACBayesPosteriors`.
         """
         return self
 

@@ -40,7 +40,9 @@ class PrunedTree(TreeVoteEstimator):
     """Base class of estimators that keep a single pruning of their tree, chosen by a pruning rule.
 
     A pruning is the grown tree after some nodes have become leaves. After the fit, `tree_`,
-    `stats_` and `vote_` are those of the pruned tree.
+    `stats_` and `vote_` are those of the pruned tree. Most rules choose the pruning with the
+    smallest sum of training loss and alpha times a penalty, such as its number of leaves.
+    Subclasses have the constructor arguments.
     """
 
     _temperatures = ("alpha",)

@@ -23,8 +23,8 @@ def compute_small_path(tree: Tree, stats: Any) -> PruningPath:
     by errors would prune them.
 
     tree: the tree; stats: class counts, or moments of a numeric target, of the training rows in its
-    nodes. Return its nested prunings, each with the alpha (price of a leaf) from which on it is
-    best.
+    nodes. A pruning is the tree after some nodes have become leaves. Return its nested prunings,
+    each with the alpha (price of a leaf) from which on it is best.
     """
     return cost_complexity_path(tree, stats, None if isinstance(stats, TargetStats) else "gini")
 
@@ -32,7 +32,8 @@ def compute_small_path(tree: Tree, stats: Any) -> PruningPath:
 def choose_small_alpha(folds: Sequence[GrownFold], n_threads: int) -> float:
     """Choose alpha, the price of a leaf in cost-complexity pruning, by cross-validation.
 
-    The prunings are those of `compute_small_path`. The alpha with the smallest validation loss is
+    The prunings are those with the smallest sum, over leaves, of rows times Gini impurity (or of
+    sums of squares) plus alpha for each leaf. The alpha with the smallest validation loss is
     chosen: log loss, or squared error for numeric targets.
 
     folds: trees and node statistics of the cross-validation folds of the training set; n_threads:
@@ -47,8 +48,9 @@ def choose_small_alpha(folds: Sequence[GrownFold], n_threads: int) -> float:
 def find_small_pruning(tree: Tree, stats: Stats, n_leaves: int, alpha: float) -> NodeWeights:
     """Return the cost-complexity pruning at `alpha` with at most `n_leaves` leaves.
 
-    alpha is the price of a leaf. If the pruning at `alpha` has more leaves, the smallest larger
-    value is used that leaves at most `n_leaves`.
+    A pruning (the tree after some nodes have become leaves) minimises the sum, over leaves, of rows
+    times Gini impurity, or of sums of squares, plus alpha for each leaf. If the pruning at `alpha`
+    has more leaves, the smallest larger value is used that leaves at most `n_leaves`.
 
     tree: the tree, with m nodes; stats: statistics of the training rows in its nodes. The result
     has weight 1 at the leaves of the pruning, 0 at all other nodes.
@@ -73,7 +75,8 @@ def shrink_tree(
         Price of a leaf: how much each leaf must lower the sum of rows times Gini impurity, or the
         sum of squares. A larger one is used if the pruning would have too many leaves.
     voting : Voting
-        How the pruning predicts.
+        How the pruning predicts: by the majority label of a leaf, or by its smoothed class
+        frequencies or mean.
 
     Returns
     -------

@@ -78,7 +78,8 @@ class TreeVoteEstimator(TreeModel):
     A pruning is the tree after some of its nodes have become leaves. `fit` grows the tree, chooses
     inverse temperatures by cross-validation, computes the posterior weights of all prunings, and
     stores the outcome of their vote in every node. Subclasses define the target
-    (`_compute_node_stats`) and the method (`_temperatures`, `_get_candidates` and `_get_voting`).
+    (`_compute_node_stats`) and the method (`_temperatures`, the names of its parameters that
+    cross-validation may choose, `_get_candidates` and `_get_voting`).
 
     Attributes
     ----------
@@ -123,8 +124,10 @@ class TreeVoteEstimator(TreeModel):
         """Return the kinds of posteriors that cross-validation chooses from, by name.
 
         A `Candidate` has a function that computes posterior weights of the prunings of a tree, for
-        given inverse temperatures, and the way in which prunings vote. Order matters: the first
-        candidate with the smallest loss is chosen, and the first one is used if no inverse
+        given inverse temperatures (factors of loss and size in the log weight of a pruning), and
+        the way in which prunings vote. If the estimator prunes by a rule, there is one candidate,
+        whose function computes the pruning for a given alpha. Order matters: the first candidate
+        with the smallest validation loss is chosen, and the first one is used if no inverse
         temperature is None.
         """
 
@@ -132,7 +135,10 @@ class TreeVoteEstimator(TreeModel):
     def _get_voting(self) -> Voting:
         """Return how a pruning (the tree with some nodes turned into leaves) votes.
 
-        The result has the kind ("mean" or "majority"), smoothing and monotonic constraints.
+        The result has the kind ("mean": by the class frequencies or mean of the leaf that a row
+        reaches, "majority": for its most frequent class), the smoothing (number of rows with the
+        class frequencies or mean of its parent that are added to each node) and monotonic
+        constraints.
         """
 
     @abstractmethod
@@ -171,11 +177,18 @@ class TreeVoteEstimator(TreeModel):
         """
 
     def _get_search(self) -> Search:
-        """Return how inverse temperatures are chosen; here "joint", all together on a grid."""
+        """Return how inverse temperatures are chosen; here "joint", all together on a grid.
+
+        Subclasses may return "error-first", one after the other, or "mixture", in which posteriors
+        with several values vote together.
+        """
         return "joint"
 
     def _get_scoring(self) -> Scoring:
-        """Return the loss that cross-validation minimises: "error", "log_loss" or "squared"."""
+        """Return the loss that cross-validation minimises: "error", "log_loss" or "squared".
+
+        They are the weight of wrongly predicted rows, the log loss (nats) and the squared error.
+        """
         return self.scoring
 
     def set_params(self, **params: Any) -> Self:
@@ -213,15 +226,16 @@ class TreeVoteEstimator(TreeModel):
         """Return functions that convert the short names of components to objects, by parameter.
 
         A function takes a string, such as "cart", and returns the object, such as ``Cart()``; None
-        if the string stands for no object. `set_params` uses it.
+        if the string stands for no object. Parameters are "grower" and, in subclasses, others such
+        as "rule". `set_params` uses it.
         """
         return {"grower": self._resolve_grower}
 
     def _resolve_grower(self, value: Any) -> Grower:
         """Return the grower object that a value of the parameter `grower` stands for.
 
-        value: a name such as "cart", a grower, or a decision tree of scikit-learn, which is
-        wrapped.
+        value: "cart", "kd" or "dyadic", a grower, which is returned itself, or a decision tree of
+        scikit-learn, which is wrapped in a grower that fits a clone of it.
         """
         return resolve_grower(value)
 
@@ -280,8 +294,8 @@ class TreeVoteEstimator(TreeModel):
     def _fit_blocks(self, executor: Executor) -> None:
         """Fit to out-of-core or distributed rows, and set all fitted attributes.
 
-        executor: holds the blocks of rows, on this machine or on a cluster, and runs functions on
-        them.
+        executor: holds the blocks of rows with their features, targets and weights, on this machine
+        or on a cluster, and runs functions on them.
         """
         fit_tree_on_parts(self, executor)
 
@@ -294,7 +308,8 @@ class TreeVoteEstimator(TreeModel):
     def _fit(self, training: Training) -> None:
         """Fit the tree and the vote to encoded training rows, and set all fitted attributes.
 
-        training: features, targets and weights of the rows.
+        training: features (numbers and category codes), targets (class codes or numbers) and
+        weights of the rows.
         """
         tree, posteriors, _ = self._grow_and_tune(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
@@ -303,7 +318,7 @@ class TreeVoteEstimator(TreeModel):
         self._finish_fit(tree.learn_missing(training.X), stats, posteriors)
 
     def _get_grower(self) -> Grower:
-        """Return the grower object that the parameter `grower` stands for."""
+        """Return the object that grows trees, for which the parameter `grower` stands."""
         return self._resolve_grower(self.grower)
 
     def _orders_categories_by_rows(self) -> bool:
@@ -313,8 +328,8 @@ class TreeVoteEstimator(TreeModel):
     def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
         """Return whether node statistics are exact sums, which do not depend on the row order.
 
-        y: target of the training rows, (n,) or (n, n_outputs). The sums are exact if the grower
-        uses exact sums, too, and y has a single target.
+        y: target of the training rows, (n,) or (n, n_outputs). Exact sums are used if the grower
+        uses them, too (its attribute `has_exact_sums`), and y has a single target.
         """
         return y.ndim == 1 and getattr(self._get_grower(), "has_exact_sums", False)
 
@@ -322,7 +337,8 @@ class TreeVoteEstimator(TreeModel):
         """Return whether the calibration set is drawn by the rows' values instead of their positions.
 
         Then the same rows in another order have the same train/calibration split. It needs a grower
-        whose sums do not depend on the row order, and no preprocessor.
+        whose sums do not depend on the row order (its attribute `has_exact_sums`), and no
+        preprocessor, whose fit may depend on the order.
         """
         by_rows = getattr(self._get_grower(), "has_exact_sums", False)
         return bool(by_rows and getattr(self, "preprocessor", None) is None)
@@ -332,8 +348,8 @@ class TreeVoteEstimator(TreeModel):
     ) -> TrainingSamples:
         """Return the training rows together with the parameters of growth.
 
-        These are the largest depth, monotonic constraints, number of threads and the grower's seed,
-        which is drawn from random_state. training: the encoded rows.
+        These are the largest depth, categorical features, monotonic constraints, number of threads
+        and the grower's seed, which is drawn from random_state. training: the encoded rows.
         """
         return TrainingSamples(
             training.X,
@@ -351,7 +367,8 @@ class TreeVoteEstimator(TreeModel):
         """Return the monotonic constraint of each feature, (p,) int8, or None if there is none.
 
         1: predictions must not fall as the feature rises; -1: they must not rise; 0: no constraint.
-        Raise ValueError if the grower, or several targets, do not support constraints.
+        They come from the parameter `monotonic_cst`. Raise ValueError if the grower, or several
+        targets, do not support constraints.
         """
         names = getattr(self, "feature_names_in_", None)
         signs = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
@@ -381,9 +398,11 @@ class TreeVoteEstimator(TreeModel):
         tree : Tree
             The tree of all training rows.
         posteriors : Mixture
-            The chosen inverse temperatures and mixture weights.
+            The chosen inverse temperatures (factors of loss and size in the log weight of a
+            pruning) of each posterior, and the weights of the posteriors.
         folds : list of GrownFold
-            The tree and statistics of each fold; empty if nothing is left to choose.
+            The tree of each fold, grown on its training rows, and statistics of its training and
+            validation rows in the nodes; empty if nothing is left to choose.
         """
         rows, n_threads = (
             self._make_training_samples(training, random_state),
@@ -402,8 +421,9 @@ class TreeVoteEstimator(TreeModel):
     def _show_progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
         """Return a context manager that shows a progress bar if `verbose` is positive.
 
-        It yields a function that advances the bar by a step. There is a step for each of the folds,
-        one for the tree, and four for each candidate.
+        It yields a function without arguments that advances the bar by a step, or does nothing.
+        There is a step for each of the folds, one for the tree of all rows, and four for each
+        candidate (kind of posterior or pruning rule).
         """
         steps = len(folds) + 1 + 4 * len(self._get_candidates())
         return show_progress(self.verbose > 0, steps, type(self).__name__)
@@ -418,18 +438,21 @@ class TreeVoteEstimator(TreeModel):
     def _get_temperatures(self) -> list[float | None]:
         """Return the value of each parameter in `_temperatures`; None if it is to be chosen.
 
-        These are the inverse temperatures of the posterior, or the alpha of the pruning rule.
+        These are the inverse temperatures of the posterior (factors of loss and size in the log
+        weight of a pruning), or the alpha of the pruning rule.
         """
         return [getattr(self, name) for name in self._temperatures]
 
     def _tune(self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None) -> Mixture:
-        """Choose the inverse temperatures that are None by cross-validation.
+        """Choose the inverse temperatures, or alpha, that are None by cross-validation.
 
-        The search is that of `_get_search`: together, one after the other, or as a mixture.
+        `_get_search` says how: together, one after the other, or as a mixture of posteriors with
+        several values.
 
         grown: tree, and node statistics of training and validation rows, of each fold; advance:
         function without arguments that is called after each step, for a progress bar. Return the
-        chosen posteriors; if no inverse temperature is None, the posterior of the first candidate.
+        chosen posteriors; if no inverse temperature is None, the posterior of the first candidate
+        in `_get_candidates`, with the values that are set.
         """
         candidates = self._get_candidates()
         values = [value for value in self._get_temperatures() if value is not None]
@@ -473,7 +496,8 @@ class TreeVoteEstimator(TreeModel):
         """Compute the posterior and the vote of all prunings, and set all fitted attributes.
 
         tree: the grown tree; stats: statistics of all training rows in its nodes; posteriors: the
-        inverse temperatures and mixture weights that cross-validation has chosen.
+        inverse temperatures (factors of loss and size in the log weight of a pruning) and mixture
+        weights that the user has set or cross-validation has chosen.
         """
         weights = posteriors.compute_posterior(self._get_candidates(), tree, stats)
         self._set_posteriors(posteriors)
@@ -482,7 +506,9 @@ class TreeVoteEstimator(TreeModel):
     def _set_posteriors(self, posteriors: Mixture) -> None:
         """Set `best_params_`, `mixture_weights_` and `posteriors_`.
 
-        posteriors: the inverse temperatures and mixture weights that cross-validation has chosen.
+        posteriors: the inverse temperatures, mixture weights and names of the posteriors that vote.
+        In `best_params_` a temperature is a number if all posteriors have the same one, else a
+        list.
         """
         columns = posteriors.temperatures.T.tolist()
         self.best_params_ = {
@@ -497,8 +523,9 @@ class TreeVoteEstimator(TreeModel):
     ) -> None:
         """Set the fitted attributes of the tree and its vote.
 
-        tree, stats, weights and outcome (of the vote in each node) become `tree_`, `stats_`,
-        `weights_` and `vote_`.
+        tree: the tree; stats: class counts, or moments of the target, in its nodes; weights:
+        posterior weights of its prunings; outcome: class probabilities or number that the vote
+        predicts in each node. They become `tree_`, `stats_`, `weights_` and `vote_`.
         """
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, outcome
 
@@ -507,7 +534,9 @@ class TreeVoteEstimator(TreeModel):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
-        A `DeferredVote` is left out, as `__restore__` computes it from the other entries.
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree. A
+        `DeferredVote`, which computes the vote of many classes when it is read, is left out, as
+        `__restore__` computes it from the other entries.
         """
         votes = {"vote": self.vote_} if isinstance(self.vote_, Vote) else {}
         posteriors = {
@@ -528,6 +557,8 @@ class TreeVoteEstimator(TreeModel):
 
     def __restore__(self, stored: StoredState) -> None:
         """Set the fitted attributes from the content of a model file, `stored`.
+
+        The content is a mapping from stored names to numbers, texts, lists and arrays.
 
         Raise ValueError if an entry is missing, out of range, or inconsistent with the tree.
         """
@@ -572,16 +603,18 @@ class TreeVoteEstimator(TreeModel):
 
     @abstractmethod
     def _restore_target_stats(self, stored: StoredState, number: int = 0) -> Any:
-        """Return the node statistics of one target from a section of a model file, `stored`.
+        """Return class counts, or moments, of one target in each node from a model file's section.
 
-        number: index of the target; 0 if it is the only one. Raise ValueError if the statistics do
-        not fit this target, such as class counts of another number of classes.
+        stored: arrays of the section by name; number: index of the target; 0 if it is the only one.
+        Raise ValueError if the statistics do not fit this target, such as class counts of another
+        number of classes.
         """
 
     def _restore_posteriors(self, stored: StoredState) -> Mixture:
         """Return the inverse temperatures and mixture weights in a model file, `stored`.
 
-        Raise ValueError if names differ from those of this estimator, or values are not numbers.
+        They are the entries "best_params", "mixture_weights" and "posteriors" (names). Raise
+        ValueError if names differ from those of this estimator, or values are not numbers.
         """
         temperatures, families = stored["best_params"], stored["posteriors"]
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
@@ -611,7 +644,8 @@ class TreeVoteEstimator(TreeModel):
     def _find_leaves(self, X: ArrayLike) -> Int32:
         """Return the leaf of `tree_` that each row of X reaches, (n,) int32.
 
-        X: new rows, (n, p), not encoded yet.
+        X: new rows, (n, p), not encoded yet. If a row lacks a value at a split where no training
+        row lacked it, the child with more training rows is followed.
         """
         rows = self._encode_new_rows(X)
         return self.tree_.route(rows, get_n_threads(self.n_jobs))
@@ -726,8 +760,9 @@ class TreeVoteEstimator(TreeModel):
 
         tree: the tree, with m nodes; stats: statistics of the training rows in its nodes. The
         result has a class label of each node for votes of kind "majority", or its smoothed class
-        frequencies or mean for "mean"; see `_get_voting`. It is a `SparseBallots` if class counts
-        are sparse.
+        frequencies or mean for "mean"; `_get_voting` has the kind and the smoothing. It is a
+        `SparseBallots`, which computes frequencies when they are needed, if class counts are
+        sparse.
         """
         return self._get_voting().ballots(tree, stats)
 
@@ -771,7 +806,8 @@ class TreeVoteEstimator(TreeModel):
     def _make_explainer(self) -> Explainer:
         """Return an object that describes the nodes of `tree_` in words.
 
-        Raise NotFittedError if the model is not fitted.
+        A description has the rule of the node, its training rows, its prediction and its posterior
+        weight. Raise NotFittedError if the model is not fitted.
         """
         check_is_fitted(self)
         names, rows = self._feature_names(), self.stats_.n
@@ -782,7 +818,7 @@ class TreeVoteEstimator(TreeModel):
 
     @abstractmethod
     def _predict_node(self, node: int) -> Any:
-        """Return what a node predicts as a leaf.
+        """Return what a node predicts as a leaf, from its training rows in `stats_`.
 
         node: node number. The result is a class or a number, a tuple of these for several targets.
         """
@@ -858,7 +894,9 @@ class TreeVoteEstimator(TreeModel):
     def _certify_nodes(self) -> CertificateFamily | None:
         """Return bounds on the error on new rows in each node of `tree_`, or None; here None.
 
-        Certified classifiers with a calibration set return a family of bounds that hold together.
+        The error in a node is that of `predict` on the new rows that reach it. Certified
+        classifiers with a calibration set return a family with one bound for each node; all of them
+        hold together with probability 1 - `delta`.
         """
         return None
 
@@ -893,7 +931,8 @@ class TreeVoteEstimator(TreeModel):
     def _get_node_notes(self) -> dict[int, str]:
         """Return notes that `export_text` appends to the lines of nodes.
 
-        The result is text by node number; here it is empty.
+        The result is text by node number of `tree_`; here it is empty. Trees with models in their
+        leaves say which leaves have one.
         """
         return {}
 
@@ -902,7 +941,7 @@ class TreeVoteEstimator(TreeModel):
         """Return the prediction of each leaf of `tree_`: class probabilities (m, K) or a number (m, 1).
 
         Row v is node number v; rows of nodes that are not leaves are 0. Several targets have their
-        columns side by side.
+        columns side by side. The values are outcomes of the vote, from `vote_`.
         """
 
     def _build_formula(self) -> Formula:
@@ -947,7 +986,8 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     def _has_sparse_stats(self) -> bool:
         """Return whether class counts are stored sparsely: one target with more than 100 classes.
 
-        Only estimators with `_takes_sparse_stats` do so.
+        Sparse counts keep the classes that occur in a node alone. Only estimators whose class
+        attribute `_takes_sparse_stats` is True have them.
         """
         is_one = self._takes_sparse_stats and not self._has_several_targets()
         return bool(is_one and self.n_classes_ > MANY_CLASSES)
@@ -955,7 +995,11 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     @property
     def _output_groups(self) -> OutputGroups:
         # Class counts have at least two columns, so that a single class is no special case later.
-        """Column ranges of each target in the outcome of the vote; a target has at least 2 columns."""
+        """Column ranges of each target in the outcome of the vote; a target has at least 2 columns.
+
+        The result has the numbers of columns in its attribute `sizes`. The second column of a
+        target with a single class belongs to no class.
+        """
         return OutputGroups(tuple(max(2, k) for k in np.atleast_1d(self.n_classes_).tolist()))
 
     def _compute_node_stats(
@@ -995,6 +1039,8 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
 
     def __restore__(self, stored: StoredState) -> None:
         """Set the fitted attributes from the content of a model file, `stored`.
+
+        The content is a mapping from stored names to numbers, texts, lists and arrays.
 
         Raise ValueError if outcomes are no class probabilities, or a leaf predicts a class that
         does not exist.
@@ -1111,7 +1157,8 @@ def _get_class(classes: NDArray[Any], stats: Any, node: int) -> Any:
     """Return the class that a node predicts; None if its label is no class.
 
     classes: classes of the target, (K,); stats: class counts and labels of the nodes; node: node
-    number. A label beyond the K classes occurs only with a single class.
+    number. The class is that of the node's training rows. A label beyond the K classes occurs only
+    with K = 1, as class counts have at least two columns.
     """
     label = stats.label[node]
     return classes[label] if label < len(classes) else None
@@ -1121,7 +1168,8 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     """Base class of regressors in which the prunings of a single tree vote.
 
     A pruning is the tree after some of its nodes have become leaves. The class adds moments of the
-    target as node statistics, `predict` and `predict_std`. There may be several numeric targets.
+    target (row weight, mean, sum of squares) as node statistics, `predict` and `predict_std`. There
+    may be several numeric targets.
     """
 
     scoring = "squared"

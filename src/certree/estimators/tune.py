@@ -49,7 +49,7 @@ _ROUNDING = 1e-12
 def linear_grid(best: float) -> Float64:
     """Return the ten equally spaced values from best / 2 to 2 best, (10,); the fourth is `best`.
 
-    `best`: the inverse temperature with the smallest loss so far.
+    `best`: the inverse temperature (or alpha) with the smallest validation loss on a coarser grid.
     """
     return np.linspace(best / 2, 2 * best, 10)
 
@@ -140,7 +140,7 @@ class GrownFold:
         return cls(tree, compute(fold.train), compute(fold.validation).table)
 
     def get_validation_votes(self, voting: Voting) -> list[ValidationVotes]:
-        """Return, for each target, the vote of each node and the validation rows that score it.
+        """Return, for each target, the votes of the nodes and statistics of the validation rows.
 
         The votes come from the training rows of the fold.
 
@@ -218,9 +218,9 @@ class Objective:
 
         Losses are summed over rows, folds and targets. temperatures: (g, t), one row for each
         posterior with its t inverse temperatures. If the candidate is a pruning rule, each row
-        holds its alpha alone, (g, 1). The candidate, not the caller, determines which. Return the g
-        losses, (g,), in the order of the rows: weight of misclassified rows, nats, or weighted
-        squared errors, as `scoring` says.
+        holds its alpha (factor of the penalty) alone, (g, 1). The candidate, not the caller,
+        determines which. Return the g losses, (g,), in the order of the rows: weight of
+        misclassified rows, nats, or weighted squared errors, as `scoring` says.
         """
         total = np.zeros(len(temperatures))
         for family, votes in self.families:
@@ -266,7 +266,7 @@ def _subsample(columns: tuple[Float64, ...], max_size: int) -> tuple[Float64, ..
     """Draw the same `max_size` entries of all columns at random, or return shorter columns unchanged.
 
     columns: arrays of one length n along their first axis. The draw depends on n alone (seed 0),
-    and the drawn entries stay in order.
+    and the drawn entries stay in order. Return a tuple of arrays, one for each column.
     """
     n = len(columns[0])
     if n <= max_size:
@@ -334,7 +334,8 @@ class Mixture(ArrayRecord):
     def from_single(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
         """Return the mixture of one posterior, which has weight 1.
 
-        family: name of its candidate; temperatures: its t inverse temperatures, or its alpha.
+        family: name of its candidate (kind of posterior), such as "error, leaves"; temperatures:
+        its t inverse temperatures, or its alpha.
         """
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 
@@ -385,15 +386,17 @@ def mix_candidates(
     objectives : mapping of str to Objective
         The validation losses of each candidate, by its name.
     temperatures : sequence of float or None, length t
-        The inverse temperatures that the user has set; None for each that is to be chosen.
+        The inverse temperatures (factors of loss and size in the log weight of a pruning) that the
+        user has set; None for each that is to be chosen.
     advance : callable
         Called without arguments after each candidate, for a progress bar.
 
     Returns
     -------
     Mixture
-        If no temperature is None, the single posterior of the first candidate. If the objectives
-        have no folds, the eight posteriors of the first candidate with equal weights.
+        The posteriors of positive weight, with their weights, temperatures and candidates. If no
+        temperature is None, the single posterior of the first candidate. If the objectives have no
+        folds, the eight posteriors of the first candidate with equal weights.
 
     Raises
     ------
@@ -467,13 +470,16 @@ def _fit_mixture_weights(
 class TunableLoss(Protocol):
     """Protocol: a validation loss as a function of inverse temperatures, which `tune` minimises.
 
-    `Objective` implements it for votes of prunings. There are t inverse temperatures; for a pruning
-    rule they are its alpha alone.
+    `Objective` implements it for votes of prunings. There are t inverse temperatures (factors of
+    loss and size in the log weight of a pruning); for a pruning rule they are its alpha alone.
     """
 
     @property
     def families(self) -> Sized:
-        """One entry for each fold (and target); `tune` chooses nothing if it is empty."""
+        """One entry for each fold (and target); if it is empty, `tune` chooses nothing.
+
+        The temperatures to choose are 1 then.
+        """
 
     def compute_losses(self, temperatures: Float64) -> Float64:
         """Compute the validation loss for each of g choices of the temperatures.
@@ -500,8 +506,8 @@ def tune(
     objective : TunableLoss
         The validation losses.
     temperatures : sequence of float or None, length t
-        The inverse temperatures (or the alpha of a pruning rule) that are fixed; None for each that
-        is to be chosen.
+        The inverse temperatures (factors of loss and size in the log weight of a pruning), or the
+        alpha of a pruning rule, that are fixed; None for each that is to be chosen.
     search : {"joint", "error-first"}
         "joint": choose all on the product of their grids. "error-first": choose them one after the
         other in the order of `temperatures`; those that are not chosen yet are 1.
@@ -547,10 +553,10 @@ def find_first_minimum(losses: Float64) -> int:
 
 
 def find_best_loss(objective: TunableLoss) -> float:
-    """Return the smallest validation loss over all values of a single inverse temperature.
+    """Return the smallest validation loss over all values of a single inverse temperature or alpha.
 
-    objective: the losses, as a function of one inverse temperature. The result is the loss at the
-    value that `tune` chooses.
+    objective: the losses, as a function of one inverse temperature, or of the alpha of a pruning
+    rule. The result is the loss at the value that `tune` chooses.
     """
     return float(objective.compute_losses(np.array([tune(objective, [None])]))[0])
 
@@ -591,8 +597,8 @@ def choose_posteriors(
     objectives : mapping of str to Objective
         The validation losses of each candidate, by its name; on ties the first candidate wins.
     temperatures : sequence of float or None, length t
-        The inverse temperatures, or alpha, that the user has set; None for each that is to be
-        chosen.
+        The inverse temperatures (factors of loss and size in the log weight of a pruning), or the
+        alpha of a pruning rule, that the user has set; None for each that is to be chosen.
     search : {"mixture", "joint", "error-first"}
         "mixture": a mixture of posteriors of all candidates, with the weights of the smallest loss.
         Otherwise a single posterior of the best candidate: "joint" chooses its temperatures
@@ -604,7 +610,8 @@ def choose_posteriors(
     Returns
     -------
     Mixture
-        The chosen posteriors and their weights.
+        The inverse temperatures and the candidate of each chosen posterior, and the weights of the
+        posteriors; a single one has weight 1.
     """
     if search == "mixture":
         return mix_candidates(objectives, temperatures, advance)

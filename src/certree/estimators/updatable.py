@@ -38,8 +38,9 @@ def _explain_no_updates(model: Any) -> str | None:
     """Return why a model lacks `partial_fit`, `forget` and `merge`, or None if it has them.
 
     It has them if its tree does not depend on the rows, so that a fit only computes sums over rows
-    in its nodes. The text names a parameter and what it must be. model: an estimator, fitted or
-    not.
+    in its nodes: with grower=Grid(box), an integer max_depth, all inverse temperatures (or alpha)
+    set to numbers, class weights that do not depend on the rows, and a single target. The text
+    names a parameter and what it must be. model: an estimator, fitted or not.
     """
     grower, depth = model.grower, model.max_depth
     if not isinstance(grower, Grid) or grower.resolution is not None:
@@ -238,8 +239,9 @@ class UpdatableTree(TreeVoteEstimator):
     def _get_seen_rows(self, caller: str) -> SeenRows:
         """Return `seen_rows_`: hash, leaf, target, weight, missing features of each training row.
 
-        caller: name of the calling method, for messages. Raise ValueError if the model keeps
-        nothing, or its parameters have changed since the fit.
+        The hash is that of the row's features. caller: name of the calling method, such as
+        "forget", for messages. Raise ValueError if the model keeps nothing, or its parameters have
+        changed since the fit.
         """
         if self.seen_rows_ is None:
             raise ValueError(
@@ -252,7 +254,8 @@ class UpdatableTree(TreeVoteEstimator):
     def _make_seen_rows(self, training: Training) -> SeenRows:
         """Return what the model keeps of each training row.
 
-        That is its hash, leaf, target, weight and missing features.
+        That is a hash of its features, its leaf in the tree of ``grower=Grid(box)``, its target,
+        its weight and which features are missing.
 
         training: the encoded rows.
         """
@@ -264,7 +267,8 @@ class UpdatableTree(TreeVoteEstimator):
     def _grow_box(self) -> Tree:
         """Return the tree that halves the box of ``grower=Grid(box)`` down to `max_depth`.
 
-        It does not depend on any rows.
+        Each split halves the box of its node. The tree does not depend on any rows, and all its
+        leaves have the depth `max_depth`.
         """
         self._get_monotonic_signs()
         nowhere = np.zeros((1, self.n_features_in_))
@@ -274,7 +278,8 @@ class UpdatableTree(TreeVoteEstimator):
         """Set the fitted attributes from what the model keeps of its training rows.
 
         seen: hash, leaf, target, weight and missing features of all training rows; it becomes
-        `seen_rows_`.
+        `seen_rows_`. The attributes are those of `fit`: tree, node statistics, posterior weights
+        and vote.
         """
         tree = self._grow_box()
         unit = compute_mean_weight(seen.weight)
@@ -287,11 +292,12 @@ class UpdatableTree(TreeVoteEstimator):
             self.sample_hashes_, self._sample_counts = seen.known, seen.repeat_counts
 
     def _take_seen_rows(self, X: Any, y: Any, sample_weight: Any) -> SeenRows:
-        """Check rows that are added or removed, and return what `seen_rows_` keeps of them.
+        """Check rows that are added or removed, and return what `seen_rows_` would keep of them.
 
-        X: rows, (n, p); y: class or number of each row, (n,); sample_weight: their weights, (n,),
-        or None for 1 each. Raise ValueError if they have other features, classes or categories than
-        the fit.
+        That is a hash of the features, leaf, target, weight and missing features; `seen_rows_` does
+        not change. X: rows, (n, p); y: class or number of each row, (n,); sample_weight: their
+        weights, (n,), or None for 1 each. Raise ValueError if they have other features, classes or
+        categories than the fit.
         """
         if (categories := self.categories_) is not None:
             _check_no_new_categories(
@@ -306,6 +312,7 @@ class UpdatableTree(TreeVoteEstimator):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
         It includes `seen_rows_` if that is not None.
         """
         seen = {} if self.seen_rows_ is None else {"seen_rows": self.seen_rows_}
@@ -313,6 +320,8 @@ class UpdatableTree(TreeVoteEstimator):
 
     def __restore__(self, stored: StoredState) -> None:
         """Set the fitted attributes from the content of a model file, `stored`.
+
+        The content is a mapping from stored names to numbers, texts, lists and arrays.
 
         `seen_rows_` is None if the file lacks it. Raise ValueError if entries are missing, out of
         range, or contradict each other.
@@ -327,9 +336,10 @@ class UpdatableTree(TreeVoteEstimator):
     def _check_seen_rows(self, seen: SeenRows) -> SeenRows:
         """Return restored training rows, `seen`; raise ValueError if they do not fit the model.
 
-        Their leaves must be leaves of the tree of ``Grid(box)``, their classes those of the model,
-        their hashes the sample hashes, and their total weight that of the node statistics. All of
-        these must have been restored before.
+        They are hash, leaf, target and weight of each training row. Their leaves must be leaves of
+        the tree of ``Grid(box)``, their classes those of the model, their hashes the sample hashes,
+        and their total weight that of the node statistics. All of these must have been restored
+        before.
         """
         if reason := _explain_no_updates(self):
             raise ValueError(
@@ -368,9 +378,9 @@ class UpdatableTree(TreeVoteEstimator):
 def _check_no_new_categories(known: Categories, joint: Categories, features: list[str]) -> None:
     """Raise ValueError if a feature has categories that it did not have in the first fit.
 
-    known: categories of each feature in the rows of the first fit; joint: the same with new
-    categories of the rows to add or remove appended; features: names of the features, for the
-    message.
+    known: names of the categories of each feature in the rows of the first fit; joint: the same
+    with new categories of the rows to add or remove appended; features: names of the features, for
+    the message.
     """
     for feature, names, all_names in zip(features, known.names, joint.names, strict=True):
         if names is not None and all_names is not None and len(all_names) > len(names):
@@ -403,7 +413,8 @@ def _are_equal(first: Any, second: Any) -> bool:
 def _find_nodes_with_missing(tree: Tree, seen: SeenRows) -> NDArray[np.bool_]:
     """Return the splits at which some training row lacks the value that the split tests, (m,) bool.
 
-    tree: the tree of the box, with m nodes; seen: leaf and missing features of each training row.
+    False for all other nodes. tree: the tree that halves the box, with m nodes; seen: leaf, whose
+    ancestors are the splits that a row passes, and missing features of each training row.
     """
     has_missing = np.zeros(tree.n_nodes, dtype=bool)
     if seen.lacks is None:

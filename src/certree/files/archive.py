@@ -124,7 +124,8 @@ def _expect_directory(file: BinaryIO, size: int) -> None:
     """Check the start and the end of a zip file; raise ValueError if it cannot be a model file.
 
     A zip file ends with a directory of its members, which may have at most 64 entries and 16 KiB.
-    file: open for reading, at any position, which changes; size: its size in bytes.
+    The check reads no array. file: open for reading, at any position, which changes; size: its size
+    in bytes.
     """
     end = struct.Struct("<4s4H2LH")
     file.seek(0)
@@ -183,8 +184,8 @@ class Archive(Mapping[str, NDArray[Any]]):
     def _add_member(self, member: zipfile.ZipInfo) -> None:
         """Register a member of the zip file under the name of its array, without reading it.
 
-        Raise ValueError if it is not a .npy file, is encrypted, repeats a name, or is not
-        compressed by deflate.
+        The name is that of the member without ".npy". Raise ValueError if it is not a .npy file, is
+        encrypted, repeats a name, or is not compressed by deflate.
         """
         name = member.filename.removesuffix(_SUFFIX)
         if name == member.filename:
@@ -244,11 +245,11 @@ class Archive(Mapping[str, NDArray[Any]]):
 
 
 def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Read dtype and shape from the start of a .npy file.
+    """Read the dtype and the shape, in this order, from the start of a .npy file.
 
-    Raise ValueError if they contradict its size, for dtypes of objects, for Fortran order, and for
-    other versions of the format than 1.0. stream: at the start of the file; afterwards it is at the
-    start of the data. size: bytes of the whole .npy file.
+    Raise ValueError if they contradict its size, for dtypes of objects, for Fortran order (columns
+    first), and for other versions of the format than 1.0. stream: at the start of the file;
+    afterwards it is at the start of the data. size: bytes of the whole .npy file.
     """
     start = stream.read(np.lib.format.MAGIC_LEN + 2)
     if np.lib.format.read_magic(io.BytesIO(start)) != (1, 0):

@@ -54,9 +54,10 @@ def column_types(
 
 
 def _feature_types(model: Any) -> list[pa.DataType]:
-    """Return the pyarrow type that each feature had in the fit of a model.
+    """Return the pyarrow type that each feature had in the fit of a model, in the order of the fit.
 
-    A list of `model.n_features_in_` types: string, float64, or null for a feature without any
+    A list of `model.n_features_in_` types: string for categories that are strings, float64 for
+    numbers and for categories that are numbers, or null for a categorical feature without any
     value.
     """
     if model.categories_ is None:
@@ -65,7 +66,7 @@ def _feature_types(model: Any) -> list[pa.DataType]:
 
 
 def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
-    """Return the pyarrow type of a feature.
+    """Return the pyarrow type of a feature: string, float64 or null.
 
     categories: its categories in the fit, all str or all numbers; empty if all values were missing
     (type null); None if it is numeric.
@@ -81,8 +82,8 @@ def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
 def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
     """Raise ValueError unless targets are classes of the model, or numbers if it is a regressor.
 
-    model: a fitted estimator; y: targets, (n,); target_name: name of the target in the message,
-    such as "the target 'age'".
+    model: a fitted estimator; y: targets, (n,), any dtype; target_name: name of the target in the
+    message, such as "the target 'age'".
     """
     if is_classifier(model):
         expect_known_labels(target_name, y, model.classes_)
@@ -148,8 +149,9 @@ def _arrow_type(values: NDArray[Any]) -> pa.DataType:
 def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
     """Return the columns of a table that are features of a model, in the order of the fit.
 
-    All columns if the model was fitted without feature names. Raise ValueError if a feature is
-    missing, or the number of columns differs; table_name: name of the table in the message.
+    Return all columns, in the order of the table, if the model was fitted without feature names.
+    Raise ValueError if a feature is missing, or the number of columns differs; table_name: name of
+    the table in the message.
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -171,7 +173,8 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
 def _expect_feature_types(features: pa.Table, model: Any) -> None:
     """Raise ValueError if a feature has strings but had numbers in the fit, or the reverse.
 
-    features: table of the feature columns, in the order of the fit; model: the fitted model.
+    A column without any value fits both. features: table of the feature columns, in the order of
+    the fit; model: the fitted model.
     """
     pa = import_extra("pyarrow", "files")
     for name, fitted_type in zip(features.column_names, _feature_types(model), strict=True):

@@ -146,7 +146,8 @@ def save(
 def _digest_unused_texts(model: Any) -> None:
     """Replace long category names by digests (short hashes) in features that no tree splits on.
 
-    This changes `model.categories_`. `Categories.digest_texts` decides which names are long.
+    This changes `model.categories_`. model: a fitted estimator; it does not change if it has no
+    trees or no categorical features. `Categories.digest_texts` decides which names are long.
     """
     forests = [value for value in model.__stored__().values() if isinstance(value, Trees)]
     if model.categories_ is not None and forests:
@@ -170,7 +171,7 @@ def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _to_json(value: Any) -> str:
-    """Return a value as JSON text; NumPy scalars become numbers, infinities "Infinity"."""
+    """Return a value as JSON text; NumPy scalars become numbers, infinities Infinity."""
     return json.dumps(value, default=np.generic.item)
 
 
@@ -235,7 +236,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _describe_error(error: Exception) -> str:
     """Return the text of an error about a file's contents, without the name of the file.
 
-    The type of the error is added if certree did not raise it, as its text alone may be unclear.
+    The type of the error, such as "KeyError", is added if certree did not raise it, as its text
+    alone may be unclear.
     """
     if isinstance(error, ValueError | OSError) and not isinstance(error, UnicodeError):
         return str(error)
@@ -293,7 +295,7 @@ def _expect_same_values(
         Arrays that are compared in place of those of the file, as an earlier version wrote the
         latter in another form.
     model_entries, model_arrays
-        What `_collect_stored_values` returns for the model.
+        The JSON entries, and the arrays by name, that `save` would write for the loaded model.
 
     Raises
     ------
@@ -374,7 +376,8 @@ def _encode_parameter(name: str, value: Any) -> Any:
 
     Numbers, strings and lists stay unchanged. Arrays become a dictionary {"array", "dtype"},
     dictionaries {"items"}, and objects, such as growers, {"class", "parameters"}. `OBJECTS` has the
-    classes that are allowed. `_decode_parameter` converts all of them back.
+    classes that are allowed (growers, pruning rules, votes, posteriors and losses of certree;
+    decision trees of scikit-learn). `_decode_parameter` converts all of them back.
 
     name: name of the parameter, for the message; value: its value. Raise TypeError if the value has
     another type.
@@ -411,8 +414,9 @@ def _encode_parameter(name: str, value: Any) -> Any:
 def _constructor_arguments(value: Any) -> dict[str, Any]:
     """Return the arguments, by name, from which the constructor creates an equal object.
 
-    value: an object of a class in `OBJECTS`. The arguments are the fields of a dataclass, except
-    those that hold code, or else the result of `get_params`.
+    value: an object of a class in `OBJECTS`: growers, pruning rules, votes, posteriors and losses
+    of certree, and decision trees of scikit-learn. The arguments are the fields of a dataclass,
+    except those that hold code, or else the result of `get_params`.
     """
     if is_dataclass(value):
         names = [
@@ -426,7 +430,8 @@ def _constructor_arguments(value: Any) -> dict[str, Any]:
 def _decode_parameter(value: Any) -> Any:
     """Convert a JSON value that `_encode_parameter` returned back to the value of the parameter.
 
-    Raise ValueError if it names a class that is not in `OBJECTS`.
+    Lists are converted entry by entry; dictionaries become arrays, dictionaries or objects; other
+    values stay unchanged. Raise ValueError if a class is not in `OBJECTS`, those that are allowed.
     """
     if isinstance(value, list):
         return [_decode_parameter(inner) for inner in value]

@@ -7,7 +7,10 @@ from typing import Any
 
 
 def expect_path(path: Any) -> None:
-    """Raise TypeError unless a path is a str or path-like object."""
+    """Raise TypeError unless a path is a str or path-like object.
+
+    Return None. path: any object that a user has passed; whether the file exists does not matter.
+    """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str or a path-like object, got {shortened(path)}")
 

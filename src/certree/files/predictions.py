@@ -241,7 +241,8 @@ def _predict_batches(
 ) -> Iterator[pa.Table]:
     """Yield an output table for each batch of rows, at least one; all have the schema of the first.
 
-    An output table has the columns of `keep`, then those of `predict_columns`.
+    An output table has the columns of `keep`, then the predictions ("prediction", probabilities of
+    classes, and others that the model has).
 
     Parameters
     ----------
@@ -335,10 +336,10 @@ def _predict_batch(
 ) -> pa.Table:
     """Return the output table of one batch of rows: the columns to keep, then the predictions.
 
-    model: fitted estimator; keep: columns of the batch to copy to the output; threshold:
-    probability from which the second of two classes is predicted, None: the most probable class.
-    Raise ValueError if the batch lacks a column of `keep`, or its name is also that of a prediction
-    column.
+    model: fitted estimator; batch: the rows as a table, and the name of their file for messages;
+    keep: columns of the batch to copy to the output; threshold: probability from which the second
+    of two classes is predicted, None: the most probable class. Raise ValueError if the batch lacks
+    a column of `keep`, or its name is also that of a prediction column.
     """
     pa = import_extra("pyarrow", "files")
     missing = [name for name in keep if name not in batch.table.column_names]
@@ -362,10 +363,11 @@ def _predict_batch(
 
 
 def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.Table:
-    """Convert the output table of a batch to the schema of the first batch.
+    """Convert the output table of a batch to the column types of that of the first batch.
 
     table: the output table; schema: that of the first batch; table_name: file of the rows, for the
-    message. Raise ValueError if a column of `keep` cannot be converted.
+    message. Return the converted table. Raise ValueError if a column that is copied from the source
+    cannot be converted.
     """
     if table.schema == schema:
         return table

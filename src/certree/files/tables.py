@@ -153,7 +153,8 @@ def _download(name: str, reason: str) -> Table:
     """Download a data set from OpenML, and return its features and target.
 
     name: a key of `OPENML_IDS`; reason: text of the error message that says why the data set was
-    not read from a file. Raise FileNotFoundError if the download fails.
+    not read from a file, such as "there is no file spam.parquet". Raise FileNotFoundError if the
+    download fails.
     """
     from sklearn.datasets import fetch_openml
 
@@ -300,7 +301,7 @@ def _create_readers(source: Any) -> "list[_ArrowFileReader | _CsvFileReader]":
     """Return a reader for each file of a source, in the order in which they are read.
 
     source: path of a file or folder, a list of these, or "-" for standard input. The method
-    `read_batches` of a reader reads the file.
+    `read_batches` of a reader yields tables of consecutive rows.
     """
     if str(source) == STANDARD_STREAM:
         return [_CsvFileReader(Path(STANDARD_STREAM))]
@@ -451,8 +452,9 @@ class _CsvFileReader:
     def _open_stream(self) -> "Iterator[tuple[Any, Callable[[], int]]]":
         """Open the file for the body of a with statement.
 
-        Yield a pyarrow stream of the decompressed text, and a function without arguments that
-        returns how many bytes of the file have been read so far.
+        A compressed file (.gz) is decompressed as it is read. Yield a pyarrow stream of the
+        decompressed text, and a function without arguments that returns how many bytes of the file
+        have been read so far.
         """
         pa = import_extra("pyarrow", "files")
         with pa.OSFile(str(self._path), "r") as raw:
@@ -516,8 +518,9 @@ def _choose_csv_types(
 def _find_suffix(file: Path, known: Iterable[str], expected: str) -> str:
     """Return the suffix of a file's name, such as ".csv.gz", in lower case.
 
-    known: supported suffixes, of which the first that matches is returned; expected: text of the
-    error message that lists them. Raise ValueError if no supported suffix matches.
+    file: the path; known: supported suffixes, of which the first that the name ends in is returned;
+    expected: text of the error message that lists them. Raise ValueError if no supported suffix
+    matches.
     """
     for suffix in known:
         if file.name.lower().endswith(suffix):
@@ -695,7 +698,10 @@ def _convert_columns(table: "pa.Table", types: Types) -> "pa.Table":
 
 
 def _drop_pandas_index(table: "pa.Table") -> "pa.Table":
-    """Return a table without the columns in which pandas stored the index of a data frame."""
+    """Return a table without the columns in which pandas stored the index of a data frame.
+
+    The metadata of the table name these columns; a table that pandas did not write is unchanged.
+    """
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     return table.drop_columns([name for name in index if name in table.column_names])
 
@@ -717,7 +723,8 @@ _READ = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
 def _write_csv(batches: "Iterator[pa.Table]", file: IO[bytes], delimiter: str = ",") -> None:
     """Write tables below each other to an open file as CSV in UTF-8, with one header line.
 
-    batches: the tables, at least one, all of one schema; delimiter: separates columns.
+    batches: the tables, at least one, all of one schema; file: open for writing; delimiter:
+    separates columns.
     """
     csv, first = import_extra("pyarrow.csv", "files"), next(batches)
     how = csv.WriteOptions(delimiter=delimiter)

@@ -44,7 +44,8 @@ def _predict_lazily(model: Any, predict: Callable[[Any], Any], X: Any) -> Any:
     """Build a lazy Dask collection of the predictions for a Dask collection.
 
     model: the fitted model; predict: returns the predictions for a block of rows in memory; X: Dask
-    array or data frame with `model.n_features_in_` columns, else ValueError is raised.
+    array or data frame with `model.n_features_in_` columns, else ValueError is raised. Nothing but
+    a made-up row is predicted yet, for the dtype and the number of columns.
     """
     import_extra("dask", "dask")
     p = model.n_features_in_
@@ -85,7 +86,8 @@ def _expect_array(predictions: Any) -> NDArray[Any]:
 def _predict_block(predict: Callable[[Any], Any], empty: Any, X: Any) -> Any:
     """Predict the rows of X, a block of a Dask array; return `empty` if the block has no rows.
 
-    predict: returns the predictions for an array of rows; empty: its result for no rows.
+    predict: returns the predictions for an array of rows; empty: the array to return without rows,
+    (0,) or (0, K), of the dtype of the predictions.
     """
     return predict(X) if len(X) else empty
 
@@ -94,7 +96,8 @@ def _predict_frame(predict: Callable[[Any], Any], X: Any) -> Any:
     """Predict the rows of X, a pandas data frame, which may have none.
 
     predict: returns the predictions for a data frame of at least one row. Return a Series if there
-    is one prediction for each row, else a DataFrame, with the index of X.
+    is one prediction for each row, else a DataFrame with the columns of the predictions, with the
+    index of X. Both are empty if X has no rows.
     """
     pandas = import_extra("pandas", "frames")
     predictions = _expect_array(predict(X if len(X) else _make_missing_row(X)))[: len(X)]
@@ -103,5 +106,8 @@ def _predict_frame(predict: Callable[[Any], Any], X: Any) -> Any:
 
 
 def _make_missing_row(X: Any) -> Any:
-    """Return a data frame with the columns of X and one row, all values of which are missing."""
+    """Return a data frame with the columns of X and one row, all values of which are missing.
+
+    Its index is 0. X: a pandas data frame without rows.
+    """
     return X.reindex([0])

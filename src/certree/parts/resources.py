@@ -22,6 +22,8 @@ def get_active_client() -> Any:
     """Return the Dask client of the innermost `resources` block.
 
     None if the block has no client, or the caller is in no block.
+
+    The block is the body of ``with resources(client=...)``, which runs fits on a Dask cluster.
     """
     return _CLIENT.get()
 
@@ -30,6 +32,8 @@ def get_memory_limit() -> int | None:
     """Return the memory limit in bytes of the innermost `resources` block.
 
     None if the block has no limit, or the caller is in no block.
+
+    The block is the body of ``with resources(memory_limit=...)``, which limits fits to files.
     """
     return _LIMIT.get()
 

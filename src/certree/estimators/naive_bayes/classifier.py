@@ -115,7 +115,7 @@ def resolve_densities(
 
 
 def _get_counts(density: Any) -> Float64:
-    """Return the row counts of a Histogram or CategoricalTable, (K, B).
+    """Return the row counts of a density that is a Histogram or CategoricalTable, (K, B).
 
     They are numbers (or weights) of the rows of each of K classes in each of B bins or categories.
     """
@@ -325,7 +325,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """Fit the model to its first batch (`first`), or update it by a further one; return self.
 
         X, y, sample_weight and classes are those of `partial_fit`; `fit` passes classes=None and
-        first=True. All fitted attributes are set.
+        first=True. All fitted attributes are set. A further batch keeps the classes, the edges of
+        the histograms and the kind of each density.
         """
         if self.priors is not None and self.class_weight is not None:
             raise ValueError(
@@ -353,8 +354,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         "categorical".
 
         X: the rows; reuse_encoding: whether to append new categories of X to those of earlier
-        batches (`categories_`) instead of learning all from X. Return None if all features are
-        numeric. Raise ValueError if `densities` sets a categorical feature to another density.
+        batches (`categories_`) instead of learning all from X. The result has the names of the
+        categories of each feature in the order of their codes, None for a numeric feature. Return
+        None if all features are numeric. Raise ValueError if `densities` sets a categorical feature
+        to "normal" or "histogram".
         """
         if reuse_encoding:
             return None if self.categories_ is None else self.categories_.add_categories(X)
@@ -387,8 +390,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """Choose the density of each feature by the first batch, and estimate it.
 
         rows: encoded features, (n, p); y: class codes, (n,); weight: weights, (n,). Sets
-        `class_count_`, `densities_`, the moments of numeric features, and the losses of the powers
-        to 0.
+        `class_count_`, `densities_` (from the parameter `densities`), the moments of numeric
+        features, and the losses of the powers to 0.
         """
         self._power_losses = PowerLosses.empty()
         self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
@@ -419,7 +422,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
             The option of the user; "auto": a table if the feature is categorical, else normal or
             histogram, whichever has the larger leave-one-out log likelihood.
         floor : float
-            Square root of what is added to variances of normal densities.
+            Square root of what is added to variances of normal densities, in units of the features.
         x, y, weight : ndarray of shape (n,)
             Value or category code (NaN if missing), class code and weight of each row.
 
@@ -446,7 +449,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def _add_batch(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Update the class counts, moments and densities by a further batch.
 
-        rows: encoded features, (n, p); y: class codes, (n,); weight: weights, (n,).
+        rows: encoded features, (n, p); y: class codes, (n,); weight: weights, (n,). The attributes
+        `class_count_` and `densities_`, and the moments of numeric features, change.
         """
         n_classes = len(self.classes_)
         self.class_count_ = self.class_count_ + np.bincount(y, weight, n_classes)
@@ -466,9 +470,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     ) -> Density:
         """Return the density of feature j with the rows of a batch added; its kind does not change.
 
-        density: the present density; floor: square root of what is added to variances; x, y,
-        weight: value or category code (NaN if missing), class code and weight of each row of the
-        batch, (n,) each. The moments of the feature must include the batch already.
+        The edges of a histogram do not change either. density: the present density; floor: square
+        root of what is added to variances; x, y, weight: value or category code (NaN if missing),
+        class code and weight of each row of the batch, (n,) each. The moments of the feature must
+        include the batch already.
         """
         if isinstance(density, Normal):
             return self._make_normal(j, floor)
@@ -477,7 +482,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return density.with_alpha(self._compute_smoothing()).add_rows(x, y, weight)
 
     def _compute_smoothing(self) -> float:
-        """Return the weight added to each category and bin: `alpha` times the mean row weight."""
+        """Return the weight added to each category and bin: `alpha` times the mean row weight.
+
+        `alpha` is the parameter; the mean is over the rows of all batches so far.
+        """
         assert self._n_rows is not None
         return float(self.alpha) * float(self.class_count_.sum()) / self._n_rows
 
@@ -527,8 +535,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def _compute_priors(self) -> Float64:
         """Return the prior probability of each class, (K,): `priors`, or fractions of row weight.
 
-        Raise ValueError if `priors` has another length, is negative, does not sum to 1, or is 0 for
-        a class that has training rows.
+        The weights of the classes are those in `class_count_`. Raise ValueError if `priors` has
+        another length, is negative, does not sum to 1, or is 0 for a class that has training rows.
         """
         fractions: Float64 = self.class_count_ / self.class_count_.sum()
         if self.priors is None:
@@ -555,7 +563,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
 
         rows: encoded features of the present batch, (n, p), which the densities already include; y:
         class codes, (n,); weight: weights, (n,). With "auto" the log losses of this batch for all
-        powers are first added to those of earlier batches.
+        50 candidate powers (2**-40 to 1) are first added to those of earlier batches; losses of
+        much earlier batches are dropped.
         """
         if not isinstance(self.power, str):
             self.power_ = float(self.power)
@@ -570,7 +579,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """Compute the log density of each row's features in its class, without the row itself.
 
         The row is removed from the counts and moments of its class first (leave-one-out), and the
-        log densities of all features are added.
+        log densities of all features are added; a missing value adds 0.
 
         rows: encoded training rows, (n, p), which the densities include; y: class codes, (n,);
         weight: weights, (n,). Return an array (n,) in nats, before it is multiplied by `power_`.
@@ -589,6 +598,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
+        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as moments.
         It includes the counts and moments that `partial_fit` needs.
         """
         n_classes = len(self.classes_)
@@ -607,6 +617,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
 
     def __restore__(self, stored: StoredState) -> None:
         """Set the fitted attributes from the content of a model file, `stored`.
+
+        The content is a mapping from stored names to numbers, texts, lists and arrays.
 
         Raise ValueError if values are missing, out of range, or inconsistent with each other.
         """
@@ -645,8 +657,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def _check_kinds(self, kinds: Any) -> list[str]:
         """Check the density kinds of a model file, and return them.
 
-        There must be one for each feature: "categorical" for a categorical feature, else "normal"
-        or "histogram". Raise ValueError otherwise.
+        kinds: the list of kinds in the file. There must be one for each feature: "categorical" for
+        a categorical feature, else "normal" or "histogram". Raise ValueError otherwise.
         """
         if not isinstance(kinds, list) or len(kinds) != self.n_features_in_:
             raise ValueError(
@@ -697,7 +709,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def _compute_log_product(self, rows: NDArray[Any]) -> Float64:
         """Compute the log of the product of all feature densities, by row and class, (n, K).
 
-        rows: encoded features, (n, p).
+        rows: encoded features, (n, p). The densities are those in `densities_`. The values are in
+        nats; a missing value adds 0, so that a row of missing values has 0 in all classes.
         """
         total = np.zeros((len(rows), len(self.classes_)))
         for x, density in zip(rows.T.astype(np.float64), self.densities_, strict=True):
@@ -707,7 +720,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def _compute_log_density(self, rows: NDArray[Any]) -> Float64:
         """Compute `power_` times the log of the product of the densities, by row and class, (n, K).
 
-        rows: encoded features, (n, p).
+        rows: encoded features, (n, p). The values are in nats; the prior is not included.
         """
         return self.power_ * self._compute_log_product(rows)
 

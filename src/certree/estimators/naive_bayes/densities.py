@@ -76,7 +76,8 @@ class Moments(ArrayRecord):
         """Compute the total weight, mean and standard deviation of rows in each class.
 
         x: value of each row, NaN where it is missing, (n,); y: class code of each row, 0 ..
-        n_classes - 1, (n,); weight: positive weight of each row, (n,).
+        n_classes - 1, (n,); weight: positive weight of each row, (n,). Rows whose value is missing
+        are left out.
         """
         x, y, weight = drop_missing(x, y, weight)
         rows = np.bincount(y, weight, n_classes).astype(np.float64)
@@ -115,7 +116,8 @@ class Moments(ArrayRecord):
     def pool_classes(self) -> tuple[float, float]:
         """Compute the mean and the standard deviation of the rows of all classes together.
 
-        Return two floats: mean and standard deviation; both are 0 if there are no rows.
+        Rows count by their weight. Return two floats: mean and standard deviation; both are 0 if
+        there are no rows.
         """
         present = self.rows > 0
         if not present.any():
@@ -264,7 +266,7 @@ class CategoricalTable(ArrayRecord):
     def empty(cls, n_classes: int, n_categories: int, alpha: float) -> Self:
         """Return a table of n_categories categories in n_classes classes with counts of 0.
 
-        alpha: weight that is added to every count before they become probabilities.
+        alpha: weight that is added to every count before the counts become probabilities.
         """
         return cls(np.zeros((n_classes, n_categories)), alpha)
 
@@ -273,7 +275,11 @@ class CategoricalTable(ArrayRecord):
         return replace(self, alpha=alpha)
 
     def pad(self, n_categories: int) -> Self:
-        """Return the table with zero columns appended, so that it has at least `n_categories`."""
+        """Return the table with zero columns appended, so that it has `n_categories` columns.
+
+        The new categories get the codes after those that the table has, and no class has rows of
+        them. A table that has as many columns or more keeps them.
+        """
         more = max(0, n_categories - self.counts.shape[1])
         return replace(self, counts=np.pad(self.counts, ((0, 0), (0, more))))
 
@@ -290,7 +296,11 @@ class CategoricalTable(ArrayRecord):
 
     @property
     def log_probability(self) -> Float64:
-        """Log probability (nats) of each category in each class, after smoothing, (K, B)."""
+        """Log probability (nats) of each category in each class, after smoothing, (K, B).
+
+        The weight `alpha` is added to every entry of `counts`; then each class is divided by its
+        sum.
+        """
         smoothed = self.counts + self.alpha
         # When all weights double, a quotient keeps its bits, and a difference of logarithms does not.
         return np.log(smoothed / smoothed.sum(axis=1, keepdims=True))
@@ -312,8 +322,8 @@ class CategoricalTable(ArrayRecord):
         The row is removed from the counts first (leave-one-out).
 
         x: category code of each row, NaN where it is missing, (n,); y: class codes, (n,); weight:
-        weights, (n,). The table must include these rows. The result has shape (n,), and is 0 where
-        x is NaN.
+        weights, (n,). The table must include these rows. The weight `alpha` is added to every count
+        as usual. The result has shape (n,), and is 0 where x is NaN.
         """
         is_present = ~np.isnan(x)
         code, y, out = x[is_present].astype(np.intp), y[is_present], weight[is_present]
@@ -371,7 +381,7 @@ class Histogram(ArrayRecord):
         """Compute the log density (nats) of values in each class.
 
         x: the values, (n,), NaN where one is missing. The result has shape (n, K), and is 0 where x
-        is NaN.
+        is NaN. The density is the smoothed probability of the value's bin divided by its width.
         """
         bins = self._bins(x)
         is_present = ~np.isnan(x)
@@ -394,13 +404,20 @@ class Histogram(ArrayRecord):
         return self.table.compute_left_out(bins, y, weight) - log_width
 
     def _bins(self, x: Float64) -> Float64:
-        """Return the bin number of each value in x, (n,), as float64; NaN where x is NaN."""
+        """Return the bin number of each value in x, (n,), as float64; NaN where x is NaN.
+
+        Bins are numbered from 0. Values below all edges are in the first bin, values above in the
+        last.
+        """
         bins = np.searchsorted(self.edges[1:-1], x, side="right").astype(np.float64)
         return np.where(np.isnan(x), np.nan, bins)
 
     @property
     def log_width(self) -> Float64:
-        """Natural logarithm of the width of each bin, (B,); 0 for a bin of width 0."""
+        """Natural logarithm of the width of each bin, (B,); 0 for a bin of width 0.
+
+        A feature whose values are all equal has such a bin, whose density then is its probability.
+        """
         # Halves do not overflow. A single value has one bin, whose width means nothing.
         half = np.diff(self.edges / 2)
         return np.log(2 * np.where(half > 0, half, 0.5))
@@ -444,7 +461,7 @@ def store_densities(densities: Sequence[Density], n_classes: int) -> Columns:
 
     The arrays hold all normal densities, then the edges of all histograms one after the other, then
     the size, alpha and counts of all tables, including those of histograms. Within each, features
-    keep their order. n_classes: number of classes, K.
+    keep their order. n_classes: number of classes, K. Return arrays by stored name.
     """
     histograms = [density for density in densities if isinstance(density, Histogram)]
     tables = [
@@ -469,9 +486,9 @@ def store_densities(densities: Sequence[Density], n_classes: int) -> Columns:
 def restore_moments(stored: StoredState, shape: tuple[int, int]) -> list[Moments]:
     """Read the moments of numeric features from the content of a model file, `stored`.
 
-    shape: numbers of numeric features and of classes. Return one `Moments` for each numeric
-    feature, in order. Raise ValueError if an array has another shape, or numbers are negative or
-    not finite.
+    The moments are total weight, mean and standard deviation in each class. shape: number of
+    numeric features, and number of classes. Return one `Moments` for each numeric feature, in
+    order. Raise ValueError if an array has another shape, or numbers are negative or not finite.
     """
     smallest = {"rows": 0.0, "mean": -np.inf, "deviation": 0.0}
     columns = [stored.get_numbers(f"moments.{name}", shape, low) for name, low in smallest.items()]
@@ -543,8 +560,8 @@ def _check_ascending(edges: Float64, n_bins: int) -> None:
 def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
     """Read all category tables of a model file, `stored`, also those of histograms.
 
-    shape: numbers of classes and of tables. The tables are in the order of their features. Raise
-    ValueError if sizes do not match, or numbers are out of range.
+    shape: number of classes, and number of tables. The tables are in the order of their features.
+    Raise ValueError if sizes do not match, or numbers are out of range.
     """
     n_classes, n_tables = shape
     sizes: Int64 = check_column("table.size", stored["table.size"], "int64", (n_tables,))
@@ -573,7 +590,10 @@ def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[Categor
 
 
 def _sturges(n: float, spread: float) -> float:  # noqa: ARG001 - the rule looks at the rows alone
-    """Return Sturges' number of bins, log2(n) + 1, for n rows; `spread` is not used."""
+    """Return Sturges' number of bins, log2(n) + 1, for n rows; `spread` is not used.
+
+    The result is not rounded.
+    """
     return float(np.log2(n) + 1)
 
 
@@ -581,7 +601,8 @@ def _freedman_diaconis(n: float, spread: float) -> float:
     # Python's floats: their product may be infinite without a warning, the minimum is finite.
     """Return Freedman and Diaconis' number of bins for n rows, at most twice the square root of n.
 
-    spread: the range of the values divided by their interquartile range.
+    spread: the range of the values divided by their interquartile range, possibly infinite. The
+    number is ``spread * n ** (1/3) / 2``, not rounded.
     """
     return min(0.5 * spread * float(np.cbrt(n)), 2 * math.sqrt(n))
 
@@ -589,7 +610,8 @@ def _freedman_diaconis(n: float, spread: float) -> float:
 def _auto(n: float, spread: float) -> float:
     """Return the larger of the numbers of bins of Freedman and Diaconis and of Sturges.
 
-    n: number of rows; spread: the range of the values divided by their interquartile range.
+    The result is not rounded. n: number of rows; spread: the range of the values divided by their
+    interquartile range.
     """
     return max(_freedman_diaconis(n, spread), _sturges(n, spread))
 

@@ -15,7 +15,8 @@ _POINTS, _ALL_POINTS = 257, 2**15
 def compute_divergences(density: Density, log_prior: Float64) -> Float64:
     """Compute the divergence of each class's density from the mixture of all classes.
 
-    The divergence is Kullback and Leibler's.
+    The divergence is Kullback and Leibler's. The weights of the mixture are the prior
+    probabilities.
 
     The mean of the divergences with the prior as weights is the mutual information of the class and
     the feature. It is exact for tables and histograms. For normal densities it is integrated by the
@@ -49,8 +50,9 @@ def compute_divergences(density: Density, log_prior: Float64) -> Float64:
 
 
 def _integrate_normals(density: Normal, log_prior: Float64) -> Float64:
-    """Compute the divergences of K normal densities, (K,), by numeric integration.
+    """Compute the divergence of each of K normal densities from their mixture, (K,), numerically.
 
+    The divergences are Kullback and Leibler's (nats); the mixture has the prior as weights.
     density: means and standard deviations of the K classes; log_prior: log prior probabilities,
     (K,). The density is scaled first so that no difference overflows. The result is not yet clipped
     to its range, and may be NaN for a class of prior 0.

@@ -24,7 +24,8 @@ def subtract_marginal(log_prior: Float64, log_density: Float64) -> Float64:
     """Return the log density of each class minus the log density of the mixture of all classes.
 
     log_prior: log prior probabilities, (K,); log_density: log density of n rows in each class, (n,
-    K). The result, (n, K), plus the log prior is the log posterior.
+    K). The mixture has the prior probabilities as weights. The result, (n, K), plus the log prior
+    is the log posterior; all are in nats.
     """
     # Far from all classes the densities underflow; differences of their logarithms do not.
     difference = log_density - (log_prior + log_density).max(axis=1, keepdims=True)
@@ -95,14 +96,15 @@ class PowerLosses(ArrayRecord):
 
     @classmethod
     def empty(cls) -> Self:
-        """Return the losses before the first batch: all are 0."""
+        """Return the losses before the first batch: `rows` and all losses are 0."""
         return cls(0.0, np.zeros(len(POWERS)), np.zeros(len(POWERS)))
 
     def add_batch(self, losses: Float64, rows: float) -> Self:
         """Return new losses with a batch added; this object does not change.
 
         losses: result of `compute_power_losses` for the batch, (len(POWERS),); rows: number of rows
-        of all batches, including this one.
+        of all batches, including this one. If it passes a power of two, `recent` becomes `older`,
+        and the losses of this batch are the new `recent`; if it passes several, `older` becomes 0.
         """
         passed = frexp(rows)[1] - frexp(self.rows)[1]
         if passed == 0:
