@@ -345,8 +345,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _set_constant_prediction(self, y: NDArray[Any], weight: Float64) -> None:
         """Make the model predict the most frequent class, as no learner is better than chance.
 
-        Set `start_`, `error_bounds_` and `training_errors_`. y: class codes, (n,); weight: row
-        weights of sum 1, (n,).
+        Set `start_` to half the log odds of the second of two classes, or half the log frequency of
+        each class, `error_bounds_` to [1], and `training_errors_` to the weight of all other
+        classes. y: class codes, (n,); weight: row weights of sum 1, (n,).
         """
         frequencies = np.bincount(y, weight, self.n_classes_)
         scores = np.log(frequencies) / 2
@@ -421,7 +422,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _get_additive_trees(self) -> AdditiveTrees:
         """Return the trees that vote in a prediction as a sum of trees, without rows per node.
 
-        The trees are those of `_first_voter` and all later ones.
+        The result holds `start_` and the trees, whose leaf values are votes that are added to it.
+        The trees are those of all learners, or of the last one alone if it makes no error.
         """
         check_is_fitted(self)
         return AdditiveTrees(

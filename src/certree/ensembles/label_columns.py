@@ -41,7 +41,8 @@ class LabelColumns(TreeModel):
             ``function(classes, *outputs)`` with the classes of one target, (K,), and the slice of
             each array that holds its outputs.
         *arrays : ndarray
-            Arrays with the outputs of all targets along `axis`.
+            Arrays with the outputs of all targets along `axis`, target after target: one output for
+            a target of at most two classes, else one for each class.
         axis : int
             Axis of the outputs.
 

@@ -115,11 +115,12 @@ class MultiOutputLoss(Loss):
             self.components[0].check_targets(target)
 
     def with_training_rows(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
-        """Return a copy with `order`, and `factors` if needed, computed from the training rows.
+        """Return a copy with `order`, and missing `factors`, computed from the training rows.
 
         y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; rows: hash of the
         features of each row, (n,). Each target column is hashed together with `rows`, whatever the
-        order of the rows, and `order` sorts these hashes.
+        order of the rows, and `order` sorts these hashes. Factors are computed for losses of
+        numbers that have none yet.
         """
         targets = self.encode_targets(y)
         ordered = self.with_order([hash_target(target, rows) for target in targets])
@@ -139,7 +140,8 @@ class MultiOutputLoss(Loss):
         """Return a copy that adds the losses by ascending keys, equal keys by ascending parameters.
 
         keys: hash of the target column of each loss, (n_losses,), see `with_training_rows`.
-        Quantiles of one target have equal keys and are added in ascending order.
+        Quantiles of one target have equal keys and are added in ascending order. A parameter is
+        that of the loss, such as its quantile.
         """
         sort_keys = [loss.parameter for loss in self.components], keys
         return replace(self, order=tuple(int(k) for k in np.lexsort(sort_keys)))

@@ -268,7 +268,11 @@ class Rounds:
         return replace(self, **others, tree_batches=[], deviations=[], rows=[], losses=[])
 
     def sum_validation_losses(self) -> float:
-        """Return the weighted sum of the losses of the validation rows at their present scores."""
+        """Return the weighted sum of the losses of the validation rows at their present scores.
+
+        Targets are those of `y`, and the loss that of `settings`. The sum is 0 without a validation
+        set.
+        """
         n = len(self.keys)
         weight = np.ones(self.y.shape[-1] - n) if self.weight is None else self.weight[n:]
         return fsum(
@@ -345,9 +349,9 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
     Returns
     -------
     ndarray of shape (n_rounds, 2)
-        Scores of the training rows and of the validation set after each round. They have less than
-        last - first rows if the core stopped early, and no rows if it does not score rounds, or for
-        a `CustomLoss`.
+        Negated mean losses (NDCG - 1 for rankings) of the training rows and of the validation set
+        of the first run, after each round. The array has less than last - first rows if the core
+        stopped early, and no rows if it does not score rounds, or for a `CustomLoss`.
     """
     if not runs[0].settings.loss.is_custom:
         return _run_core(runs, first, last, watch)
@@ -359,10 +363,10 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
 
 
 def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
-    """Make rounds of several runs by the C++ core; parameters and result are those of `advance`.
+    """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
-    The gradients of a `CustomLoss` are computed once, before the first round, so that it gets one
-    round per call.
+    Parameters and result are those of `advance`. The gradients of a `CustomLoss` are computed once,
+    before the first round, so that it gets one round per call.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.gradient_options
@@ -400,7 +404,8 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
 def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
     """Return how many of p features rounds may split on, (len(fractions),), int32.
 
-    fractions: `Settings.feature_fractions`, of which a float is a fraction of p and an int a number.
+    fractions: `Settings.feature_fractions`, of which a float is a fraction of p and an int a
+    number. Results are in 1 .. p.
     """
     numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in fractions]
     return np.array(numbers, dtype=np.int32)
@@ -409,7 +414,7 @@ def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
 def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
     """Convert `Rounds.thresholds` to int32 for the core, (len(thresholds),).
 
-    None, which stands for all thresholds, becomes 0.
+    None, which stands for all thresholds, becomes 0. Numbers above 255 become 255.
     """
     return np.array([min(one or 0, MISSING) for one in thresholds], dtype=np.int32)
 
