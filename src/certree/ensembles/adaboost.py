@@ -250,8 +250,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         """Set the votes of the learners in `estimators_`, and combine their trees to `trees_`.
 
         votes: number that each of the T learners adds to the score of the class that it predicts,
-        (T,): its alpha, or a finite number if alpha is infinite. `trees_` becomes None if the
-        learners are not trees of certree. Also set `_votes` to votes.
+        (T,): its alpha, or 1/2 ln(n + 1) for n training rows if it makes no error and alpha is
+        infinite. `trees_` becomes None if the learners are not trees of certree. Also set `_votes`
+        to votes.
         """
         self._votes = votes
         self.trees_ = self._combine_trees() if self.estimator is None else None
@@ -324,7 +325,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _create_fitter(self, training: Training) -> FitLearner:
         """Return a function that fits one learner to the weighted training rows.
 
-        training: the n encoded rows. The function takes their weights, (n,), and returns the fitted
+        The learner is a tree of certree, or a clone of `estimator`. training: the n encoded rows
+        with their class codes. The function takes their weights, (n,), and returns the fitted
         learner and the class code, (n,), that it predicts for each row.
         """
         mask = self._category_mask()

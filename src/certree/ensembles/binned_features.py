@@ -142,7 +142,8 @@ class BinnedOutOfBagLeaves:
         """Find the out-of-bag leaves of trees begin .. end - 1, each tree in a thread of the pool.
 
         Return for t = end - begin trees with m nodes the left child of each node, (m,), the root of
-        each tree, (t,), and the out-of-bag leaves, (t, n), as `iterate_blocks` yields them.
+        each tree, (t,), and the out-of-bag leaves, (t, n), as `iterate_blocks` yields them. Trees,
+        bin codes and bags are those of the object.
         """
         first, last = np.append(self.trees.root, self.trees.n_nodes)[[begin, end]]
         leaf = np.zeros((end - begin, len(self.codes)), dtype=np.int32)

@@ -214,7 +214,10 @@ class BoostedTrees(StagedTrees):
 
     @abstractmethod
     def _make_loss(self) -> Loss:
-        """Return the loss that this model minimizes, by its parameters and the targets of the fit."""
+        """Return the loss that this model minimizes, by its parameters and the targets of the fit.
+
+        Of the targets, the number of classes or of columns matters.
+        """
 
     @abstractmethod
     def _encode_targets(self, y: Any) -> NDArray[Any]:
@@ -670,7 +673,8 @@ class BoostedTrees(StagedTrees):
         """Prepare the three fits to one third of the training rows each that standard errors need.
 
         training: training rows; run: the run on them before its first round. Return the fits before
-        their first round, or None if `standard_errors` is False.
+        their first round, or None if `standard_errors` is False. They grow no tree here, and share
+        the bins of `run`.
         """
         if not self.standard_errors:
             return None
@@ -751,7 +755,12 @@ class BoostedTrees(StagedTrees):
         return scores, deviations
 
     def _set_automatic_parameters(self, n: int) -> None:
-        """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows."""
+        """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows.
+
+        An "auto" number of leaves is 31 for classes, 16 otherwise, below 3000 rows, and 63 or 31
+        from then on. An "auto" number of thresholds is one for each 500 rows, at least 6, and all
+        thresholds in turn; with quality "fast" never all.
+        """
         self.thresholds_ = self._list_threshold_schedules(n)[0 if self.quality == "fast" else -1]
         leaves = self.max_leaf_nodes
         self.max_leaf_nodes_ = leaves
@@ -759,7 +768,10 @@ class BoostedTrees(StagedTrees):
             self.max_leaf_nodes_ = self._SCHEDULE.max_leaf_nodes[n >= self._SCHEDULE.few_rows]
 
     def _count_members(self) -> int:
-        """Return how many fits with different seeds are averaged: 1 unless quality is "best"."""
+        """Return how many fits with different seeds are averaged: 1 unless quality is "best".
+
+        With "best" there are two for classes, and four for numbers and rankings.
+        """
         return self._SCHEDULE.n_members if self.quality == "best" else 1
 
     def _get_initial_factors(self) -> Float64:
@@ -942,8 +954,9 @@ class BoostedTrees(StagedTrees):
     def _start_run(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         """Bin the training rows, compute the start scores, and return a run before its first round.
 
-        training: training rows; loss: loss to minimize. A wrong `CustomLoss` raises ValueError.
-        Return the run, and the constant start scores without offsets, (n_outputs,).
+        training: training rows; loss: loss to minimize. Raise ValueError if the gradients of a
+        `CustomLoss` are not the derivatives of its loss. Return the run, and the constant start
+        scores without offsets, (n_outputs,).
         """
         n_threads = get_n_threads_or_all(self.n_jobs)
         order = training.draw_order
@@ -1001,7 +1014,8 @@ class BoostedTrees(StagedTrees):
         """Return how many features a round may split on, from `max_features`.
 
         A float is a fraction of the features, an int a number of features. Round i uses the entry
-        at i modulo the length.
+        at i modulo the length. "auto" stands for all features, or for 30 % and all in turn with
+        classes.
         """
         max_features = self.max_features
         if isinstance(max_features, Real) and not isinstance(max_features, Integral):

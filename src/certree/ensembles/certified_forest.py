@@ -91,7 +91,10 @@ class SampledTrees:
 
     @cached_property
     def leaf(self) -> Int32:
-        """Leaf of each row in each tree, (T, n), as an index among all M nodes."""
+        """Leaf of each row in each tree, (T, n), as an index among all M nodes.
+
+        Rows are those of `training`, rows of the tree's sample included.
+        """
         return self.trees.find_leaves(self.training.X, self.n_threads)
 
     @cached_property
@@ -208,7 +211,7 @@ class SampledTrees:
 
         A split counts by how much it lowers the Gini index of the sample's rows, times the
         probability that a pruning, drawn from `posterior`, makes the split. The importances of each
-        tree sum up to 1.
+        tree sum up to 1, or are 0 if no split is made.
         """
         trees, sample = self.trees, self.node_statistics[0]
         inner = np.flatnonzero(~trees.is_leaf)

@@ -123,7 +123,10 @@ class Evaluation:
 
     @property
     def may_drop_rounds(self) -> bool:
-        """Whether early stopping is on or there are callbacks, so that fewer rounds may be kept."""
+        """Whether early stopping is on or there are callbacks, so that fewer rounds may be kept.
+
+        Early stopping drops rounds after the best one; a callback ends the fit.
+        """
         return self.n_iter_no_change > 0 or bool(self.callbacks)
 
     @property
@@ -272,7 +275,10 @@ class Evaluation:
 
 
 def average_scores(runs: Sequence[Rounds]) -> Float64:
-    """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n)."""
+    """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n).
+
+    Rows are the training rows followed by the validation set.
+    """
     if len(runs) == 1:
         return runs[0].scores
     mean: Float64 = np.mean([run.scores for run in runs], axis=0)

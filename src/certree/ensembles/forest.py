@@ -607,7 +607,8 @@ class TreeForest(Forest):
     def _create_grower(self, rows: ForestSamples) -> BinnedGrower:
         """Bin the training rows, and return the object that grows trees on them.
 
-        rows: the training rows. The grower has the estimator's parameters of growth and the seed
+        rows: the training rows, whose features, groups and number are used; targets and weights are
+        passed to the grower later. The grower has the estimator's parameters of growth and the seed
         `_seed`, which must be set.
         """
         n, p = len(rows.y), rows.n_features
@@ -642,7 +643,8 @@ class TreeForest(Forest):
 
         In column 0 the total weight, then the weighted sum of each output: the indicator of a
         class, or a number. Targets are in the order of `ForestSamples.y`. forest: trees with M
-        nodes, as `_grow_trees` returns them.
+        nodes, as `_grow_trees` returns them. For two classes there is one output, the indicator of
+        the second.
         """
 
     @abstractmethod
@@ -1218,7 +1220,10 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
 
     @property
     def _power(self) -> float:
-        """Exponent of the averaged class probabilities: `leaves_.power`."""
+        """Exponent of the averaged class probabilities: `leaves_.power`.
+
+        The out-of-bag loss chooses it with ``leaves="auto"``; else it is 1.
+        """
         return self.leaves_.power
 
     def _grow_trees(

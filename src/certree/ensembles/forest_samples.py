@@ -330,7 +330,10 @@ class ForestSamples:
 
     @property
     def deviations(self) -> Float64:
-        """Weighted standard deviation of each numeric target, (q,); 1 for a constant target."""
+        """Weighted standard deviation of each numeric target, (q,); 1 for a constant target.
+
+        Targets are the columns of `y`, and weights those of `weight`.
+        """
         y, weight = self.targets, self.get_weights()
         variance = np.average((y - np.average(y, 0, weight)) ** 2, 0, weight)
         deviations: Float64 = np.where(np.ptp(y, axis=0) > 0, np.sqrt(variance), 1.0)

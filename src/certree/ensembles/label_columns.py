@@ -78,7 +78,7 @@ class LabelColumns(TreeModel):
         return self._stack_targets([classes[codes] for classes, codes in columns])
 
     def _build_formula(self) -> Formula:
-        """Return a description of the fitted model for exports.
+        """Return a description of the fitted model for exports: trees, link and classes.
 
         Raise ValueError for several columns of classes, which exports do not support.
         """

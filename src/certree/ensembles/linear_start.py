@@ -115,7 +115,10 @@ def _order_rows(run: Rounds) -> NDArray[np.intp]:
 
 
 def _list_features(run: Rounds) -> list[int]:
-    """Return the feature indices, (p,), in the order in which the grower of a run examines them."""
+    """Return the feature indices, (p,), in the order in which the grower of a run examines them.
+
+    It is `feature_order` of ``run.grower``, or the order of the columns if that is None.
+    """
     order = run.grower.checked_feature_order
     return [*range(run.bins.n_features)] if order is None else order.tolist()
 
@@ -153,7 +156,8 @@ def _find_strongest_output(terms: Float64, y: Float64) -> int:
     """Return the index of the target to which a feature contributes most.
 
     terms: terms of the feature in each target, (n_outputs, n); y: the targets, (n_outputs, n). The
-    contribution is the standard deviation of the terms divided by that of the target.
+    contribution is the standard deviation of the terms divided by that of the target. A constant
+    target counts with standard deviation 1.
     """
     if len(terms) == 1:
         return 0

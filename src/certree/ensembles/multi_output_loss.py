@@ -148,7 +148,10 @@ class MultiOutputLoss(Loss):
 
     @property
     def needs_factors(self) -> bool:
-        """Whether `factors` must still be computed: losses have different units and no factors yet."""
+        """Whether `factors` must still be computed: losses have different units and no factors yet.
+
+        Log losses never need them, as all are in nats.
+        """
         return not (self.factors or self.components[0].has_one_unit)
 
     def with_factors(self, means: Sequence[float]) -> Self:
@@ -231,7 +234,8 @@ class MultiOutputLoss(Loss):
         """Return the sum over all losses of factor times ``compute(loss, targets, scores)``.
 
         compute: gets a loss, its targets, (n,), and its scores, (n_outputs of the loss, n); y,
-        scores: targets and scores of all losses, as in `compute_row_losses`.
+        scores: targets and scores of all losses, as in `compute_row_losses`. Before factors are
+        known they are 1 for log losses and 1 / n_losses for others.
         """
         targets, groups = self.encode_targets(y), self.output_groups.split(scores, axis=0)
         return sum(

@@ -162,20 +162,26 @@ class Rounds:
         return trees if statistics is None else statistics.replace_by_category_sets(trees)
 
     def get_node_deviations(self) -> Float64:
-        """Concatenate `deviations` to one array (n_nodes, n_outputs) for all trees so far."""
+        """Concatenate `deviations` to one array (n_nodes, n_outputs) for all trees so far.
+
+        An entry is the standard deviation of the node's value over the prunings of its tree.
+        """
         return np.concatenate([np.zeros((0, len(self.scores))), *self.deviations])
 
     def get_node_rows(self) -> Float64:
-        """Concatenate `rows` to one array (n_nodes,) for all trees so far."""
+        """Concatenate `rows` to one array (n_nodes,) for all trees so far.
+
+        An entry is the number of in-bag rows in the node.
+        """
         return np.concatenate([np.zeros(0), *self.rows])
 
     def make_fold_run(self, fold: Fold, rate_factor: int = 1) -> Rounds:
         """Make a run before its first round on the training and validation rows of a fold.
 
         Bins are those of this run; start scores are computed anew, and category statistics are
-        missing. fold: indices, among the rows of this run, of the training rows (`train`) and of
-        the validation rows (`validation`), which follow them in the new run; rate_factor: factor of
-        the learning rate.
+        missing, as `with_statistics` adds them. fold: indices, among the rows of this run, of the
+        training rows (`train`) and of the validation rows (`validation`), which follow them in the
+        new run; rate_factor: factor of the learning rate.
         """
         rate = rate_factor * self.settings.learning_rate
         rows = np.concatenate([fold.train, fold.validation])

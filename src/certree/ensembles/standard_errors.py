@@ -49,6 +49,7 @@ class StandardErrors:
         """Compute the standard errors of the scores of n rows, (n_outputs, n).
 
         total: for each row the sum of `deviation` over the leaves that it reaches, (n_outputs, n).
+        They are ``scale * total + constant``.
         """
         return total * self.scale[:, None] + self.constant[:, None]
 
