@@ -250,8 +250,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         """Set the votes of the learners in `estimators_`, and combine their trees to `trees_`.
 
         votes: number that each of the T learners adds to the score of the class that it predicts,
-        (T,): its alpha, or a finite number if alpha is infinite. `trees_` becomes None if the
-        learners are not trees of certree. Also set `_votes` to votes.
+        (T,): its alpha, or 1/2 ln(n + 1) for n training rows if it makes no error and alpha is
+        infinite. `trees_` becomes None if the learners are not trees of certree. Also set `_votes`
+        to votes.
         """
         self._votes = votes
         self.trees_ = self._combine_trees() if self.estimator is None else None
@@ -324,7 +325,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _create_fitter(self, training: Training) -> FitLearner:
         """Return a function that fits one learner to the weighted training rows.
 
-        training: the n encoded rows. The function takes their weights, (n,), and returns the fitted
+        The learner is a tree of certree, or a clone of `estimator`. training: the n encoded rows
+        with their class codes. The function takes their weights, (n,), and returns the fitted
         learner and the class code, (n,), that it predicts for each row.
         """
         mask = self._category_mask()
@@ -345,8 +347,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _set_constant_prediction(self, y: NDArray[Any], weight: Float64) -> None:
         """Make the model predict the most frequent class, as no learner is better than chance.
 
-        Set `start_`, `error_bounds_` and `training_errors_`. y: class codes, (n,); weight: row
-        weights of sum 1, (n,).
+        Set `start_` to half the log odds of the second of two classes, or half the log frequency of
+        each class, `error_bounds_` to [1], and `training_errors_` to the weight of all other
+        classes. y: class codes, (n,); weight: row weights of sum 1, (n,).
         """
         frequencies = np.bincount(y, weight, self.n_classes_)
         scores = np.log(frequencies) / 2
@@ -421,7 +424,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _get_additive_trees(self) -> AdditiveTrees:
         """Return the trees that vote in a prediction as a sum of trees, without rows per node.
 
-        The trees are those of `_first_voter` and all later ones.
+        The result holds `start_` and the trees, whose leaf values are votes that are added to it.
+        The trees are those of all learners, or of the last one alone if it makes no error.
         """
         check_is_fitted(self)
         return AdditiveTrees(

@@ -81,7 +81,8 @@ def compute_learner_weight(error: float, n_classes: int, learning_rate: float) -
     """Compute a learner's weight alpha from its error, in (0, 1).
 
     It is ``learning_rate / 2 * (ln((1 - error) / error) + ln(n_classes - 1))``: half of the weight
-    in SAMME (Zhu et al., 2009), and that of AdaBoost for two classes.
+    in SAMME (Zhu et al., 2009), and that of AdaBoost for two classes. It is positive if the error
+    is below 1 - 1/n_classes.
     """
     odds = np.log((1 - error) / error) + np.log(n_classes - 1)
     return float(learning_rate * odds / 2)

@@ -27,7 +27,8 @@ CODES_PER_BLOCK, LEAVES_PER_BLOCK = 2**20, 2**25
 class BinnedFeatures:
     """Features of a forest's training rows, of which only the bin codes are stored.
 
-    It is used for out-of-core and distributed data, and has the interface `ForestFeatures`.
+    It is used for out-of-core and distributed data, and has the interface `ForestFeatures`: bins
+    from which trees grow, and the leaves that out-of-bag rows reach.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ class BinnedFeatures:
         """Draw the bags of the trees again, and return an object that finds out-of-bag leaves.
 
         No leaves are computed yet. trees: trees that were grown on these bins; drawing: how their
-        bags were drawn; n_threads: number of threads that find leaves.
+        bags were drawn (number of draws, seed, with or without replacement); n_threads: number of
+        threads that find leaves.
         """
         n = len(self.codes)
         is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
@@ -100,8 +102,9 @@ class BinnedOutOfBagLeaves:
         """Out-of-bag leaves of the first k = min(n, 8192) rows, (T, k).
 
         An entry is ``~v`` = -1 - v if the row is out of the bag of the tree, with the index v of
-        its leaf among the nodes of all T trees; 0 if it is in the bag. These rows decide between
-        the ways to fill leaves (`N_COMPARED_ROWS`).
+        its leaf among the nodes of all T trees; 0 if it is in the bag. Their losses decide how
+        leaves are filled: from in-bag or all rows, and how much they are shrunk
+        (`N_COMPARED_ROWS`).
         """
         return self.find_leaves(0, min(len(self.codes), N_COMPARED_ROWS))
 
@@ -139,7 +142,8 @@ class BinnedOutOfBagLeaves:
         """Find the out-of-bag leaves of trees begin .. end - 1, each tree in a thread of the pool.
 
         Return for t = end - begin trees with m nodes the left child of each node, (m,), the root of
-        each tree, (t,), and the out-of-bag leaves, (t, n), as `iterate_blocks` yields them.
+        each tree, (t,), and the out-of-bag leaves, (t, n), as `iterate_blocks` yields them. Trees,
+        bin codes and bags are those of the object.
         """
         first, last = np.append(self.trees.root, self.trees.n_nodes)[[begin, end]]
         leaf = np.zeros((end - begin, len(self.codes)), dtype=np.int32)

@@ -120,7 +120,7 @@ LossName = Literal[
 def has_standard_errors(model: BoostedTrees) -> bool:
     """Return whether a model has `predict_std`: whether its parameter `standard_errors` is True.
 
-    model: a fitted model, of which the parameters of the fit count, or an unfitted one.
+    model: a model; if it is fitted, the value that the parameter had in the fit decides.
     """
     return get_snapshot(model).standard_errors
 
@@ -214,7 +214,10 @@ class BoostedTrees(StagedTrees):
 
     @abstractmethod
     def _make_loss(self) -> Loss:
-        """Return the loss that this model minimizes, by its parameters and the targets of the fit."""
+        """Return the loss that this model minimizes, by its parameters and the targets of the fit.
+
+        Of the targets, the number of classes or of columns matters.
+        """
 
     @abstractmethod
     def _encode_targets(self, y: Any) -> NDArray[Any]:
@@ -346,14 +349,15 @@ class BoostedTrees(StagedTrees):
         Parameters
         ----------
         training : Training
-            Training rows.
+            Training rows: encoded features, targets, weights, offsets and groups.
         before : Trees or None
             Trees of the previous fit, to which rounds are added; None for a new fit.
         validation : Training or None
             Validation set of the user; None: there is none.
         attributes : dict
-            Values of fitted attributes with the hashes of training and validation rows together.
-            They are set only if the validation set influences the number of rounds.
+            Values of the fitted attributes `sample_hashes_` and `_sample_counts`, by name, for the
+            training and validation rows together. They are set only if the validation set
+            influences the number of rounds.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         """
@@ -554,7 +558,8 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         Evaluation
-            Scores of the rounds.
+            Scores of the training rows and of the validation set before the first and after each
+            round, if rounds were scored, and whether a callback or early stopping ended the fit.
         """
         continues = before is not None
         if not continues:
@@ -609,7 +614,7 @@ class BoostedTrees(StagedTrees):
     def _split_validation_set(
         self, rows: Training, validation: Training | None, continues: bool
     ) -> tuple[Training, Training | None, bool]:
-        """Hold out a validation set if early stopping needs one.
+        """Hold out a validation set if early stopping is on and the user gave none.
 
         Parameters
         ----------
@@ -625,7 +630,8 @@ class BoostedTrees(StagedTrees):
         training : Training
             Rows that grow trees.
         validation : Training or None
-            Validation set: the user's, or rows that were held out.
+            Validation set: the user's, or rows that were held out; None if there is neither, as
+            with ``validation_fraction=None``.
         stops : bool
             Whether the fit may stop early.
         """
@@ -645,7 +651,8 @@ class BoostedTrees(StagedTrees):
 
         `_importances`, (p,), are unnormalised gain importances, to which those of the new trees are
         added. before: trees that precede the new rounds; members: the runs that are averaged, after
-        their last round; n_rounds: number of new rounds that are kept.
+        their last round, with their trees and the number of in-bag rows in each node; n_rounds:
+        number of new rounds that are kept.
         """
         grown = [run.trees().keep_first(n_rounds) for run in members]
         for run, trees in zip(members, grown, strict=True):
@@ -666,7 +673,8 @@ class BoostedTrees(StagedTrees):
         """Prepare the three fits to one third of the training rows each that standard errors need.
 
         training: training rows; run: the run on them before its first round. Return the fits before
-        their first round, or None if `standard_errors` is False.
+        their first round, or None if `standard_errors` is False. They grow no tree here, and share
+        the bins of `run`.
         """
         if not self.standard_errors:
             return None
@@ -681,7 +689,8 @@ class BoostedTrees(StagedTrees):
         """Prepare runs on the training rows of one fold, to be averaged, before their first round.
 
         Start scores, linear start and category statistics are computed anew from these rows; bins
-        and `thresholds_` are those of `run`.
+        and `thresholds_` are those of `run`. Return one run, or with quality "best" several with
+        different seeds.
 
         Parameters
         ----------
@@ -728,7 +737,8 @@ class BoostedTrees(StagedTrees):
         Parameters
         ----------
         deviation : ndarray of shape (n_nodes, n_outputs)
-            Standard deviation of the values of the prunings at each node of `trees_`.
+            Standard deviation, over the prunings of its tree, of the value of each node of
+            `trees_`. The leaf values that are added are those of `trees_`.
         by_blocks : callable
             ``by_blocks(f)`` calls f with blocks of b encoded rows, (b, p), for which f returns an
             array (2 * n_outputs, b). It returns these arrays side by side, (2 * n_outputs, n), for
@@ -745,7 +755,12 @@ class BoostedTrees(StagedTrees):
         return scores, deviations
 
     def _set_automatic_parameters(self, n: int) -> None:
-        """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows."""
+        """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows.
+
+        An "auto" number of leaves is 31 for classes, 16 otherwise, below 3000 rows, and 63 or 31
+        from then on. An "auto" number of thresholds is one for each 500 rows, at least 6, and all
+        thresholds in turn; with quality "fast" never all.
+        """
         self.thresholds_ = self._list_threshold_schedules(n)[0 if self.quality == "fast" else -1]
         leaves = self.max_leaf_nodes
         self.max_leaf_nodes_ = leaves
@@ -753,7 +768,10 @@ class BoostedTrees(StagedTrees):
             self.max_leaf_nodes_ = self._SCHEDULE.max_leaf_nodes[n >= self._SCHEDULE.few_rows]
 
     def _count_members(self) -> int:
-        """Return how many fits with different seeds are averaged: 1 unless quality is "best"."""
+        """Return how many fits with different seeds are averaged: 1 unless quality is "best".
+
+        With "best" there are two for classes, and four for numbers and rankings.
+        """
         return self._SCHEDULE.n_members if self.quality == "best" else 1
 
     def _get_initial_factors(self) -> Float64:
@@ -778,8 +796,10 @@ class BoostedTrees(StagedTrees):
     ) -> list[Rounds]:
         """Make copies of a run, with different seeds, whose scores are averaged.
 
-        There is one copy unless quality is "best". Copies start before their first new round, and
-        differ in their start scores, too, if there is a linear start (see `_get_initial_factors`).
+        There is one copy; with quality "best" there are two for classes, and four for numbers and
+        rankings. Copies start before their first new round, and differ in their start scores, too,
+        if there is a linear start: its trees count with the factors 0 and 2 in turn, and with 1 in
+        a single copy.
 
         Parameters
         ----------
@@ -791,7 +811,7 @@ class BoostedTrees(StagedTrees):
             Constant start score.
         before : Trees
             Trees that precede the first new round. Each copy starts from `start`, the offsets, and
-            the scores by these trees times its factor.
+            the scores by these trees times its factor, 0, 1 or 2.
         """
         scores = []
         for factor in self._get_initial_factors():
@@ -825,8 +845,9 @@ class BoostedTrees(StagedTrees):
         validation : Training or None
             Validation set.
         stops : bool
-            Whether early stopping is on; otherwise all rounds are made unless a callback returns
-            True.
+            Whether early stopping is on: rounds are scored by the parameter `scoring`, and the fit
+            ends after `n_iter_no_change` rounds without an improvement. Otherwise all rounds are
+            made unless a callback returns True.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         """
@@ -855,7 +876,7 @@ class BoostedTrees(StagedTrees):
         tables: Sequence[DenseOrSparseFeatures],
         offset: Float64 | None,
     ) -> Float64:
-        """Compute the scores of the rows of several tables, one below the other, (n_outputs, n).
+        """Compute the scores of the n rows of all tables, table after table, (n_outputs, n).
 
         Parameters
         ----------
@@ -886,7 +907,8 @@ class BoostedTrees(StagedTrees):
         """Yield the scores of all rows before the first round and after each previous round.
 
         Yields ``first + 1`` arrays (n_outputs, n), training rows before the validation set. If runs
-        are averaged, so are their scores.
+        are averaged, so are their scores. Without previous rounds they are the scores of `members`,
+        else those of the first trees in `trees_`.
 
         Parameters
         ----------
@@ -913,7 +935,8 @@ class BoostedTrees(StagedTrees):
 
         Shows a progress bar if `verbose` is positive; as long as rounds take less than 1/80 of a
         second, twice as many are made before its next update. Return the number of rounds made,
-        previous ones included.
+        previous ones included. members: the runs that are averaged, which are changed; evaluation:
+        scores the rounds, and ends the fit by early stopping or a callback.
         """
         at_once = 1 if self.verbose > 0 or evaluation.needs_single_rounds else last - first
         with show_progress(self.verbose > 0, last - first, type(self).__name__) as show:
@@ -931,8 +954,9 @@ class BoostedTrees(StagedTrees):
     def _start_run(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         """Bin the training rows, compute the start scores, and return a run before its first round.
 
-        training: training rows; loss: loss to minimize. A wrong `CustomLoss` raises ValueError.
-        Return the run, and the constant start scores without offsets, (n_outputs,).
+        training: training rows; loss: loss to minimize. Raise ValueError if the gradients of a
+        `CustomLoss` are not the derivatives of its loss. Return the run, and the constant start
+        scores without offsets, (n_outputs,).
         """
         n_threads = get_n_threads_or_all(self.n_jobs)
         order = training.draw_order
@@ -958,7 +982,7 @@ class BoostedTrees(StagedTrees):
         """Make the object that grows trees on binned rows, with the limits of this model's parameters.
 
         bins: the training rows in bins; feature_order: order in which features are examined for
-        splits, (p,) int32.
+        splits, (p,) int32: of equal splits the first feature wins.
         """
         return BinnedGrower(
             bins,
@@ -972,7 +996,11 @@ class BoostedTrees(StagedTrees):
         )
 
     def _make_settings(self, loss: Loss) -> Settings:
-        """Make the settings of rounds from the parameters of this model; loss: loss to minimize."""
+        """Make the settings of rounds from the parameters of this model; loss: loss to minimize.
+
+        They are the loss, learning rate, regularization, the fractions of features and of rows that
+        a round uses, and whether prunings vote.
+        """
         return Settings(
             loss=loss,
             learning_rate=float(self.learning_rate),
@@ -986,7 +1014,8 @@ class BoostedTrees(StagedTrees):
         """Return how many features a round may split on, from `max_features`.
 
         A float is a fraction of the features, an int a number of features. Round i uses the entry
-        at i modulo the length.
+        at i modulo the length. "auto" stands for all features, or for 30 % and all in turn with
+        classes.
         """
         max_features = self.max_features
         if isinstance(max_features, Real) and not isinstance(max_features, Integral):
@@ -1007,7 +1036,8 @@ class BoostedTrees(StagedTrees):
     def _get_interaction_groups(self) -> Any:
         """Return the groups of features that may interact, as collections of feature indices.
 
-        None: all features may interact.
+        None: all features may interact. "pairwise" becomes all pairs of features, "no_interactions"
+        each feature by itself.
         """
         groups, p = self.interaction_cst, self.n_features_in_
         if isinstance(groups, str):
@@ -1041,8 +1071,9 @@ class BoostedTrees(StagedTrees):
     def _count_fast_rounds(self) -> int:
         """Return the number of rounds with quality "fast"; it grows with more than three outputs.
 
-        It is `_SCHEDULE.fast_rounds` times n_outputs / 3, at least 1 and at most 4, times
-        `_get_rate_factor`.
+        It is `_SCHEDULE.fast_rounds` (300 for numbers, else 200) times n_outputs / 3, a factor that
+        is at least 1 and at most 4, times `_get_rate_factor` (1 .. 20, above 1 for small learning
+        rates).
         """
         schedule = self._SCHEDULE
         factor = max(self._make_loss().n_outputs / schedule.fast_outputs, 1)
@@ -1052,7 +1083,8 @@ class BoostedTrees(StagedTrees):
     def _get_max_rounds(self) -> int:
         """Return the largest number of rounds that cross-validation or early stopping may choose.
 
-        It is `_SCHEDULE.max_rounds` times the factors of the quality and of the learning rate.
+        It is `_SCHEDULE.max_rounds` (1600) times 3 for quality "best", times 0.1 / `learning_rate`
+        (rounded, 1 .. 20).
         """
         return self._SCHEDULE.max_rounds * self._get_quality_factor() * self._get_rate_factor()
 
@@ -1440,7 +1472,8 @@ class BoostedTrees(StagedTrees):
 
             Variables of that function: `rows`, encoded rows with the features that trees use, of
             which the caller permutes one column in place before the call; `trees`, which take these
-            columns; `targets`; `start`, the offsets or None; `loss`.
+            columns; `targets`; `start`, the offsets or None; `loss`; `self`, the model, whose
+            `start_` is added.
             """
             scores = self._add_trees(trees, self.start_, rows, start)
             return float(loss.compute_row_losses(targets, scores).mean())
@@ -1522,7 +1555,8 @@ def _compute_probability_errors(classes: NDArray[Any], scores: Float64, errors: 
 
     classes: the classes, (K,); scores, errors: scores and their standard errors, (n_outputs, n)
     each. Derivatives of the probabilities are linearized (delta method); errors of the K > 2 scores
-    of a row are taken to have correlation -1 / (K - 1), as they sum to about 0.
+    of a row are taken to have correlation -1 / (K - 1), as they sum to about 0. A single class has
+    standard error 0.
     """
     p, errors, n = _convert_to_probabilities(classes, scores), to_row_order(errors), len(classes)
     if n == 1:

@@ -118,9 +118,10 @@ class CategoryRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetRange:
-    """Range of the targets of a block of rows.
+    """Range of the targets, and of the weights, of a block of rows.
 
-    The constructor takes the attributes in this order.
+    The constructor takes the attributes in this order. n_targets is the number of columns of
+    `CategoryTarget.make_columns`: 1 for one output, K for K <= 5 outputs, else 0.
 
     Attributes
     ----------
@@ -236,7 +237,10 @@ def scale_targets(target: CategoryTarget, target_range: TargetRange) -> Float64:
 
 
 def compute_target_range(rows: CategoryRows) -> TargetRange:
-    """Compute the range of the targets and the largest weight of a block of rows."""
+    """Compute the range of the targets and the largest weight of a block of rows.
+
+    rows: the block; targets and weights are those of `rows.target`.
+    """
     targets, weight = rows.target.make_columns(), rows.target.get_weights()
     least, most = targets.min(axis=1, initial=np.inf), targets.max(axis=1, initial=-np.inf)
     return TargetRange(least, most, float(weight.max(initial=0.0)), len(weight))
@@ -247,7 +251,8 @@ def compute_exact_totals(rows: CategoryRows, target_range: TargetRange) -> NDArr
 
     Targets are divided by their largest absolute value in `target_range`. Return (n_targets + 1,)
     Python integers in units of 2**-1126, which the function `rounded` turns into float64: first the
-    sum of the weights, then that of each target.
+    sum of the weights, then that of each target. rows: the block; targets and weights are those of
+    `rows.target`.
     """
     weight = rows.target.get_weights()
     terms = [weight, *(scale_targets(rows.target, target_range) * weight)]
@@ -259,8 +264,10 @@ def sum_by_category(
 ) -> CategorySums:
     """Sum up weights and weighted centered targets of a block of rows by category and fold.
 
-    scale: center and unit of the targets; n_categories: number of categories of each of the q
-    features, (q,). Return the sums as `CategorySums`, whose squares are sums over the whole block.
+    rows: the block: targets, weights, the category of each row in q features, and the random keys
+    that assign rows to folds; scale: center and unit of the targets; n_categories: number of
+    categories of each of the q features, (q,). Return the sums as `CategorySums`, whose squares are
+    sums over the whole block.
     """
     weight, centered = rows.target.get_weights(), scale.center(rows.target)
     whole = [
@@ -306,7 +313,7 @@ class CategoryTotals:
 
     @classmethod
     def compute(cls, reduce: Reduce, n_categories: tuple[int, ...]) -> Self:
-        """Compute the sums in three passes over the rows.
+        """Compute the sums in three passes over the rows: range, means, sums by category.
 
         reduce: ``reduce(f, *arguments)`` returns the sum of ``f(rows, *arguments)`` over all blocks of
         training rows, each a `CategoryRows`. n_categories: number of categories of each feature, (q,).
@@ -436,11 +443,14 @@ class HighCardinalityFeatures:
         )
 
     def select_rows(self, rows: Indices) -> Self:
-        """Return a copy with the rows of these indices."""
+        """Return a copy with the rows of these indices.
+
+        rows: indices among the n rows; features and their lists of categories stay the same.
+        """
         return replace(self, indices=self.indices[:, rows])
 
     def compute_totals(self, target: CategoryTarget, keys: UInt64) -> CategoryTotals:
-        """Sum up targets and weights by category over the training rows, which are the first rows.
+        """Sum up targets and weights by category over the training rows, the first rows.
 
         target: targets and weights of the training rows; keys: their random keys, (n_training,),
         whose hashes assign them to folds.
@@ -453,7 +463,8 @@ class HighCardinalityFeatures:
         """Compute the statistics of the categories of all features from the training rows.
 
         target: targets and weights of the training rows, which are the first rows; keys: their
-        random keys, (n_training,), whose hashes assign them to folds.
+        random keys, (n_training,), whose hashes assign them to folds. The statistics, mean target
+        and weight of each category, serve growth as numeric columns.
         """
         positions = [*range(len(self.features))]
         totals = self.compute_totals(target, keys)
@@ -466,7 +477,10 @@ def find_high_cardinality_features(bins: Bins) -> tuple[int, ...]:
 
 
 def list_categories(bins: Bins, j: int) -> Int32:
-    """Return the category codes of feature j that occur in binned rows, ascending, (n_categories,)."""
+    """Return the category codes of feature j that occur in binned rows, ascending, (n_categories,).
+
+    There are none, (0,), if the feature is numeric.
+    """
     return bins.category_codes[slice(*bins.category_start[j : j + 2])]
 
 
@@ -679,12 +693,13 @@ def _find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
 
 
 def _choose_edges(seen: Float64, n_rows: Int64) -> Float64:
-    """Choose the edges between the bins of one column, as `Bins` does for a feature; (n_bins - 1,).
+    """Choose the edges between the bins of one column, ascending; (n_bins - 1,).
 
     seen: value of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows:
-    number of these rows, of the same shape. If there are more than 2**17 rows, edges follow from
-    2**17 rows at even distances in the order of their values. There are at most 255 bins. A bin
-    holds the values above the edge before it, up to its own edge.
+    number of these rows, of the same shape. Entries that are NaN or have no rows are ignored. Up to
+    255 distinct values have a bin each; of more values each bin has about equally many rows. If
+    there are more than 2**17 rows, edges follow from 2**17 rows at even distances in the order of
+    their values. A bin holds the values above the edge before it, up to its own edge.
     """
     has_rows = (n_rows > 0) & ~np.isnan(seen)
     order = np.argsort(seen[has_rows], kind="stable")

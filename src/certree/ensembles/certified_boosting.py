@@ -80,6 +80,8 @@ _MAX_TRAIN_SIZE = 1 - 2.0**-53
 class CalibrationScores(ArrayRecord):
     """The calibration set of a classifier: scores and classes of its rows, without their features.
 
+    Arguments after `y` are optional; pass them by name.
+
     Parameters
     ----------
     given : array-like of int, shape (n,)
@@ -144,7 +146,9 @@ class CalibrationScores(ArrayRecord):
 def _make_quick_copy(model: Any) -> Any:
     """Return an unfitted copy of a model with quality "fast" and without early stopping.
 
-    The copy is fitted to subsets of the training set: for learning curves and cross-validation.
+    The copy is fitted to subsets of the training set: for learning curves and cross-validation. If
+    early stopping is on, an explicit `max_iter` is lowered to the number of rounds of quality
+    "fast".
     """
     quick = copy(model)
     if model.early_stopping is not False:
@@ -383,8 +387,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
             that larger training sets contain smaller ones. train_size: fraction in the training
             set; is_pilot: whether another split may follow, in which case near copies are not
             searched yet. Sets those fitted attributes of `self` that follow from the rows, such as
-            `classes_`. Variables of `fit`: its arguments, and `random_state`, of which each call
-            uses a copy.
+            `classes_`. Variables of `fit`: its arguments X, y, sample_weight, groups and classes;
+            `self`; and `random_state`, of which each call uses a copy.
             """
             return self._prepare_training(
                 X,
@@ -406,7 +410,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         """Add the classes that only the calibration set has to `classes_`, `trees_` and `start_`.
 
         training: all rows of the fit with their split. Return them with class codes among all
-        classes.
+        classes. The score of an added class is -1e30, so that it is never predicted.
         """
         self.classes_, self._trained = TrainedClasses.merge_classes(
             self.classes_, self._calibration_classes
@@ -470,8 +474,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     def _find_errors(self, training: Training, train: Indices, test: Indices) -> NDArray[np.bool_]:
         """Return which test rows a fit of quality "fast" predicts wrongly, (n_test,) bool.
 
-        training: rows of the fit; train, test: indices of those that are fitted, and of those that
-        are predicted.
+        training: rows of the fit, with features and class codes; train, test: indices of those that
+        are fitted, and of those that are predicted.
         """
         quick = _make_quick_copy(self)
         quick._fit_rounds(training.take(train))
@@ -491,7 +495,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     def _certify(self, training: Training) -> None:
         """Set `calibration_`, `certificate_` and `certificates_` from the calibration set.
 
-        training: all rows of the fit with their split.
+        training: all rows of the fit with their split. The certificate bounds the error rate on new
+        rows.
         """
         sides, calibration, weight = training.split, training.split.calibration, None
         if sides.groups is not None:
@@ -512,8 +517,9 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     def _make_certificate(self, rows: CalibrationScores) -> Certificate:
         """Return the certificate of the error rate on new rows at level `delta`.
 
-        rows: the calibration set. The certificate is the exact binomial bound of single rows, or a
-        bound of the mean error per group.
+        rows: the calibration set; rows of which `is_worst` is True count as errors. The certificate
+        is the exact binomial bound of the error of single rows; if `weight` is set, as rows have
+        groups, it bounds the mean error per group.
         """
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
@@ -883,7 +889,10 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         return np.asarray(self._predict_from_scores(self._compute_row_scores(rows)))
 
     def _compute_scale(self, rows: NDArray[Any]) -> Float64:
-        """Return the expected absolute error of encoded rows, (n, p), in units of the target, (n,)."""
+        """Return the expected absolute error of encoded rows, (n, p), in units of the target, (n,).
+
+        It is `scale_start_` plus the leaf values of `scale_trees_`, at least `least_scale_`.
+        """
         n = rows.shape[0]
         start = make_constant_scores(self.scale_start_, n)
         scale = self.scale_trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
@@ -892,8 +901,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     def _certify(self, rows: Training, limit: float) -> None:
         """Set `certificate_`, `certificates_` and `conformity_scores_` from the calibration set.
 
-        rows: all rows of the fit with their split; limit: the largest error that the certificate
-        counts.
+        rows: all rows of the fit with their split; limit: the largest error that the certificate of
+        the mean absolute error counts; larger errors count as `limit`. With groups there is no
+        certificate of intervals.
         """
         sides, calibration, weight, n = rows.split, rows.split.calibration, None, None
         if sides.groups is not None:

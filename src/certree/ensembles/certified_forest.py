@@ -74,7 +74,7 @@ class SampledTrees:
     trees : Trees
         The T trees.
     training : Training
-        All n encoded rows.
+        All n encoded rows, with class codes and weights.
     samples : ndarray of int32, shape (T, n_drawn)
         Indices of the rows that each tree was grown on.
     n_classes : int
@@ -91,7 +91,10 @@ class SampledTrees:
 
     @cached_property
     def leaf(self) -> Int32:
-        """Leaf of each row in each tree, (T, n), as an index among all M nodes."""
+        """Leaf of each row in each tree, (T, n), as an index among all M nodes.
+
+        Rows are those of `training`, rows of the tree's sample included.
+        """
         return self.trees.find_leaves(self.training.X, self.n_threads)
 
     @cached_property
@@ -128,8 +131,10 @@ class SampledTrees:
         """Yield five posteriors over the prunings of each tree, each with its complexity.
 
         The first puts all weight on the fully grown trees. The others are Gibbs posteriors: they
-        weight each pruning by its prior times exp(-lambda * number of errors on out-of-sample
-        rows), with inverse temperatures lambda of 0.06, 0.12, 0.25 and 0.5.
+        weight each pruning by its prior probability times exp(-lambda * number of errors on
+        out-of-sample rows), with inverse temperatures lambda of 0.06, 0.12, 0.25 and 0.5. In the
+        prior each node that is reached is a leaf with probability 30 / (30 + n), where n is the
+        number of its in-sample rows.
 
         Yields
         ------
@@ -151,7 +156,8 @@ class SampledTrees:
         """Compute how each tree votes at each of the M nodes, (M, K): a fraction for each class.
 
         The fraction is the probability that a pruning, drawn from `posterior`, predicts the class
-        for a row that reaches the node, if no pruning goes below the node.
+        for a row that reaches the node, if no pruning goes below the node. A leaf of a pruning
+        predicts the most frequent class of its in-sample rows.
         """
         ballots = Voting("majority").ballots(self.trees, self.node_statistics[0])
         nodes = np.arange(self.trees.n_nodes)
@@ -162,8 +168,9 @@ class SampledTrees:
         """Sum up the errors of trees, and of pairs of trees, over their out-of-sample rows.
 
         fractions: vote at each node, (M, K), as `compute_class_fractions` returns it; the vote on a
-        row is that at its leaf. Return three arrays (T, T): for each pair of trees the number of
-        rows out of both samples (`rows`), and two sums over them, of the first tree's error
+        row is that at its leaf, and its error the fraction of the vote that is not for the row's
+        class in `training`. Return three arrays (T, T): for each pair of trees the number of rows
+        out of both samples (`rows`), and two sums over them, of the error of the tree of axis 0
         (`first_wrong`), and of the product of both errors (`both_wrong`).
         """
         errors = (self._compute_errors(fractions, rows) for rows in blocks(len(self.training.y)))
@@ -204,7 +211,7 @@ class SampledTrees:
 
         A split counts by how much it lowers the Gini index of the sample's rows, times the
         probability that a pruning, drawn from `posterior`, makes the split. The importances of each
-        tree sum up to 1.
+        tree sum up to 1, or are 0 if no split is made.
         """
         trees, sample = self.trees, self.node_statistics[0]
         inner = np.flatnonzero(~trees.is_leaf)
@@ -218,6 +225,8 @@ class SampledTrees:
 
         Each row is predicted by the vote of the trees of whose samples it is out; rows in all
         samples are left out. fractions: vote at each node, (M, K); see `compute_class_fractions`.
+        Classes are those of `training`; its rows that count as errors whatever is predicted, such
+        as suspected copies of other rows, count as errors.
         """
         votes = np.zeros((len(self.training.y), self.n_classes))
         for leaf, out in zip(self.leaf, self.is_out_of_sample, strict=True):
@@ -240,12 +249,12 @@ class _Candidate:
     posterior : NodeWeights
         For each node the probability that a pruning of its tree has a leaf there.
     fractions : ndarray of shape (M, K)
-        Vote at each node; see `SampledTrees.compute_class_fractions`.
+        Vote at each node: the fraction of the prunings, by their weight, that predict each class.
     overlaps : Overlaps
         Errors of trees, and of pairs of trees, on their out-of-sample rows.
     complexity : float
-        Mean divergence of the posterior from the prior, in nats; see
-        `SampledTrees.iterate_posteriors`.
+        Mean over trees of the divergence of the posterior from the prior over prunings, plus ln 2,
+        in nats; for fully grown trees ln 2.
     """
 
     sampled: SampledTrees
@@ -255,11 +264,11 @@ class _Candidate:
     complexity: float
 
     def certify(self, delta: float, fraction: float, risk: float = 0.0) -> tuple[Certificate, ...]:
-        """Compute upper bounds on the error of the vote, one by each of three methods.
+        """Bound the probability that the vote of all trees errs on a new row, by three methods.
 
-        "ensemble_first_order" uses the errors of single trees; "ensemble_tandem" and
-        "ensemble_either_wrong" use those of pairs of trees, and are left out unless each pair
-        shares out-of-sample rows.
+        All trees have equal weight. "ensemble_first_order" uses the errors of single trees;
+        "ensemble_tandem" and "ensemble_either_wrong" use those of pairs of trees, and are left out
+        unless each pair shares out-of-sample rows.
 
         Parameters
         ----------
@@ -274,6 +283,7 @@ class _Candidate:
         Returns
         -------
         tuple of Certificate
+            One for each method: three, or one if two trees share no out-of-sample row.
         """
         weight = np.full(len(self.sampled.trees), 1 / len(self.sampled.trees))
         methods = [
@@ -287,7 +297,7 @@ class _Candidate:
         return tuple(replace(certificate, **assumptions) for certificate in certificates)
 
     def compute_bound(self, delta: float, fraction: float) -> float:
-        """Return the lowest bound of the certificates that `certify` computes.
+        """Return the lowest upper bound on the error of the vote that `certify` computes.
 
         delta: probability with which any certificate of the fit may fail; fraction: fraction of it
         that each certificate gets.
@@ -489,7 +499,7 @@ class CertifiedForestClassifier(ForestClassifier):
         random_state: np.random.RandomState,
         advance: Callable[[], None],
     ) -> Iterator[_Candidate]:
-        """Grow a forest for each sample size, and yield it with each posterior over prunings.
+        """Grow a forest for each sample size; yield it with each of five posteriors over prunings.
 
         Parameters
         ----------
@@ -516,8 +526,8 @@ class CertifiedForestClassifier(ForestClassifier):
         """Grow all trees, each on a random sample of the rows, and return them with their samples.
 
         training: the n encoded rows; size: fraction of the rows that is drawn for each sample,
-        without replacement; random_state: draws samples and seeds, its state changes. Raise
-        ValueError if there are fewer than two rows.
+        without replacement, between 1 and n - 1 rows; random_state: draws samples and seeds, its
+        state changes. Raise ValueError if there are fewer than two rows.
         """
         n, p = training.X.shape
         n_drawn = min(max(round(size * n), 1), n - 1)
@@ -552,7 +562,7 @@ class CertifiedForestClassifier(ForestClassifier):
         """Set `trees_`, `certificates_`, `certificate_` and the importances from a candidate.
 
         best: the candidate with the lowest bound; fraction: fraction of delta that each certificate
-        gets.
+        gets. The value of a node in `trees_` becomes its vote.
         """
         trees, fractions = best.sampled.trees, best.fractions
         value = fractions if self.n_classes_ > 2 else fractions[:, 1:2]
@@ -565,7 +575,10 @@ class CertifiedForestClassifier(ForestClassifier):
     certify = certify_fitted
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers by name in the file."""
+        """Return what a model file holds of the fit: arrays and numbers by name in the file.
+
+        These are the trees with the votes of their nodes, the certificates and the importances.
+        """
         return {
             **super().__stored__(),
             **serialize_certificates(self.certificates_, self.certificate_),

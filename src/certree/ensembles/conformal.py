@@ -45,7 +45,7 @@ _INSIDE = Interval(Real, 0, 1, closed="neither")
 def _can_explain(model: ConformalBandRegressor) -> bool:
     """Return whether a model has `explain`: whether its parameter `estimator` has, or is None.
 
-    model: a fitted model, of which the parameters of the fit count, or an unfitted one.
+    model: a model; if it is fitted, the value that the parameter had in the fit decides.
     """
     estimator = get_snapshot(model).estimator
     return estimator is None or hasattr(estimator, "explain")

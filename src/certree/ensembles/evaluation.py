@@ -79,7 +79,8 @@ class Evaluation:
     """Score the rounds of a fit after they are made, call callbacks, and decide when to stop.
 
     A run is a `Rounds`, whose rows are the training rows followed by the validation set. The last
-    score function decides when to stop: that of the validation set, if there is one.
+    score function decides when to stop: that of the validation set, if there is one. All arguments
+    are optional: by default no round is scored, and nothing ends the fit.
 
     Parameters
     ----------
@@ -122,7 +123,10 @@ class Evaluation:
 
     @property
     def may_drop_rounds(self) -> bool:
-        """Whether early stopping is on or there are callbacks, so that fewer rounds may be kept."""
+        """Whether early stopping is on or there are callbacks, so that fewer rounds may be kept.
+
+        Early stopping drops rounds after the best one; a callback ends the fit.
+        """
         return self.n_iter_no_change > 0 or bool(self.callbacks)
 
     @property
@@ -137,7 +141,10 @@ class Evaluation:
 
     @property
     def progress_text(self) -> str:
-        """Text for the progress bar: the last score by which the fit may stop, as "loss 0.12"."""
+        """Text for the progress bar: the last score by which the fit may stop, as "loss 0.12".
+
+        A score of a scorer is shown as "score 0.12". The text is empty if rounds are not scored.
+        """
         if not self._stopping_scores:
             return ""
         score = self._stopping_scores[-1]
@@ -174,7 +181,9 @@ class Evaluation:
         """Make rounds first, ..., last - 1 of all runs, score them, and decide whether to stop.
 
         runs: the runs that are averaged, with `first` rounds each; they are changed. Return the
-        number of rounds that they have then, less than `last` if the core stopped early.
+        number of rounds that they have then, less than `last` if the core stopped early. Without
+        scores by the core only the state after the last round is scored, so callers pass ``last =
+        first + 1`` if `needs_single_rounds`.
         """
         scores = advance(runs, first, last, self._get_watch())
         if not self.scored:
@@ -208,7 +217,8 @@ class Evaluation:
     def _decide(self, n_iter: int) -> None:
         """Set `is_over` if early stopping ends the fit, and call the callbacks.
 
-        n_iter: number of rounds so far.
+        It ends the fit after `n_iter_no_change` rounds without an improvement by more than `tol`; 0
+        turns it off. n_iter: number of rounds so far.
         """
         n_without_gain = count_rounds_without_gain(np.array(self._stopping_scores), self.tol)
         self.is_over = 0 < self.n_iter_no_change <= n_without_gain
@@ -265,7 +275,10 @@ class Evaluation:
 
 
 def average_scores(runs: Sequence[Rounds]) -> Float64:
-    """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n)."""
+    """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n).
+
+    Rows are the training rows followed by the validation set.
+    """
     if len(runs) == 1:
         return runs[0].scores
     mean: Float64 = np.mean([run.scores for run in runs], axis=0)
@@ -300,7 +313,11 @@ def make_loss_scores(run: Rounds) -> list[Score]:
 
 
 def get_scorer(model: Any) -> Callable[..., Any] | None:
-    """Return ``scorer(model, X, y)`` for a model's parameter `scoring`; None for "loss"."""
+    """Return ``scorer(model, X, y)`` for a model's parameter `scoring`; None for "loss".
+
+    `scoring` is a scorer itself, the name of a scorer of scikit-learn, or None for the method
+    `model.score`.
+    """
     if isinstance(model.scoring, str) and model.scoring == "loss":
         return None
     from sklearn.metrics import check_scoring  # takes a while, and most fits need no scorer

@@ -275,7 +275,8 @@ class Forest(TreeModel):
     def _get_additive_trees(self) -> AdditiveTrees:
         """Return the model as a sum of trees.
 
-        Leaf values are divided by the number of trees, and the constant is 0.
+        Leaf values are divided by the number of trees, and the constant is 0. The result holds the
+        trees, the constant, and the rows per node if they are kept.
         """
         check_is_fitted(self)
         trees = self.trees_.with_value(self.trees_.value / len(self.trees_))
@@ -606,7 +607,8 @@ class TreeForest(Forest):
     def _create_grower(self, rows: ForestSamples) -> BinnedGrower:
         """Bin the training rows, and return the object that grows trees on them.
 
-        rows: the training rows. The grower has the estimator's parameters of growth and the seed
+        rows: the training rows, whose features, groups and number are used; targets and weights are
+        passed to the grower later. The grower has the estimator's parameters of growth and the seed
         `_seed`, which must be set.
         """
         n, p = len(rows.y), rows.n_features
@@ -630,8 +632,9 @@ class TreeForest(Forest):
         """Grow the trees with numbers first, ..., first + n_trees - 1.
 
         grower: as `_create_grower` returns it for the training rows; rows: the training rows, whose
-        targets and weights are used. Return the trees, without leaf values, and sums over the
-        in-bag rows of their nodes. A tree depends on its number, not on which trees grow with it.
+        targets and weights are used. Return the trees, without leaf values, and for each node the
+        weight of its in-bag rows and the sums of their targets. A tree depends on its number, not
+        on which trees grow with it.
         """
 
     @abstractmethod
@@ -640,7 +643,8 @@ class TreeForest(Forest):
 
         In column 0 the total weight, then the weighted sum of each output: the indicator of a
         class, or a number. Targets are in the order of `ForestSamples.y`. forest: trees with M
-        nodes, as `_grow_trees` returns them.
+        nodes, as `_grow_trees` returns them. For two classes there is one output, the indicator of
+        the second.
         """
 
     @abstractmethod
@@ -737,7 +741,10 @@ class TreeForest(Forest):
         """Send out-of-bag rows down the trees, and sum up their targets in each node.
 
         trees, sums: as `_grow_forest` returns them; rows: the training rows; drawing: how the bags
-        were drawn. Return the sums over in-bag and out-of-bag rows as `LeafStatistics`.
+        were drawn (number of draws, seed, with or without replacement). The returned
+        `LeafStatistics` hold, for each of the M nodes, the total weight and the weighted sum of
+        each output over in-bag and over out-of-bag rows; the leaves of the out-of-bag rows; and the
+        targets and weights of `rows`.
         """
         n_threads = get_n_threads_or_all(self.n_jobs)
         return LeafStatistics(
@@ -760,8 +767,9 @@ class TreeForest(Forest):
     ) -> None:
         """Choose how leaves are filled, and compute leaf values and out-of-bag scores.
 
-        Set `trees_`, `leaves_` and `_node_sums`; with `oob_score` also `oob_score_` and the
-        out-of-bag predictions.
+        The parameter `leaves` names the rows whose targets are averaged, or is "auto": then the
+        loss of out-of-bag rows decides. Set `trees_`, `leaves_` and `_node_sums`; with `oob_score`
+        also `oob_score_` and the out-of-bag predictions.
 
         Parameters
         ----------
@@ -771,7 +779,7 @@ class TreeForest(Forest):
         rows, input_rows : ForestSamples and InputRows
             The training rows, sorted by content and in input order.
         drawing : RowSampling
-            How the bags were drawn.
+            How the bags were drawn: number of draws, seed, with or without replacement.
         """
         leaves = NAMED_LEAVES.get(self.leaves, PLAIN_LEAVES)
         may_choose = self._parse_monotonic_constraints() is None and not self._has_balanced_bags
@@ -798,7 +806,8 @@ class TreeForest(Forest):
 
         trees: trees with leaf values. The value of an inner node becomes the mean of the leaves
         below, weighted by their in-bag rows. rows_per_node: total weight of the in-bag rows in each
-        node, (n_nodes,), which is rounded to float32 as in model files.
+        node, (n_nodes,), which is rounded to float32 as in model files. A node whose leaves have no
+        such rows gets the plain mean of its children.
         """
         self._rows = rows_per_node.astype(np.float32).astype(np.float64)
         self.trees_ = trees.with_value(average_leaves(trees.left, self._rows, trees.value))
@@ -887,7 +896,8 @@ class TreeForest(Forest):
 
         Accuracy for classes and R2 for numbers, unless `oob_score` is callable. y: class codes or
         numbers, (k,), or (k, q) for q targets; mean: mean out-of-bag leaf values, (k, n_outputs);
-        leaves: how leaves are filled; weight: row weights, (k,), or None.
+        leaves: how leaves are filled, with the exponent of probabilities; weight: row weights,
+        (k,), or None.
         """
 
     def _set_out_of_bag_scores(
@@ -900,8 +910,10 @@ class TreeForest(Forest):
         """Set `oob_score_` and the out-of-bag predictions of all input rows.
 
         Warn if a row is in every bag; such rows are not scored. statistics: sums of targets by
-        node; leaves: how leaves are filled; rows: the training rows, sorted by content; input_rows:
-        the same rows in input order.
+        node, and the leaves of out-of-bag rows; leaves: rows that fill leaves, shrinkage, and
+        exponent of probabilities; rows: the training rows, sorted by content; input_rows: targets
+        and weights of the same rows in input order, by which they are scored. The score is NaN if
+        all rows are in every bag.
         """
         total, n_trees = statistics.sum_all_predictions(leaves)
         mean = self._output_groups.restore_order(
@@ -990,7 +1002,8 @@ def grow_trees_of_model(model: Any, rows: ForestSamples, first: int, n_trees: in
     """Grow the trees with numbers first, ..., first + n_trees - 1 in this worker of a cluster.
 
     model: the `TreeForest` that is being fitted, with its `_seed`; rows: its training rows, which
-    are binned here again. Return the trees, and sums over the in-bag rows of their nodes.
+    are binned here again. Return the trees, without leaf values, and for each node the weight of
+    its in-bag rows and the sums of their targets.
     """
     grown: GrownForest = model._grow_trees(model._create_grower(rows), rows, first, n_trees)
     return grown
@@ -1018,8 +1031,8 @@ def _resolve_min_rows(value: Any, n: int, smallest: int) -> int:
 def _resolve_max_samples(max_samples: Any, n: int) -> int | None:
     """Return how many of n rows, or groups, are drawn for a tree; None stands for n.
 
-    max_samples: an integer; or a fraction of n, which is rounded; or None, which is returned. Raise
-    ValueError if an integer is larger than n.
+    max_samples: an integer; or a fraction of n, which is rounded and is at least 1; or None, which
+    is returned. Raise ValueError if an integer is larger than n.
     """
     if max_samples is None:
         return None
@@ -1207,7 +1220,10 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
 
     @property
     def _power(self) -> float:
-        """Exponent of the averaged class probabilities: `leaves_.power`."""
+        """Exponent of the averaged class probabilities: `leaves_.power`.
+
+        The out-of-bag loss chooses it with ``leaves="auto"``; else it is 1.
+        """
         return self.leaves_.power
 
     def _grow_trees(

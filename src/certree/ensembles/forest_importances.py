@@ -133,14 +133,16 @@ def compute_permutation_importances(
     Parameters
     ----------
     statistics : LeafStatistics
-        Sums of targets in the nodes of the forest, and the leaves of its n training rows.
+        Sums of the in-bag rows' targets in the nodes of the forest, which fill the leaves; the
+        leaves of its n training rows; and their targets and weights, by which losses are computed.
     X : ndarray or CSR matrix of shape (n, p)
         Features of the training rows, in the same order. An ndarray is changed while the function
         runs.
     leaves : Leaves
-        How leaves are filled; `filled_by` must be "in_bag".
+        How leaves are filled; `filled_by`, the rows that fill them, must be "in_bag". Its `power`
+        is the exponent of the averaged class probabilities.
     drawing : RowSampling
-        How the bags of the trees were drawn.
+        How the bags of the trees were drawn: number of draws, seed, with or without replacement.
     classes : bool
         True for log loss (nats), False for squared error.
     seed : int
@@ -187,9 +189,10 @@ def sum_in_bag_targets(
     X : ndarray or CSR matrix of shape (n, p)
         Features of the same rows.
     drawing : RowSampling
-        How the bags of the trees were drawn.
+        How the bags of the trees were drawn: number of draws, seed, with or without replacement.
     output_groups : OutputGroups
-        How many outputs belong to each target.
+        How many outputs belong to each target: 1 for a number or two classes, else one for each
+        class.
     balanced : bool
         Whether all classes have the same total weight in each bag.
 
@@ -213,8 +216,12 @@ def sum_in_bag_targets(
 def _compute_loss(statistics: LeafStatistics, leaves: Leaves, classes: bool, leaf: Int32) -> float:
     """Compute the weighted mean of the out-of-bag losses of the training rows.
 
-    It is NaN if no row is out of any bag. statistics: sums of targets in the nodes; leaves: how
-    leaves are filled; classes: True for log loss, False for squared error; leaf: the leaves that
+    Each row is predicted by the mean leaf value of the trees of whose bags it is out; rows in every
+    bag are left out. The result is NaN if no row is left. statistics: sums of weights and targets
+    over the rows of each node, from which leaf values follow, and the targets `y` and weights of
+    the n rows, with which losses are computed and averaged; leaves: the rows that fill leaves, how
+    much leaves are shrunk towards their parents, and the exponent of the averaged class
+    probabilities; classes: True for log loss (nats), False for squared error; leaf: the leaves that
     the n rows reach in the T trees, (T, n): ``~v`` = -1 - v for a row that is out of the bag of the
     tree, with the index v of its leaf among all M nodes; 0 for rows in the bag.
     """

@@ -45,7 +45,8 @@ class OutOfBagLeaves(Protocol):
         """Out-of-bag leaves of the first k rows, (T, k), with k >= min(n, 8192).
 
         An entry is ``~v`` = -1 - v with the leaf v of an out-of-bag row, 0 for an in-bag row. The
-        first 8192 rows (`N_COMPARED_ROWS`) decide between the ways to fill leaves.
+        losses of the first 8192 rows (`N_COMPARED_ROWS`) decide how leaves are filled: from in-bag
+        or all rows, and how much they are shrunk.
         """
         ...
 
@@ -91,8 +92,8 @@ class ForestFeatures(Protocol):
     ) -> OutOfBagLeaves:
         """Send each row down each tree of whose bag it is out.
 
-        trees: the T trees; drawing: how their bags were drawn; n_threads: number of threads. Return
-        the leaves that the rows reach.
+        trees: the T trees; drawing: how their bags were drawn (number of draws, seed, with or
+        without replacement); n_threads: number of threads. Return the leaves that the rows reach.
         """
         ...
 
@@ -179,8 +180,9 @@ class SortedFeatures:
     ) -> InMemoryOutOfBagLeaves:
         """Send each row down each tree of whose bag it is out.
 
-        trees: the T trees; drawing: how their bags were drawn; n_threads: number of threads. Return
-        the leaves that the rows reach, all in memory.
+        trees: the T trees; drawing: how their bags were drawn (number of draws, seed, with or
+        without replacement); n_threads: number of threads. Return the leaves that the rows reach,
+        all in memory.
         """
         leaves = trees.find_out_of_bag_leaves(self.X, drawing, n_threads)
         return InMemoryOutOfBagLeaves(trees, leaves)
@@ -277,7 +279,8 @@ class ForestSamples:
     def from_training(cls, training: Training) -> ForestSamples:
         """Sort the encoded rows of a fit in memory by content, and round their weights to integers.
 
-        training: the rows, in input order. Weights are rounded by `compute_integer_weights`.
+        training: the rows, in input order. Weights become integers of at most 2^16: multiples of a
+        common unit, else they are rounded to multiples of 2^-16 of the largest.
         """
         features, y, weight = training.features, training.y, training.weight
         feature_order = training.draw_order
@@ -327,7 +330,10 @@ class ForestSamples:
 
     @property
     def deviations(self) -> Float64:
-        """Weighted standard deviation of each numeric target, (q,); 1 for a constant target."""
+        """Weighted standard deviation of each numeric target, (q,); 1 for a constant target.
+
+        Targets are the columns of `y`, and weights those of `weight`.
+        """
         y, weight = self.targets, self.get_weights()
         variance = np.average((y - np.average(y, 0, weight)) ** 2, 0, weight)
         deviations: Float64 = np.where(np.ptp(y, axis=0) > 0, np.sqrt(variance), 1.0)

@@ -41,7 +41,8 @@ class LabelColumns(TreeModel):
             ``function(classes, *outputs)`` with the classes of one target, (K,), and the slice of
             each array that holds its outputs.
         *arrays : ndarray
-            Arrays with the outputs of all targets along `axis`.
+            Arrays with the outputs of all targets along `axis`, target after target: one output for
+            a target of at most two classes, else one for each class.
         axis : int
             Axis of the outputs.
 
@@ -77,7 +78,7 @@ class LabelColumns(TreeModel):
         return self._stack_targets([classes[codes] for classes, codes in columns])
 
     def _build_formula(self) -> Formula:
-        """Return a description of the fitted model for exports.
+        """Return a description of the fitted model for exports: trees, link and classes.
 
         Raise ValueError for several columns of classes, which exports do not support.
         """

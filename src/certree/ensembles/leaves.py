@@ -33,19 +33,19 @@ _LEAST = 1e-15
 
 
 class Leaves(NamedTuple):
-    """A way to fill the leaves of a forest with values.
+    """A way to fill the leaves of a forest: from which rows, and how much values are shrunk.
 
     Attributes
     ----------
     filled_by : {"in_bag", "all", "out_of_bag"}
         Rows whose mean target is the value of a node: the rows that the tree was grown on, all
-        rows, or the rows out of the bag of the tree.
+        rows, or the rows out of the bag of the tree. "in_bag" by default.
     shrinkage : float
         Number of rows of average weight that the parent's value counts for in the value of each
-        child, from the root down; 0: no shrinkage.
+        child, from the root down; 0, the default: no shrinkage.
     power : float
         Exponent of the class probabilities after they are averaged over trees; they are then
-        divided by their sum. 1 for regression.
+        divided by their sum. 1, the default, for regression.
     """
 
     filled_by: FilledBy = "in_bag"
@@ -85,8 +85,9 @@ def restore_leaves(stored: Any) -> Leaves:
 class LeafStatistics:
     """Sums of targets in every node of a forest, over in-bag and over out-of-bag rows.
 
-    Leaf values and out-of-bag predictions follow from them for each way to fill leaves. M is the
-    number of nodes of all T trees, n the number of training rows, q the number of targets.
+    Leaf values and out-of-bag predictions follow from them for each way to fill leaves. The
+    constructor computes the out-of-bag sums from the leaves, `y` and `weight`. M is the number of
+    nodes of all T trees, n the number of training rows, q the number of targets.
 
     Parameters
     ----------
@@ -97,11 +98,12 @@ class LeafStatistics:
         Of the in-bag rows of each node: their weight, and the weighted sum of each output
         (indicator of a class, or number).
     y : ndarray of float64, shape (n, q)
-        Numbers, or class codes.
+        Targets of the training rows: numbers, or class codes.
     weight : ndarray of float64, shape (n,), or None
         Integer row weights; None: 1 each.
     output_groups : OutputGroups
-        How many outputs belong to each of the q targets, which follow each other.
+        How many outputs belong to each of the q targets: 1 for a number or two classes, else one
+        for each class. The outputs of a target are adjacent.
     scale : ndarray of shape (q,)
         Errors of a numeric target are divided by its scale; 1 for classes.
     n_threads : int
@@ -128,6 +130,7 @@ class LeafStatistics:
         block: left child of each of its m nodes, (m,), roots of its t trees, (t,), and out-of-bag
         leaves, (t, n), as `OutOfBagLeaves.iterate_blocks` yields them. Return for each of the
         block's m nodes the total weight, and the weighted sum of each output, (m, 1 + n_outputs).
+        Targets and weights are the attributes `y` and `weight`.
         """
         return sum_out_of_bag_targets(
             *block, self.y, self.weight, self.output_groups.size_array, self.n_threads
@@ -148,7 +151,8 @@ class LeafStatistics:
 
         In column 0 the total weight, then the weighted sum of each output. filled_by: which rows
         these are: "in_bag", "out_of_bag", or "all" for both. With "out_of_bag", a tree without any
-        out-of-bag row has the sums of its in-bag rows.
+        out-of-bag row has the sums of its in-bag rows. These sums were computed with the object;
+        nothing is read from rows here.
         """
         in_bag, out_of_bag = self.in_bag_sums, self._out_of_bag_sums
         if filled_by == "in_bag":
@@ -163,8 +167,10 @@ class LeafStatistics:
     def compute_values(self, leaves: Leaves) -> Float64:
         """Compute the values of all leaves, (M, n_outputs); those of inner nodes are 0.
 
-        leaves: how leaves are filled. Its exponent of probabilities, `power`, is not applied here,
-        as it belongs to probabilities that are averaged over trees.
+        leaves: which rows fill leaves, whose targets were summed up for each node, and how much
+        leaves are shrunk towards their parents. Its exponent of probabilities, `power`, is not
+        applied here, as it belongs to probabilities that are averaged over trees. A leaf without
+        such rows has its parent's value.
         """
         sums = self.sum_targets(leaves.filled_by)
         shrinkage = leaves.shrinkage * self._mean_weight
@@ -196,7 +202,7 @@ class LeafStatistics:
         total : ndarray of shape (n, n_outputs)
             Sum of the predictions over trees.
         n_trees : ndarray of int32, shape (n,)
-            Number of trees in the sum.
+            Number of trees in the sum; 0, as the sum is, for a row in every bag.
         """
         leaf = self.out_of_bag_leaves.first_leaves if leaf is None else leaf
         rows = slice(begin, begin + leaf.shape[1])
@@ -217,8 +223,9 @@ class LeafStatistics:
     def sum_all_predictions(self, leaves: Leaves) -> tuple[Float64, Int32]:
         """Sum up the predictions of all n rows over the trees of which they are out of bag.
 
-        leaves: how leaves are filled. Return the sums, (n, n_outputs), and the numbers of trees,
-        (n,), as `sum_predictions` does. Rows are processed in blocks.
+        leaves: which rows fill leaves, and how much leaves are shrunk. Return the sums, (n,
+        n_outputs), and the number of trees in each, (n,); both are 0 for a row in every bag. Rows
+        are processed in blocks.
         """
         n, n_first = len(self.y), self.out_of_bag_leaves.first_leaves.shape[1]
         results = [self.sum_predictions(leaves, n_first)]
@@ -235,10 +242,11 @@ class LeafStatistics:
         """Choose the way to fill leaves with the smallest mean out-of-bag loss.
 
         The candidates fill leaves from in-bag or from all rows, with shrinkage 0, 1 or 3, and for
-        classes with 12 exponents of probabilities, 0.8 to 4 (`POWERS`). Losses are those of the
-        first 8192 rows (`N_COMPARED_ROWS`). Return `PLAIN_LEAVES` (in-bag rows, shrinkage 0,
-        exponent 1) unless the best candidate lowers the mean loss by more than one standard error
-        of the paired differences, or if no row is out of any bag.
+        classes with 12 exponents of probabilities, 0.8 to 4 (`POWERS`). Losses, by the targets `y`
+        and averaged by `weight`, are those of the first 8192 rows (`N_COMPARED_ROWS`) that are out
+        of a bag. Return `PLAIN_LEAVES` (in-bag rows, shrinkage 0, exponent 1) unless the best
+        candidate lowers the mean loss by more than one standard error of the paired differences, or
+        if no row is out of any bag.
 
         classes: True for log loss, False for squared error.
         """
@@ -262,7 +270,7 @@ class LeafStatistics:
     def compute_losses(
         self, mean: Float64, rows: Any, classes: bool, powers: tuple[float, ...]
     ) -> list[Float64]:
-        """Compute the loss of each of k rows, summed over targets, for each exponent.
+        """Compute the loss of k rows by the targets `y`, summed over targets, for each exponent.
 
         Parameters
         ----------
@@ -271,7 +279,7 @@ class LeafStatistics:
         rows : ndarray of int, shape (k,), or slice
             Indices of the k rows among the n training rows, in the order of `mean`.
         classes : bool
-            True for log loss, False for squared error.
+            True for log loss, False for squared error, in units of `scale`.
         powers : tuple of float
             Exponents of the class probabilities; not used for squared error.
 
@@ -386,7 +394,8 @@ def compute_leaf_values(trees: Trees, sums: Float64, shrinkage: float, n_threads
     Returns
     -------
     ndarray of shape (M, n_outputs)
-        Values of the leaves; those of inner nodes are 0.
+        Values of the leaves; those of inner nodes are 0. A leaf of weight 0 has its parent's value,
+        a tree of weight 0 the value 0.
     """
     value = shrink_leaves(trees.left, trees.root, sums, shrinkage, n_threads)
     return np.where((trees.left < 0)[:, None], value, 0.0)

@@ -36,7 +36,8 @@ def grow_linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]
     Parameters
     ----------
     run : Rounds
-        A run on numeric targets before its first round.
+        A run on numeric targets before its first round, of which bins, targets and weights are
+        used.
     n_steps : int or None
         Largest number of leaves of a tree; None: no limit.
 
@@ -78,7 +79,8 @@ def compute_ridge_terms(run: Rounds) -> Float64:
     with the middles of bins, with the mean for missing values, and an indicator of missing values;
     a categorical feature has an indicator of each category. Columns have mean 0 and variance 1.
 
-    run: a run on numeric targets before its first round.
+    run: a run on numeric targets before its first round, of which bins, targets and weights are
+    used. A constant target has terms 0.
     """
     order = _order_rows(run)
     weight = np.ones(len(order)) if run.weight is None else run.weight[order]
@@ -101,7 +103,8 @@ def _order_rows(run: Rounds) -> NDArray[np.intp]:
     """Return an order of a run's training rows, (n,), that does not depend on how they are sorted.
 
     Sums in this order have the same rounding errors. Rows are sorted by their random keys; rows of
-    a group share a key and are sorted by their content. run: a run before its first round.
+    a group share a key and are sorted by their content. run: a run before its first round, with
+    these keys, the bins, targets and weights.
     """
     n, keys = len(run.keys), run.keys
     if len(np.unique(keys)) == n:
@@ -112,7 +115,10 @@ def _order_rows(run: Rounds) -> NDArray[np.intp]:
 
 
 def _list_features(run: Rounds) -> list[int]:
-    """Return the feature indices, (p,), in the order in which the grower of a run examines them."""
+    """Return the feature indices, (p,), in the order in which the grower of a run examines them.
+
+    It is `feature_order` of ``run.grower``, or the order of the columns if that is None.
+    """
     order = run.grower.checked_feature_order
     return [*range(run.bins.n_features)] if order is None else order.tolist()
 
@@ -150,7 +156,8 @@ def _find_strongest_output(terms: Float64, y: Float64) -> int:
     """Return the index of the target to which a feature contributes most.
 
     terms: terms of the feature in each target, (n_outputs, n); y: the targets, (n_outputs, n). The
-    contribution is the standard deviation of the terms divided by that of the target.
+    contribution is the standard deviation of the terms divided by that of the target. A constant
+    target counts with standard deviation 1.
     """
     if len(terms) == 1:
         return 0

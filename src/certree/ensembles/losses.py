@@ -46,12 +46,13 @@ class Loss:
     has_one_unit : bool
         Whether losses of several targets are added without a factor, as they have the same unit.
     n_outputs : int
-        Number of scores of a row.
+        Number of scores of a row; 1 by default.
     quantile : float
         The quantile of the pinball loss; for Huber's loss the quantile of the absolute errors from
-        which on the loss is linear.
+        which on the loss is linear. 0.5 by default.
     cutoffs : tuple of two int
-        For ranking: `truncation_level` and `ndcg_at` of `BoostedTreesRanker`, 0 for None.
+        For ranking: the truncation level of LambdaMART's pairs, and the number of ranks that NDCG
+        counts, 0 for all; (1, 0) by default.
     """
 
     name: ClassVar[str]
@@ -102,9 +103,9 @@ class Loss:
     def list_groups(self) -> list[LossGroup]:
         """Return the groups of outputs that the core reads, one for each target or quantile.
 
-        Each is a tuple of five: parameter of the loss, factor of the loss in the sum over targets,
-        index of the first output, number of outputs, index of the target. Here there is one group
-        with all outputs, factor 1 and target 0.
+        Each is a tuple of five: parameter of the loss (such as a quantile), factor of the loss in
+        the sum over targets, index of the first output, number of outputs, index of the target.
+        Here there is one group with all outputs, factor 1 and target 0.
         """
         return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
 
@@ -227,7 +228,8 @@ class LogLoss(Loss):
     def compute_start_from_counts(self, counts: Float64) -> Float64:
         """Compute what `compute_start` returns without offsets.
 
-        counts: sum of the row weights of each class, (K,), K >= 2. Return (n_outputs,).
+        counts: sum of the row weights of each class, (K,), K >= 2. Return (n_outputs,). Half a row
+        is added to the weight of each class.
         """
         counts = counts + 0.5
         if self.n_outputs == 1:
@@ -460,7 +462,8 @@ class RankingLoss(Loss):
     ) -> float:
         """Compute the weighted mean over queries of 1 - NDCG.
 
-        `cutoffs` sets the number of ranks that NDCG counts.
+        The second of `cutoffs` is the number of ranks that NDCG counts, 0 for all. A query without
+        relevant rows has NDCG 1.
 
         Parameters
         ----------

@@ -115,11 +115,12 @@ class MultiOutputLoss(Loss):
             self.components[0].check_targets(target)
 
     def with_training_rows(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
-        """Return a copy with `order`, and `factors` if needed, computed from the training rows.
+        """Return a copy with `order`, and missing `factors`, computed from the training rows.
 
         y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; rows: hash of the
         features of each row, (n,). Each target column is hashed together with `rows`, whatever the
-        order of the rows, and `order` sorts these hashes.
+        order of the rows, and `order` sorts these hashes. Factors are computed for losses of
+        numbers that have none yet.
         """
         targets = self.encode_targets(y)
         ordered = self.with_order([hash_target(target, rows) for target in targets])
@@ -139,14 +140,18 @@ class MultiOutputLoss(Loss):
         """Return a copy that adds the losses by ascending keys, equal keys by ascending parameters.
 
         keys: hash of the target column of each loss, (n_losses,), see `with_training_rows`.
-        Quantiles of one target have equal keys and are added in ascending order.
+        Quantiles of one target have equal keys and are added in ascending order. A parameter is
+        that of the loss, such as its quantile.
         """
         sort_keys = [loss.parameter for loss in self.components], keys
         return replace(self, order=tuple(int(k) for k in np.lexsort(sort_keys)))
 
     @property
     def needs_factors(self) -> bool:
-        """Whether `factors` must still be computed: losses have different units and no factors yet."""
+        """Whether `factors` must still be computed: losses have different units and no factors yet.
+
+        Log losses never need them, as all are in nats.
+        """
         return not (self.factors or self.components[0].has_one_unit)
 
     def with_factors(self, means: Sequence[float]) -> Self:
@@ -229,7 +234,8 @@ class MultiOutputLoss(Loss):
         """Return the sum over all losses of factor times ``compute(loss, targets, scores)``.
 
         compute: gets a loss, its targets, (n,), and its scores, (n_outputs of the loss, n); y,
-        scores: targets and scores of all losses, as in `compute_row_losses`.
+        scores: targets and scores of all losses, as in `compute_row_losses`. Before factors are
+        known they are 1 for log losses and 1 / n_losses for others.
         """
         targets, groups = self.encode_targets(y), self.output_groups.split(scores, axis=0)
         return sum(

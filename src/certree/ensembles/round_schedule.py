@@ -19,35 +19,35 @@ class RoundSchedule:
         Number of fits that are averaged with ``quality="best"``.
     max_leaf_nodes : (int, int)
         Largest number of leaves of a tree: below `few_rows` rows, and from there on.
-    n_folds : int
+    n_folds : int, default=4
         Number of folds, of four, whose validation loss chooses the number of rounds below
         `few_rows` rows. From there on, up to `many_rows`, it is one fold.
-    fast_rounds : int
+    fast_rounds : int, default=200
         Number of rounds with ``quality="fast"``: as many as LightGBM's default makes in the same
         CPU time.
-    step_factor, max_step_factor : int
+    step_factor, max_step_factor : int, defaults 2 and 4
         Largest factor of the learning rate in fits that only choose the number of rounds, below
         `few_rows` rows and from there on. With longer steps fewer rounds are needed.
-    max_rounds_divisor : int
+    max_rounds_divisor : int, default=1
         `max_rounds` is divided by it from `few_rows` rows on, with ``quality="default"``.
-    chooses_rounds : bool
+    chooses_rounds : bool, default=True
         Whether folds choose the number of rounds; False: it is always `fixed_rounds`.
-    few_rows, many_rows : int
+    few_rows, many_rows : int, defaults 3000 and 30,000
         Numbers of rows that the other values refer to. From `many_rows` on a fit makes
         `fixed_rounds` rounds, as too many rounds do little harm there.
-    max_rounds : int
+    max_rounds : int, default=1600
         Largest number of rounds that folds or early stopping may choose.
-    fixed_rounds : int
+    fixed_rounds : int, default=400
         Number of rounds if neither folds nor early stopping choose it.
-    best_factor : int
+    best_factor : int, default=3
         Factor of `max_rounds` and `fixed_rounds` with ``quality="best"``.
-    fast_outputs, max_fast_factor : int
+    fast_outputs, max_fast_factor : int, defaults 3 and 4
         With ``quality="fast"`` and more outputs than `fast_outputs` the number of rounds grows in
         proportion to the outputs, by at most `max_fast_factor`.
-    reference_rate, max_rate_factor : float, int
+    reference_rate, max_rate_factor : float and int, defaults 0.1 and 20
         Learning rate for which the numbers of rounds hold. Smaller rates have more rounds in inverse
         proportion, by at most `max_rate_factor`.
-    min_thresholds, rows_per_threshold : int
+    min_thresholds, rows_per_threshold : int, defaults 6 and 500
         A tree draws one threshold of a feature for each `rows_per_threshold` rows, but at least
         `min_thresholds`.
     """

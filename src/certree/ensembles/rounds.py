@@ -162,20 +162,26 @@ class Rounds:
         return trees if statistics is None else statistics.replace_by_category_sets(trees)
 
     def get_node_deviations(self) -> Float64:
-        """Concatenate `deviations` to one array (n_nodes, n_outputs) for all trees so far."""
+        """Concatenate `deviations` to one array (n_nodes, n_outputs) for all trees so far.
+
+        An entry is the standard deviation of the node's value over the prunings of its tree.
+        """
         return np.concatenate([np.zeros((0, len(self.scores))), *self.deviations])
 
     def get_node_rows(self) -> Float64:
-        """Concatenate `rows` to one array (n_nodes,) for all trees so far."""
+        """Concatenate `rows` to one array (n_nodes,) for all trees so far.
+
+        An entry is the number of in-bag rows in the node.
+        """
         return np.concatenate([np.zeros(0), *self.rows])
 
     def make_fold_run(self, fold: Fold, rate_factor: int = 1) -> Rounds:
         """Make a run before its first round on the training and validation rows of a fold.
 
         Bins are those of this run; start scores are computed anew, and category statistics are
-        missing. fold: indices, among the rows of this run, of the training rows (`train`) and of
-        the validation rows (`validation`), which follow them in the new run; rate_factor: factor of
-        the learning rate.
+        missing, as `with_statistics` adds them. fold: indices, among the rows of this run, of the
+        training rows (`train`) and of the validation rows (`validation`), which follow them in the
+        new run; rate_factor: factor of the learning rate.
         """
         rate = rate_factor * self.settings.learning_rate
         rows = np.concatenate([fold.train, fold.validation])
@@ -268,7 +274,11 @@ class Rounds:
         return replace(self, **others, tree_batches=[], deviations=[], rows=[], losses=[])
 
     def sum_validation_losses(self) -> float:
-        """Return the weighted sum of the losses of the validation rows at their present scores."""
+        """Return the weighted sum of the losses of the validation rows at their present scores.
+
+        Targets are those of `y`, and the loss that of `settings`. The sum is 0 without a validation
+        set.
+        """
         n = len(self.keys)
         weight = np.ones(self.y.shape[-1] - n) if self.weight is None else self.weight[n:]
         return fsum(
@@ -345,9 +355,9 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
     Returns
     -------
     ndarray of shape (n_rounds, 2)
-        Scores of the training rows and of the validation set after each round. They have less than
-        last - first rows if the core stopped early, and no rows if it does not score rounds, or for
-        a `CustomLoss`.
+        Negated mean losses (NDCG - 1 for rankings) of the training rows and of the validation set
+        of the first run, after each round. The array has less than last - first rows if the core
+        stopped early, and no rows if it does not score rounds, or for a `CustomLoss`.
     """
     if not runs[0].settings.loss.is_custom:
         return _run_core(runs, first, last, watch)
@@ -359,10 +369,10 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
 
 
 def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
-    """Make rounds of several runs by the C++ core; parameters and result are those of `advance`.
+    """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
-    The gradients of a `CustomLoss` are computed once, before the first round, so that it gets one
-    round per call.
+    Parameters and result are those of `advance`. The gradients of a `CustomLoss` are computed once,
+    before the first round, so that it gets one round per call.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.gradient_options
@@ -400,7 +410,8 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
 def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
     """Return how many of p features rounds may split on, (len(fractions),), int32.
 
-    fractions: `Settings.feature_fractions`, of which a float is a fraction of p and an int a number.
+    fractions: `Settings.feature_fractions`, of which a float is a fraction of p and an int a
+    number. Results are in 1 .. p.
     """
     numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in fractions]
     return np.array(numbers, dtype=np.int32)
@@ -409,7 +420,7 @@ def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
 def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
     """Convert `Rounds.thresholds` to int32 for the core, (len(thresholds),).
 
-    None, which stands for all thresholds, becomes 0.
+    None, which stands for all thresholds, becomes 0. Numbers above 255 become 255.
     """
     return np.array([min(one or 0, MISSING) for one in thresholds], dtype=np.int32)
 

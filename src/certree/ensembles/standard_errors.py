@@ -49,6 +49,7 @@ class StandardErrors:
         """Compute the standard errors of the scores of n rows, (n_outputs, n).
 
         total: for each row the sum of `deviation` over the leaves that it reaches, (n_outputs, n).
+        They are ``scale * total + constant``.
         """
         return total * self.scale[:, None] + self.constant[:, None]
 
@@ -137,7 +138,8 @@ class ThirdFits:
         Parameters
         ----------
         deviation : ndarray of shape (m, n_outputs)
-            Standard deviation of each node's value over prunings.
+            Standard deviation of each node's value over the prunings of its tree, weighted as they
+            vote.
         total : ndarray of shape (n_outputs, n)
             Sum of the deviations of the leaves that each training row reaches.
         scores : ndarray of shape (n_outputs, n)
@@ -160,7 +162,8 @@ class ThirdFits:
 
         On each row the scores of three models are compared: those of the two fits to thirds without
         the row, and those of the model. This boosts the fits to thirds by n_rounds rounds. scores:
-        the model's scores of the training rows, (n_outputs, n).
+        the model's scores of the training rows, (n_outputs, n). Rows count by the weights of
+        `rows`.
         """
         advance([run for third in self.runs for run in third], 0, n_rounds)
         third_scores = [self._gather_scores(k) for k in range(3)]

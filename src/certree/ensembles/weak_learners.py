@@ -119,8 +119,8 @@ class WeakTreeFitter:
     def __call__(self, weight: Float64) -> tuple[WeakTree, Codes]:
         """Grow a tree on the rows with the given weights.
 
-        weight: weight of each row, (n,). Return the tree, and the class code that it predicts for
-        each row, (n,).
+        weight: weight of each row, (n,). Features and class codes are `X`, the bins of `grower`,
+        and `y`. Return the tree, and the class code that it predicts for each row, (n,).
         """
         tree, leaf, sums = self._grow(weight)
         k = sums.shape[1]
@@ -135,7 +135,7 @@ class WeakTreeFitter:
         """Grow a tree by the Gini index on the rows with these weights, (n,).
 
         Return the tree of m nodes, the leaf of each row, (n,), and the weight of each class in each
-        node, (m, K), up to rounding.
+        node, (m, K), up to rounding. Class codes are those of `y`.
         """
         if self.n_classes > 2:
             forest = self.grower.grow_classes(self.y, self.n_classes, 1, sample_weight=weight)
@@ -209,8 +209,9 @@ class WeakClassifierFitter:
     def __call__(self, weight: Float64) -> tuple[Any, Codes]:
         """Fit a clone of the estimator to the rows with the given weights.
 
-        weight: weight of each row, (n,). Return the fitted clone, and the class code that it
-        predicts for each row, (n,). Each call draws new seeds from `random_state`.
+        weight: weight of each row, (n,). Features and classes of the rows are `X` and `labels`.
+        Return the fitted clone, and the class code that it predicts for each row, (n,). Each call
+        draws new seeds from `random_state`.
         """
         learner = clone(self.estimator)
         names = sorted(learner.get_params(deep=True))
