@@ -144,7 +144,10 @@ class Spectrum(ArrayRecord):
         return np.diff(self.members.indptr).astype(np.int64)
 
     def sets(self) -> Iterator[tuple[int, ...]]:
-        """Iterate over the terms; yield the bit numbers of each term's set, ascending."""
+        """Iterate over the terms; yield each term's set as a tuple of ascending bit numbers.
+
+        The constant has the empty tuple. Terms come in the order of `masks`.
+        """
         members = np.split(self.members.indices, self.members.indptr[1:-1])
         return (tuple(bits.tolist()) for bits in members[: len(self)])
 
@@ -332,7 +335,7 @@ class Spectrum(ArrayRecord):
     def _squares_to_degree(self, degree: int | None) -> Float64:
         """Return the squared coefficients of each term, summed over outputs, (n_terms,).
 
-        It is 0 for terms of more than `degree` bits. degree None: no limit.
+        It is 0 for terms whose sets have more than `degree` bits. degree None: no limit.
         """
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 

@@ -79,13 +79,17 @@ class Interactions:
         return fractions
 
     def share(self, variance: float) -> float:
-        """Return a variance of the output as a fraction of the total variance; 0 if that is 0."""
+        """Return a variance of the output as a fraction of the total variance.
+
+        If the total variance is 0, return `variance`, which is 0 then, too.
+        """
         return float(variance) / self._divisor
 
     def terms(self) -> list[tuple[str, str | None, float]]:
         """List the fractions of the total variance of all features and pairs, largest first.
 
         Return tuples (feature name, None, fraction) for features, (name, name, fraction) for pairs.
+        Fractions of 0 are included; that of three features or more is not.
         """
         names = self.feature_names
         features: list[tuple[str, str | None]] = [(name, None) for name in names]
@@ -96,7 +100,7 @@ class Interactions:
 
     @property
     def _divisor(self) -> float:
-        """Total variance of the model's output by which variances are divided; 1 if the total is 0."""
+        """Total variance of the model's output, by which variances are divided; 1 if it is 0."""
         return self.total if self.total > 0 else 1.0
 
     def to_frame(self) -> Any:
@@ -314,7 +318,8 @@ class FeatureBins(NamedTuple):
     def draw(self, n: int, random: np.random.Generator) -> Int32:
         """Draw random rows of independent features: the bin number of each feature, (n, p) int32.
 
-        n: number of rows. A bin is drawn with its probability, `mass`.
+        n: number of rows; random: generator that draws them. A bin is drawn with its probability,
+        `mass`. Numbers are 0 .. C - 1, places in the columns of `value`.
         """
         quantiles = random.random((n, self.mass.shape[1]))
         bounds = np.cumsum(self.mass, axis=0)
@@ -325,7 +330,10 @@ class FeatureBins(NamedTuple):
         return np.minimum(np.column_stack(bins), last).astype(np.int32)
 
     def get_values(self, bins: Int32) -> Float64:
-        """Convert bin numbers of all features in n rows, (n, p), to the bins' values, (n, p)."""
+        """Convert bin numbers of all features in n rows, (n, p), to the bins' values, (n, p).
+
+        Column j of `bins` has numbers of bins of feature j, as `draw` returns them.
+        """
         return np.take_along_axis(self.value, bins, axis=0)
 
 
