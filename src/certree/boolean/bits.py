@@ -116,7 +116,8 @@ class Bits(ArrayRecord):
     def left_is_one(self) -> bool:
         """Whether a bit is 1 for values at or below its threshold; a split sends these to the left.
 
-        False for the coding "0/1", True for "-1/+1" and "thresholds".
+        False for the coding "0/1", where the value 0 goes left, and its bit is 0. True for "-1/+1",
+        where the bit of -1 is 1, and for "thresholds".
         """
         return self.coding != "0/1"
 

@@ -204,8 +204,8 @@ class Spectrum(ArrayRecord):
     def sup_norm_bound(self) -> float:
         """Upper bound on the Euclidean norm of the function's K outputs at any row.
 
-        It is the sum over the terms of the norm of their coefficients times the largest size of
-        their product.
+        It is the sum over the terms of the norm of their K coefficients times the largest absolute
+        value that their product of signs has at any row, which is 1 without means.
         """
         if self.mean is None:
             return self.l1_norm
@@ -248,7 +248,8 @@ class Spectrum(ArrayRecord):
     def select_terms(self, terms: NDArray[Any]) -> Spectrum:
         """Return a spectrum with the selected terms only.
 
-        terms: booleans, (n_terms,), or ascending term numbers.
+        terms: booleans, (n_terms,), or ascending term numbers. Bits and means stay, and this
+        spectrum does not change.
         """
         return replace(self, masks=self.masks[terms], coefficients=self.coefficients[terms])
 

@@ -96,7 +96,10 @@ class AdditiveTrees:
 
     @cached_property
     def depth(self) -> int:
-        """Number of splits on the longest path in these trees; -1 if there are no trees."""
+        """Number of splits on the longest path in these trees; -1 if there are no trees.
+
+        0 if each tree is a single leaf.
+        """
         left, nodes, depth = self.trees.left, self.trees.root, -1
         while len(nodes):
             children = left[nodes[left[nodes] != LEAF]]

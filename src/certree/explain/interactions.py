@@ -70,7 +70,8 @@ class Interactions:
     def matrix(self) -> Float64:
         """Return fractions of the total variance, (p, p): of features on the diagonal, of pairs off it.
 
-        The matrix is symmetric; each pair counts twice in its sum.
+        The matrix is symmetric; each pair counts twice in its sum. It is 0 for pairs that occur on
+        no path, and lacks the fraction of three features or more. All 0 if the total variance is 0.
         """
         fractions: Float64 = np.diag(self.single)
         first, second = self.pairs.T
@@ -131,7 +132,7 @@ class Interactions:
         return make_html_table("", head, lines, bars)
 
     def _make_table(self) -> tuple[list[list[str]], list[float]]:
-        """Return the printed table of the twelve largest features and pairs.
+        """Return the printed table of the twelve largest features and pairs, without those of 0.
 
         Returns
         -------
@@ -240,7 +241,11 @@ def compute_interactions(
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> Interactions:
-    """Divide the variance of a model's output among features and pairs; see `interaction_fractions`.
+    """Divide the variance of a model's output among features and pairs.
+
+    Features are treated as independent of each other, each with its distribution in `X`. Variances
+    of features and pairs are exact for the bins; that of three features or more is exact for at
+    most 1000 leaves, else estimated. Variances of several outputs are summed.
 
     Parameters
     ----------

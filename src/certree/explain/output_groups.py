@@ -30,8 +30,9 @@ class OutputGroups:
 
     @classmethod
     def for_classes(cls, n_classes: Iterable[int]) -> Self:
-        """Create the groups of classification targets; `n_classes` has the number of each target.
+        """Create the groups of classification targets.
 
+        n_classes: number of classes of each target, in the order of the targets.
         A target has one output for at most two classes, else one for each class.
         """
         return cls(tuple(k if k > 2 else 1 for k in n_classes))

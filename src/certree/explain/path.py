@@ -269,9 +269,9 @@ class Explainer:
 
         The subtree grows from the root. The next node to get its children is the one with the
         largest number of training rows times the probability that a pruning drawn from the
-        posterior splits it. A pruning is a subtree that results if nodes become leaves. Growth also
-        ends when this product is 0. The returned node refers to its children, and so on;
-        `has_hidden_children` marks nodes whose children are left out.
+        posterior `weights` splits it. A pruning is a subtree that results if nodes become leaves.
+        Growth also ends when this product is 0. The returned node refers to its children, and so
+        on; `has_hidden_children` marks nodes whose children are left out.
         """
         if max_leaves < 1:
             raise ValueError(f"max_leaves must be at least 1, got {max_leaves!r}")

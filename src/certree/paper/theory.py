@@ -158,8 +158,9 @@ def theorem_bound(
     bayes_risk : float
         Risk of the Bayes classifier.
     delta : float or None
-        Probability of failure of each of four events. None: the bound is on the mean excess over
-        the draw of the rows, with a delta of 1 / n.
+        Probability of failure of each of the four events behind the bound, so that it fails with
+        probability 4 delta at most. None: the bound is on the mean excess over the draw of the
+        rows, with a delta of 1 / n.
     lambda_error : float or None
         Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
         lowest bound, of a grid from 2^-12.75 to 2^0.75.
