@@ -116,12 +116,16 @@ class Bits(ArrayRecord):
     def left_is_one(self) -> bool:
         """Whether a bit is 1 for values at or below its threshold; a split sends these to the left.
 
-        False for the coding "0/1", True for "-1/+1" and "thresholds".
+        False for the coding "0/1", where the value 0 goes left, and its bit is 0. True for "-1/+1",
+        where the bit of -1 is 1, and for "thresholds".
         """
         return self.coding != "0/1"
 
     def equals(self, other: Bits) -> bool:
-        """Return whether `other` has the same coding, number of features, features and thresholds."""
+        """Return whether `other` has the same coding, number of features, features and thresholds.
+
+        Features and thresholds are compared bit by bit, in their order.
+        """
         return (
             (self.coding, self.n_features) == (other.coding, other.n_features)
             and np.array_equal(self.feature, other.feature)
@@ -153,7 +157,7 @@ class Bits(ArrayRecord):
         return np.where(larger, -1.0, 1.0) if self.coding == "0/1" else np.where(larger, 1.0, -1.0)
 
     def _check_rows(self, X: Any) -> NDArray[Any]:
-        """Return rows as an array of numbers, (n, p); booleans become 0 and 1.
+        """Check rows of features, (n, p), and return them as an array; booleans become 0 and 1.
 
         Raise TypeError if `X` is not numeric, and ValueError if it has another number of features,
         a NaN, or, unless the coding is "thresholds", a value other than the two of the coding.
@@ -179,7 +183,8 @@ class Bits(ArrayRecord):
         Parameters
         ----------
         signs : ndarray of float, shape (n, n_bits)
-            -1 or 1 for each bit of each row; n_bits is the number of features.
+            -1 or 1 for each bit of each row; n_bits is the number of features. It is the transpose
+            of what `signs` returns.
 
         Returns
         -------
@@ -225,7 +230,7 @@ class Bits(ArrayRecord):
 def infer_coding(X: NDArray[Any]) -> TwoValued:
     """Return which two values the features of the rows X, (n, p), have: "0/1" or "-1/+1".
 
-    Return "0/1" if all values are 1.
+    Both values are the same for all features. Return "0/1" if all values are 1.
 
     Raises
     ------

@@ -138,8 +138,8 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
         """Convert checked targets, (n,), to the numeric targets (n,) to which polynomials are fitted.
 
-        For a classifier, y holds class codes. Return one array for each polynomial, hence for each
-        output.
+        Subclasses define it. y: numbers of a regressor, or class codes 0 .. K - 1 of a classifier.
+        Return one array for each polynomial, hence for each output of the spectrum.
         """
 
     def _fit_output(self, examples: Examples, rng: np.random.RandomState) -> SelectedTerms:
@@ -158,10 +158,12 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         def propose(rows: Examples) -> UInt64:
             """Return the masks, (k, W), of the sets of features that may become terms.
 
-            rows: examples outside the validation set, from which sets are proposed. If
-            `self.method` of the enclosing call is "trees", fit boosted trees with its `seed`;
-            otherwise take all sets of at most `self.degree` features. W = ceil(p / 64): bit j % 64
-            of word j // 64 of a mask is 1 if feature j belongs to the set.
+            rows: examples outside the validation set, from which sets are proposed. Variables of
+            the enclosing call are the estimator `self` and `seed`, a random integer. If
+            `self.method` is "trees", take the sets of boosted trees fitted with this seed, and the
+            sets of at most `self.degree` features that correlate most with the target; otherwise
+            all sets of at most `self.degree` features. W = ceil(p / 64): bit j % 64 of word j // 64
+            of a mask is 1 if feature j belongs to the set.
             """
             if self.method == "trees":
                 return propose_by_trees(rows, self.degree, seed)
@@ -194,7 +196,11 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return SelectedTerms(kept.masks, kept.coefficients[:, 0], np.nan)
 
     def _evaluate(self, X: ArrayLike) -> Float64:
-        """Check the rows X, (n, p), and return the polynomials' values there, (n, n_outputs)."""
+        """Check the rows X, (n, p), and return the fitted polynomials' values, (n, n_outputs).
+
+        The polynomials are the outputs of `spectrum_`. Raise ValueError if X has another number of
+        features than the fit, missing values, or other values than the two of the fit.
+        """
         rows = self._encode_new_rows(X)
         return self.spectrum_.evaluate(rows, n_jobs=self.n_jobs)
 

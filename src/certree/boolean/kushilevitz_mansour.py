@@ -163,7 +163,8 @@ class _PrefixSearch:
         """Evaluate the function at rows and return its values, (m,).
 
         signs: -1 or 1 for each feature, (m, n_features). Count the rows against the budget. Raise
-        ValueError if the size of a value is above `largest`.
+        ValueError if the size of a value is above `largest` of the constructor, or the budget does
+        not suffice.
         """
         values = self._queries.evaluate(signs)
         if values.size and np.abs(values).max() > self._largest:
@@ -204,7 +205,9 @@ class _PrefixSearch:
         """Decide whether a prefix is kept, from estimates of its weight W.
 
         W is the sum of the squared coefficients of all sets with the prefix. Prefixes of W >=
-        theta^2 are kept, those of W < theta^2 / 2 dropped; between both, either is right.
+        theta^2 are kept, those of W < theta^2 / 2 dropped; between both, either is right. theta,
+        and the largest value of the function, which limits the estimates, are those of the
+        constructor.
 
         Parameters
         ----------
@@ -267,8 +270,11 @@ class _PrefixSearch:
     def estimate_coefficients(self, sets: Prefixes, log_delta: float) -> Float64:
         """Estimate the coefficient of each set of features as a mean over fresh random rows, (k,).
 
-        sets: whether each feature belongs to the set, (k, n_features) bool; log_delta: logarithm of
-        the probability that an estimate is more than theta / 4 off (Hoeffding).
+        The coefficient is the mean over all rows of the function's value times the product of the
+        signs of the set's features. sets: whether each feature belongs to the set, (k, n_features)
+        bool; log_delta: logarithm of the probability that any of the k estimates is more than theta
+        / 4 off (Hoeffding), which determines the number of rows. Without sets the function is not
+        evaluated.
         """
         if not len(sets):
             return np.zeros(0)

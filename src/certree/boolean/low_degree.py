@@ -35,7 +35,8 @@ class LowDegree:
     spectrum : Spectrum
         The terms that are kept.
     n_sets : int
-        Number of estimated coefficients, N: one for each set of at most `degree` features.
+        Number of estimated coefficients, N: one for each set of at most `degree` features, the
+        argument of `low_degree`.
     radius : float
         With probability 1 - delta, all estimates are within this distance of their coefficients:
         ``b = largest sqrt(2 ln(2 N / delta) / m)`` for m examples (Hoeffding).

@@ -174,7 +174,12 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
 
 
 def _join_trees(trees: Sequence[Tree]) -> tuple[Trees, Float64]:
-    """Join trees with values of K outputs into one `Trees`; return it and a constant of zeros, (K,)."""
+    """Join trees with values of K outputs into one `Trees`, and return it with zeros, (K,).
+
+    The zeros are the constant of the model. trees: at least one, all with the same features.
+    `Trees` holds the nodes of all trees one after the other. The output of a row is the constant
+    plus the values of all nodes on its paths.
+    """
     n_outputs = trees[0].value.shape[1]
     return Trees.joined(trees, trees[0].n_features, n_outputs), np.zeros(n_outputs)
 
@@ -205,8 +210,9 @@ def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
 def _extract_score_trees(summed: AdditiveTrees) -> tuple[Trees, Float64]:
     """Return the trees of boosting or AdaBoost, 0 at inner nodes, and its constant, (K,).
 
-    summed: the raw score of the model, as a constant plus the leaf values of its trees. A row's
-    score is the returned constant plus the values of all nodes on its paths.
+    summed: the raw score of the model (before the link function to probabilities or numbers), as a
+    constant plus the leaf values of its trees. A row's score is the returned constant plus the
+    values of all nodes on its paths; there is one score for at most two classes, else K.
     """
     trees = summed.trees
     return trees.with_value(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start
@@ -248,8 +254,8 @@ def _infer_bits(trees: Trees, coding: str) -> tuple[Bits, Int32]:
     trees : Trees
         The trees, of m nodes together.
     coding : {"auto", "0/1", "-1/+1", "thresholds"}
-        Values of the features. "auto": two values if all thresholds are their middle, else
-        "thresholds".
+        Values of the features: two values, or any numbers for "thresholds". "auto": two values if
+        all thresholds are their middle (0.5 or 0), or there is no split; else "thresholds".
 
     Returns
     -------
@@ -257,6 +263,11 @@ def _infer_bits(trees: Trees, coding: str) -> tuple[Bits, Int32]:
         One bit for each feature of two values, or for each distinct pair of feature and threshold.
     node_bit : ndarray of int32, shape (m,)
         Number of the bit that each inner node tests; 0 for leaves.
+
+    Raises
+    ------
+    ValueError
+        If the coding has two values, and a threshold does not separate them.
     """
     inner = np.flatnonzero(trees.left != LEAF)
     feature, threshold = trees.feature[inner], trees.threshold[inner]
@@ -278,7 +289,8 @@ def _infer_bits(trees: Trees, coding: str) -> tuple[Bits, Int32]:
 def _expect_thresholds_between(threshold: Float64, low: float, coding: str) -> None:
     """Raise ValueError if a threshold, (n_splits,), does not separate the two values of a coding.
 
-    low: the smaller value, 0 or -1 (the larger is 1); coding: "0/1" or "-1/+1", for the message.
+    A threshold separates them if low <= threshold < 1, as values up to the threshold go left. low:
+    the smaller value, 0 or -1 (the larger is 1); coding: "0/1" or "-1/+1", for the message.
     """
     outside = threshold[(threshold < low) | (threshold >= 1.0)]
     if outside.size:

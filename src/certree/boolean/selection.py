@@ -288,7 +288,8 @@ def _choose_support(
 def _fit_least_squares(columns: Float64, y: Float64) -> Float64:
     """Fit `y`, (n,), by least squares on an intercept and `columns`, (n, k).
 
-    Return the coefficients, (1 + k,), intercept first.
+    Columns are the products of signs of candidate sets of bits. Return the coefficients, (1 + k,),
+    intercept first.
     """
     design = np.column_stack([np.ones(len(y)), columns])
     coefficients: Float64 = lstsq(design, y, lapack_driver="gelsy")[0]

@@ -126,8 +126,8 @@ def sparse_transform(
 def _transform_all_rows(queries: QueryCounter, delta: float) -> Recovered:
     """Evaluate the function at all 2^n rows and return its exact spectrum, with `is_complete` True.
 
-    queries: the function, whose budget must allow 2^n rows; delta: stored in the result, where the
-    guarantee is certain.
+    n is the number of features. queries: the function, whose budget must allow 2^n rows; delta:
+    only stored in the result, as the guarantee, that these are all coefficients, is certain.
     """
     n = len(queries.bits)
     signs = 1.0 - 2.0 * _to_bits(np.arange(2**n), n)
@@ -188,15 +188,16 @@ def _test_on_fresh_rows(
 class _Matrix:
     """A random binary matrix H of b columns, and the function's values at the rows H u + p (modulo 2).
 
-    u runs over all 2^b numbers, as bits. The shift p is 0, or flips one feature: shift 0 flips
-    none, and shift j + 1 flips feature j. A Walsh-Hadamard transform of the values gives sums of
-    the function's coefficients; `transform` states which. A new object has no columns; `extend`
-    draws them and evaluates the function.
+    Rows are here inputs of the function, as one bit for each feature. u runs over all 2^b numbers,
+    as bits. The shift p is 0, or flips one feature: shift 0 flips none, and shift j + 1 flips
+    feature j. A Walsh-Hadamard transform of the values gives sums of the function's coefficients;
+    `transform` states which. A new object has no columns; `extend` draws them and evaluates the
+    function.
 
     Parameters
     ----------
     n_features : int
-        Number of features of the function, which is the number of rows of H.
+        Number of features of the function; H has a bit for each of them in each column.
     rng : RandomState
         Draws the columns.
     """
@@ -209,8 +210,9 @@ class _Matrix:
     def _compute_rows(self, first: int, last: int, shift: int) -> Sets:
         """Return the rows H u + p (modulo 2) for the numbers u = first, ..., last - 1, as bits.
 
-        shift: 0 for p = 0, or j + 1 to flip feature j. Return an array of 0 and 1, (last - first,
-        n_features).
+        H is this random binary matrix; u stands for its bits, the lowest first. shift: 0 for p = 0,
+        or j + 1 to flip feature j. Return inputs of the function, as an array of 0 and 1, (last -
+        first, n_features).
         """
         numbers = _to_bits(np.arange(first, last), len(self._columns))
         rows = (numbers.astype(np.float32) @ self._columns.astype(np.float32)) % 2
@@ -221,8 +223,9 @@ class _Matrix:
     def extend(self, queries: QueryCounter, n_columns: int) -> None:
         """Draw columns until the matrix has `n_columns`.
 
-        Evaluate the function, `queries`, at the rows that the columns add. Store the values of all
-        n_features + 1 shifts in this object.
+        Evaluate the function, `queries`, at the rows (inputs) that the columns add, 2^n_columns in
+        all for each of n_features + 1 shifts: no feature flipped, or one. Store the values in this
+        object.
         """
         n_evaluated = self._values.shape[1]
         added = self._rng.randint(0, 2, size=(n_columns - len(self._columns), self._n))
@@ -234,9 +237,10 @@ class _Matrix:
         self._values = np.hstack([self._values, np.array(values)])
 
     def expect_no_noise(self, queries: QueryCounter) -> None:
-        """Evaluate the function again at the first 32 rows, to detect noise.
+        """Evaluate the function again at the first 32 rows (or all, if fewer), to detect noise.
 
-        queries: the function. Raise ValueError if a value differs from the stored one.
+        queries: the function; its budget must allow these rows. Raise ValueError if a value differs
+        from the one that `extend` stored.
         """
         last = min(_REPEATED, self._values.shape[1])
         queries.expect_no_noise(1.0 - 2.0 * self._compute_rows(0, last, 0), self._values[0, :last])
@@ -247,13 +251,13 @@ class _Matrix:
         return float(np.abs(self._values).max())
 
     def transform(self) -> Float64:
-        """Compute the sum of the function's coefficients in each of 2^b buckets.
+        """Compute the sum of the function's coefficients in each of 2^b buckets, for b columns.
 
-        The coefficient of a set S of features belongs to the bucket with the number H^T S (modulo
-        2), where S is a vector of 0 and 1, and H^T the transpose of the matrix. Return an array (1
-        + n_features, 2^b). Row 0 has the sums. Row 1 + j has the sums with the sign of a
-        coefficient reversed if its set contains feature j; these are the sums of the function with
-        feature j flipped.
+        The coefficient of a set S of features belongs to the bucket whose number has the bits H^T S
+        (modulo 2), where S is a vector of 0 and 1, and H^T the transpose of the matrix. It uses the
+        values that `extend` stored. Return an array (1 + n_features, 2^b). Row 0 has the sums. Row
+        1 + j has the sums with the sign of a coefficient reversed if its set contains feature j;
+        these are the sums of the function with feature j flipped.
         """
         scale = 1.0 / self._values.shape[1]
         values = np.ascontiguousarray(self._values)
@@ -262,8 +266,9 @@ class _Matrix:
     def find_buckets(self, sets: Sets) -> Int64:
         """Return the number of the bucket to which the coefficient of each set belongs, (k,).
 
-        sets: 1 where a feature belongs to a set, else 0, (k, n_features). The bits of the number
-        are H^T S (modulo 2), where S is such a row, and H^T the transpose of the matrix.
+        sets: 1 where a feature belongs to a set, else 0, (k, n_features). The bits of the number,
+        lowest first, are H^T S (modulo 2), where S is such a row, and H^T the transpose of the
+        matrix. Numbers lie in 0 .. 2^b - 1 for b columns.
         """
         bits = (sets.astype(np.float32) @ self._columns.T.astype(np.float32)) % 2
         return bits.astype(np.int64) @ (1 << np.arange(len(self._columns), dtype=np.int64))

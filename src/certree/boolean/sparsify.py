@@ -200,7 +200,7 @@ def _keep_terms(
     spectrum : Spectrum
         All terms.
     kept_terms : ndarray of int
-        Numbers of the terms to keep.
+        Numbers of the terms to keep, among those of `spectrum`.
     n_leaves : int or None
         Number of leaves of the tree, for the degree of the theorem; None: unknown.
     guaranteed_error : float or None

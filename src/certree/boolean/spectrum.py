@@ -144,7 +144,10 @@ class Spectrum(ArrayRecord):
         return np.diff(self.members.indptr).astype(np.int64)
 
     def sets(self) -> Iterator[tuple[int, ...]]:
-        """Iterate over the terms; yield the bit numbers of each term's set, ascending."""
+        """Iterate over the terms; yield each term's set as a tuple of ascending bit numbers.
+
+        The constant has the empty tuple. Terms come in the order of `masks`.
+        """
         members = np.split(self.members.indices, self.members.indptr[1:-1])
         return (tuple(bits.tolist()) for bits in members[: len(self)])
 
@@ -201,8 +204,8 @@ class Spectrum(ArrayRecord):
     def sup_norm_bound(self) -> float:
         """Upper bound on the Euclidean norm of the function's K outputs at any row.
 
-        It is the sum over the terms of the norm of their coefficients times the largest size of
-        their product.
+        It is the sum over the terms of the norm of their K coefficients times the largest absolute
+        value that their product of signs has at any row, which is 1 without means.
         """
         if self.mean is None:
             return self.l1_norm
@@ -245,7 +248,8 @@ class Spectrum(ArrayRecord):
     def select_terms(self, terms: NDArray[Any]) -> Spectrum:
         """Return a spectrum with the selected terms only.
 
-        terms: booleans, (n_terms,), or ascending term numbers.
+        terms: booleans, (n_terms,), or ascending term numbers. Bits and means stay, and this
+        spectrum does not change.
         """
         return replace(self, masks=self.masks[terms], coefficients=self.coefficients[terms])
 
@@ -332,7 +336,7 @@ class Spectrum(ArrayRecord):
     def _squares_to_degree(self, degree: int | None) -> Float64:
         """Return the squared coefficients of each term, summed over outputs, (n_terms,).
 
-        It is 0 for terms of more than `degree` bits. degree None: no limit.
+        It is 0 for terms whose sets have more than `degree` bits. degree None: no limit.
         """
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 

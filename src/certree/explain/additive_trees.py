@@ -34,9 +34,9 @@ class AdditiveTrees:
         Number, or total weight, of the training rows in each node. A row that lacks a value goes to
         both children in proportion to these numbers. None if the model does not keep them.
     build_explanation_fields : callable
-        Takes a base, (n_outputs,), and contributions to it, (n, n_outputs, p). Returns the
-        arguments of `Explanation` that depend on the target: "base", "contributions",
-        "output_names", "scale".
+        Takes a base (output before any feature counts), (n_outputs,), and contributions of p
+        features to be added to it for n rows, (n, n_outputs, p). Returns the arguments of
+        `Explanation` that depend on the target: "base", "contributions", "output_names", "scale".
     """
 
     trees: Trees
@@ -50,7 +50,7 @@ class AdditiveTrees:
         return self.trees.value.shape[1]
 
     def with_rows_per_node(self, rows_per_node: Float64) -> AdditiveTrees:
-        """Return a copy of these trees in which the M nodes have the given row counts, (M,)."""
+        """Return a copy of these trees in which the M nodes have `rows_per_node`, (M,), rows."""
         return replace(self, rows_per_node=rows_per_node)
 
     def get_fractional_routing(
@@ -96,7 +96,10 @@ class AdditiveTrees:
 
     @cached_property
     def depth(self) -> int:
-        """Number of splits on the longest path in these trees; -1 if there are no trees."""
+        """Number of splits on the longest path in these trees; -1 if there are no trees.
+
+        0 if each tree is a single leaf.
+        """
         left, nodes, depth = self.trees.left, self.trees.root, -1
         while len(nodes):
             children = left[nodes[left[nodes] != LEAF]]
@@ -120,9 +123,10 @@ class AdditiveTrees:
         return total + trees.root_value + self.start
 
     def compute_mean_output(self, rows_per_node: Float64) -> Float64:
-        """Compute the mean output, (n_outputs,), over rows.
+        """Compute the mean output, (n_outputs,), over rows: the constant plus the mean leaf values.
 
-        rows_per_node: number, or weight, of these rows in each of the M nodes, (M,).
+        The leaves of each tree are averaged in proportion to the rows in them. rows_per_node:
+        number, or weight, of these rows in each of the M nodes, (M,).
         """
         mean = average_leaves(self.trees.left, rows_per_node, self.trees.value)
         total: Float64 = mean[self.trees.root].sum(axis=0)
@@ -131,7 +135,8 @@ class AdditiveTrees:
     def count_rows_per_node(self, X: NDArray[Any], n_threads: int) -> Float64:
         """Count how many rows of X reach each of the M nodes; return float64, (M,).
 
-        X: numeric rows, (n, p), categories as codes; n_threads: number of threads.
+        X: numeric rows, (n, p), categories as codes; n_threads: number of threads. Each row counts
+        in all nodes from the root to one leaf of each tree.
         """
         leaf, no_target = self.trees.find_leaves(X, n_threads), np.zeros((len(X), 0))
         left, root = self.trees.left, self.trees.root
@@ -142,11 +147,11 @@ class AdditiveTrees:
 
 
 def check_additive(model: Any) -> Any:
-    """Return a snapshot of a model of trees with numeric leaves, for `get_additive_trees`.
+    """Check that a model has trees with numeric leaves, and return a snapshot of it.
 
-    A snapshot is a shallow copy that later fits do not change. Raise TypeError unless it is a tree,
-    forest, boosted trees or AdaBoost of certree whose leaves hold probabilities or numbers, not
-    fitted models.
+    A snapshot is a shallow copy that later fits do not change; pass it to `get_additive_trees`.
+    Raise TypeError unless the model is a tree, forest, boosted trees or AdaBoost of certree whose
+    leaves hold probabilities or numbers, not fitted models. Whether it is fitted is not checked.
     """
     if not hasattr(model, "_get_additive_trees"):
         raise TypeError(
@@ -157,7 +162,12 @@ def check_additive(model: Any) -> Any:
 
 
 def get_additive_trees(model: Any) -> AdditiveTrees:
-    """Return a fitted model as a constant plus leaf values; `model` must come from `check_additive`."""
+    """Return a fitted model as a constant plus the value of one leaf of each tree.
+
+    model: as returned by `check_additive`. The result holds the trees, the constant and, if the
+    model keeps them, the numbers of training rows in the nodes. Raise NotFittedError if the model
+    is not fitted.
+    """
     trees: AdditiveTrees = model._get_additive_trees()
     return trees
 

@@ -40,7 +40,8 @@ def compute_contributions(
     tree : Tree
         The tree of m nodes, whose prunings vote.
     weights : NodeWeights
-        Posterior weights of its prunings.
+        Posterior weights of its prunings: for each node, the probability that it is a leaf of a
+        pruning drawn from the posterior.
     vote : Vote or DeferredVote
         The outcome of the vote of all prunings in every node, K numbers: class probabilities, or a
         mean. `DeferredVote` computes them when they are needed.
@@ -75,8 +76,9 @@ def compute_contributions(
 def _find_visited_nodes(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
     """Return the numbers, ascending, of the nodes on the paths of all rows, and of their siblings.
 
-    X: numeric rows, (n, p), categories as codes; n_threads: number of threads. Return all nodes of
-    the tree if a row may go to both children of a node.
+    Contributions are changes from a node to its child, so that no other node needs a prediction. X:
+    numeric rows, (n, p), categories as codes; n_threads: number of threads. Return all nodes of the
+    tree if a row lacks a value and may go to both children of a node.
     """
     if tree.missing_both.any() and len(find_rows_with_missing(X)):
         return np.arange(tree.n_nodes)

@@ -45,8 +45,10 @@ def build_explanation_fields(
     Returns
     -------
     dict
-        "base", (K,); "contributions", (n, K, p); "output_names", K classes or names of numbers; and
-        "scale", "probability", "raw score" or "target". If the only output is the probability of
+        "base", (K,); "contributions", (n, K, p); "output_names", K classes, or for numbers
+        "prediction", or "y[0]", "y[1]", ... if there are several; and "scale", the unit of the
+        output: "probability", "raw score" (of a class, or for the link "exp") or "target" (that of
+        the target). If the only output is the probability of
         the second of two classes, an output for the first class is added, which makes K = 2.
     """
     if classes is not None and link in ("logistic", "softmax"):
@@ -61,7 +63,10 @@ def build_explanation_fields(
 
 
 def _list_scored_classes(classes: NDArray[Any]) -> list[Any]:
-    """Return the classes that have a raw score: the second of two classes, otherwise all."""
+    """Return the classes that have a raw score: the second of two classes, otherwise all.
+
+    classes: sorted classes of the target, (K,).
+    """
     return classes.tolist()[1:] if len(classes) == 2 else classes.tolist()
 
 
@@ -167,7 +172,10 @@ class Explanation:
         return len(self.contributions)
 
     def __getitem__(self, rows: Any) -> Explanation:
-        """Return the explanation of selected rows: an integer, slice, mask, or list of integers."""
+        """Return the explanation of selected rows: an integer, slice, mask, or list of integers.
+
+        An integer gives an explanation of one row, whose arrays keep their first axis.
+        """
         if isinstance(rows, int | np.integer):
             row = range(len(self))[rows]
             rows = slice(row, row + 1)
@@ -199,7 +207,10 @@ class Explanation:
 
     @property
     def _sum(self) -> Float64:
-        """Base plus the contributions of all features, for each row and output, (n, K)."""
+        """Base plus the contributions of all features, for each row and output, (n, K).
+
+        Unlike `prediction` it exists for Banzhaf values, too, where it is not the prediction.
+        """
         total: Float64 = self.base + self.contributions.sum(axis=2)
         return total
 
@@ -248,7 +259,7 @@ class Explanation:
 
     @property
     def _shown_rows(self) -> range:
-        """Numbers of the rows that are printed: the first five."""
+        """Numbers of the rows that are printed: the first five, or all if there are fewer."""
         return range(min(len(self), _MAX_ROWS_SHOWN))
 
     @property
@@ -258,7 +269,10 @@ class Explanation:
         return [f"... and {n:,} more rows"] if n else []
 
     def _make_table(self, i: int) -> tuple[list[list[str]], list[float]]:
-        """Return the printed table of row i, and the length of its bars.
+        """Return the printed table of row i, and the numbers that bars in its HTML form show.
+
+        Features are sorted by their largest contribution to an output that is shown, in absolute
+        value. Those that would print as 0 are not named, but belong to "other features".
 
         Returns
         -------
@@ -267,7 +281,8 @@ class Explanation:
             contributions (at most ten), one line for all other features, and "prediction" if the
             explanation is additive. There is a column for each output that is shown.
         strengths : list of float
-            Contribution to the first shown output of each line between base and prediction.
+            Contribution to the first shown output of each line between base and prediction, with
+            its sign.
         """
         added, predicted = self.contributions[i], self._sum[i]
         outputs = self._select_outputs(predicted)
@@ -304,7 +319,10 @@ class Explanation:
 
     @property
     def _smallest_shown(self) -> float:
-        """Smallest absolute contribution that does not print as 0 with the printed digits."""
+        """Smallest absolute contribution that does not print as 0: 0.0005 for three decimals.
+
+        In units of the target, which print with five digits, any contribution but 0.
+        """
         return np.finfo(np.float64).tiny if self.scale == "target" else 0.0005
 
     def _format_numbers(self, numbers: Float64, sign: str = "") -> list[str]:
@@ -317,7 +335,11 @@ class Explanation:
         return [f"{number:{sign}{digits}}" for number in numbers]
 
     def _make_title(self, k: int) -> str:
-        """Return the heading of the printed column of output k, such as "P(cat)" or "score of cat"."""
+        """Return the heading of the printed column of output k.
+
+        "P(cat)" for the probability of the class cat, "score of cat" for its raw score, and the
+        output's name for numbers in units of the target.
+        """
         name = self.output_names[k]
         return {"probability": f"P({name})", "raw score": f"score of {name}"}.get(
             self.scale, str(name)

@@ -70,7 +70,8 @@ class Interactions:
     def matrix(self) -> Float64:
         """Return fractions of the total variance, (p, p): of features on the diagonal, of pairs off it.
 
-        The matrix is symmetric; each pair counts twice in its sum.
+        The matrix is symmetric; each pair counts twice in its sum. It is 0 for pairs that occur on
+        no path, and lacks the fraction of three features or more. All 0 if the total variance is 0.
         """
         fractions: Float64 = np.diag(self.single)
         first, second = self.pairs.T
@@ -79,13 +80,17 @@ class Interactions:
         return fractions
 
     def share(self, variance: float) -> float:
-        """Return a variance of the output as a fraction of the total variance; 0 if that is 0."""
+        """Return a variance of the output as a fraction of the total variance.
+
+        If the total variance is 0, return `variance`, which is 0 then, too.
+        """
         return float(variance) / self._divisor
 
     def terms(self) -> list[tuple[str, str | None, float]]:
         """List the fractions of the total variance of all features and pairs, largest first.
 
         Return tuples (feature name, None, fraction) for features, (name, name, fraction) for pairs.
+        Fractions of 0 are included; that of three features or more is not.
         """
         names = self.feature_names
         features: list[tuple[str, str | None]] = [(name, None) for name in names]
@@ -96,7 +101,7 @@ class Interactions:
 
     @property
     def _divisor(self) -> float:
-        """Total variance of the model's output by which variances are divided; 1 if the total is 0."""
+        """Total variance of the model's output, by which variances are divided; 1 if it is 0."""
         return self.total if self.total > 0 else 1.0
 
     def to_frame(self) -> Any:
@@ -127,7 +132,7 @@ class Interactions:
         return make_html_table("", head, lines, bars)
 
     def _make_table(self) -> tuple[list[list[str]], list[float]]:
-        """Return the printed table of the twelve largest features and pairs.
+        """Return the printed table of the twelve largest features and pairs, without those of 0.
 
         Returns
         -------
@@ -236,7 +241,11 @@ def compute_interactions(
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> Interactions:
-    """Divide the variance of a model's output among features and pairs; see `interaction_fractions`.
+    """Divide the variance of a model's output among features and pairs.
+
+    Features are treated as independent of each other, each with its distribution in `X`. Variances
+    of features and pairs are exact for the bins; that of three features or more is exact for at
+    most 1000 leaves, else estimated. Variances of several outputs are summed.
 
     Parameters
     ----------
@@ -314,7 +323,8 @@ class FeatureBins(NamedTuple):
     def draw(self, n: int, random: np.random.Generator) -> Int32:
         """Draw random rows of independent features: the bin number of each feature, (n, p) int32.
 
-        n: number of rows. A bin is drawn with its probability, `mass`.
+        n: number of rows; random: generator that draws them. A bin is drawn with its probability,
+        `mass`. Numbers are 0 .. C - 1, places in the columns of `value`.
         """
         quantiles = random.random((n, self.mass.shape[1]))
         bounds = np.cumsum(self.mass, axis=0)
@@ -325,7 +335,10 @@ class FeatureBins(NamedTuple):
         return np.minimum(np.column_stack(bins), last).astype(np.int32)
 
     def get_values(self, bins: Int32) -> Float64:
-        """Convert bin numbers of all features in n rows, (n, p), to the bins' values, (n, p)."""
+        """Convert bin numbers of all features in n rows, (n, p), to the bins' values, (n, p).
+
+        Column j of `bins` has numbers of bins of feature j, as `draw` returns them.
+        """
         return np.take_along_axis(self.value, bins, axis=0)
 
 

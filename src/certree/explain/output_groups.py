@@ -16,7 +16,8 @@ from certree.rows.folds import Indices
 class OutputGroups:
     """The number of outputs (columns of leaf values) that belong to each of several targets.
 
-    The outputs of a target are adjacent, and targets follow each other.
+    The outputs of a target are adjacent, and targets follow each other. With `sizes` (1, 3), column
+    0 belongs to the first target, and columns 1, 2 and 3 to the second.
 
     Parameters
     ----------
@@ -29,8 +30,9 @@ class OutputGroups:
 
     @classmethod
     def for_classes(cls, n_classes: Iterable[int]) -> Self:
-        """Create the groups of classification targets; `n_classes` has the number of each target.
+        """Create the groups of classification targets.
 
+        n_classes: number of classes of each target, in the order of the targets.
         A target has one output for at most two classes, else one for each class.
         """
         return cls(tuple(k if k > 2 else 1 for k in n_classes))
@@ -47,7 +49,7 @@ class OutputGroups:
 
     @property
     def first_outputs(self) -> tuple[int, ...]:
-        """Index of the first output (column of leaf values) of each target."""
+        """Index of the first output (column of values) of each target: (0, 1) for sizes (1, 3)."""
         return tuple(int(k) for k in np.cumsum(self.sizes) - self.sizes)
 
     def split(self, values: Float64, axis: int = 1) -> list[Float64]:

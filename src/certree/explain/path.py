@@ -65,7 +65,7 @@ class ExplainedCell:
 
 
 def _format_label(label: Any) -> str:
-    """Format the class or number `label` as text; floats to six digits."""
+    """Format the class or number `label` of one target as text; floats to six digits."""
     return f"{label:.6g}" if isinstance(label, float) else str(label)
 
 
@@ -100,7 +100,10 @@ class NestedCells(Sequence[ExplainedCell]):
         return NestedCells(selected) if isinstance(selected, tuple) else selected
 
     def _select_heaviest(self, n_cells: int) -> list[ExplainedCell]:
-        """Return the `n_cells` nodes with the largest fractions of the vote, from the root down."""
+        """Return the `n_cells` nodes with the largest fractions of the vote, from the root down.
+
+        All nodes of the path if it has fewer; of equal fractions, the node nearer to the root.
+        """
         by_share = sorted(self.cells, key=lambda cell: -cell.share)[:n_cells]
         return sorted(by_share, key=lambda cell: cell.depth)
 
@@ -143,7 +146,8 @@ class Explainer:
     rows_per_node : ndarray of shape (m,)
         Number, or total weight, of the training rows in each node.
     weights : NodeWeights
-        Posterior weights of its prunings (subtrees that result if nodes become leaves).
+        Posterior weights of its prunings (subtrees that result if nodes become leaves): for each
+        node, the probability that it is a leaf of a pruning drawn from the posterior.
     feature_names : sequence of str
         Names of the features.
     predict_node : callable
@@ -191,7 +195,8 @@ class Explainer:
         Returns
         -------
         Explainer
-            Its `weights` give the full tree the weight 1, and all other prunings 0.
+            Its `weights` give the full tree the weight 1, and all other prunings 0. Rules do not
+            state where missing values go.
         """
         weights = make_pruning(tree, ~tree.is_leaf)
         return cls(tree, rows_per_node, weights, feature_names, predict_node, categories)
@@ -199,7 +204,8 @@ class Explainer:
     def describe_split(self, node: int, parent: int) -> str:
         """Return the test that leads from node `parent` to its child `node`, such as "age <= 40".
 
-        "all rows" if `node` is the root; its parent is not used.
+        For categories it is "colour in {red, blue}", or "colour not in {red, blue}" for the child
+        to which missing values go. "all rows" if `node` is the root; its parent is not used.
         """
         if node == 0:
             return "all rows"
@@ -222,7 +228,8 @@ class Explainer:
         """Describe a node by its test, training rows, prediction and fraction of the vote.
 
         node, parent: numbers of the node and of its parent, which is not used for the root; depth:
-        number of splits above the node.
+        number of splits above the node. The training rows come from `rows_per_node`, the prediction
+        from `predict_node`, and the fraction of the vote is the node's posterior weight.
         """
         return ExplainedCell(
             node=node,
@@ -239,14 +246,17 @@ class Explainer:
         return self.tree.parent
 
     def find_path(self, node: int) -> list[int]:
-        """Return the numbers of the nodes from the root to a node, both included."""
+        """Return the numbers of the nodes from the root to `node`, root first, both included."""
         nodes = [node]
         while nodes[-1] != 0:
             nodes.append(int(self._parent[nodes[-1]]))
         return nodes[::-1]
 
     def describe_path(self, leaf: int) -> NestedCells:
-        """Describe the nodes on the path from the root to node number `leaf`, both included."""
+        """Describe the nodes on the path from the root to node number `leaf`, both included.
+
+        Return their tests, training rows, predictions and fractions of the vote, root first.
+        """
         cells, depth, parent = [], 0, -1
         for node in self.find_path(leaf):
             cells.append(self.describe_node(node, parent, depth))
@@ -259,9 +269,9 @@ class Explainer:
 
         The subtree grows from the root. The next node to get its children is the one with the
         largest number of training rows times the probability that a pruning drawn from the
-        posterior splits it. A pruning is a subtree that results if nodes become leaves. Growth also
-        ends when this product is 0. The returned node refers to its children, and so on;
-        `has_hidden_children` marks nodes whose children are left out.
+        posterior `weights` splits it. A pruning is a subtree that results if nodes become leaves.
+        Growth also ends when this product is 0. The returned node refers to its children, and so
+        on; `has_hidden_children` marks nodes whose children are left out.
         """
         if max_leaves < 1:
             raise ValueError(f"max_leaves must be at least 1, got {max_leaves!r}")
@@ -288,8 +298,9 @@ class Explainer:
     def _compute_importance(self) -> Float64:
         """Compute the importance of each node, (m,): training rows times probability of a split.
 
-        The probability is that of a pruning drawn from the posterior; it is 0 for leaves of the
-        tree. The posterior weighs prunings: subtrees that result if nodes become leaves.
+        The probability is that a pruning drawn from the posterior `weights` splits the node; it is
+        0 for leaves of the tree. The posterior weighs prunings: subtrees that result if nodes
+        become leaves. The training rows come from `rows_per_node`.
         """
         split = reached(self.tree, self.weights) - self.weights.weight
         importance: Float64 = np.maximum(split, 0.0) * self.rows_per_node

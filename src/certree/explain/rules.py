@@ -87,9 +87,9 @@ class Rule:
     node : int
         Number of the node in the tree.
     error_at_most : float or None
-        Upper bound on the error of the fitted classifier in the node, by
-        ``conditional_guarantees("cells")``; it holds for all nodes at once. None if the calibration
-        set is not available.
+        Upper bound on the error of the fitted classifier on rows in the node, computed from its
+        calibration set by ``conditional_guarantees("cells")``. With probability 1 - `delta` (see
+        `Rules`) it holds for all nodes at once. None if the calibration set is not available.
     """
 
     conditions: tuple[Condition, ...]
@@ -276,7 +276,10 @@ def format_tree(
 
 
 def _list_nodes(root: ShownNode) -> list[ShownNode]:
-    """Return all nodes of the subtree below and including `root`, parents first, from left to right."""
+    """Return all nodes of the subtree below and including `root`.
+
+    Each node is followed by those below its left child, then by those below its right child.
+    """
     nodes, stack = [], [root]
     while stack:
         nodes.append(stack.pop())
@@ -391,7 +394,9 @@ class _FeatureRange:
         """Keep only the values that a split on this feature sends to one of its children.
 
         Change this object. tree: the tree with the split; parent: number of the node that splits;
-        is_left: whether the child is the left one.
+        is_left: whether the child is the left one. A threshold narrows `low` or `high`. The
+        categories of a split are added to `excluded` if missing values go to this child, else only
+        they stay in `included`. Missing values stay only if all of them go to this child.
         """
         takes_missing = bool(tree.missing_left[parent]) == is_left
         codes = tree.category_set(parent).tolist()
@@ -409,8 +414,10 @@ class _FeatureRange:
         """Yield the conditions that describe these values, for rule texts.
 
         Yield nothing if all values pass, one condition for a range or a set of categories, and both
-        for a feature with a range and a set of codes without names. explainer: gives the names of
-        features and categories; feature: number of the feature.
+        for a feature with a range and a set of codes without names. A range of codes becomes the
+        set of the categories in it, if they have names. explainer: gives the names of features and
+        categories, and whether conditions state that a value may be missing (`shows_missing`);
+        feature: number of the feature.
         """
         name, included = explainer.feature_names[feature], self.included
         categories = explainer.categories[feature] if explainer.categories is not None else None

@@ -105,7 +105,7 @@ def compute_subset_accuracy(
 ) -> float:
     """Return the fraction of rows in which the predictions of all targets are equal to the truth.
 
-    truth, predicted: classes, (n, q) for q targets; weight: row weights, (n,), or None for equal
-    weights.
+    truth, predicted: true and predicted classes, (n, q) for q targets; weight: row weights, (n,),
+    or None for equal weights. With weights it is the weighted fraction.
     """
     return float(np.average((truth == predicted).all(axis=1), weights=weight))

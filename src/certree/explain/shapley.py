@@ -285,7 +285,8 @@ def _compute_group_values(
     """Compute the values of features for one group of rows and one group of background rows.
 
     model: the trees; X: rows to explain, (n, p); background: rows from which unknown features are
-    taken, (m, p), or None; quadrature: `choose_shapley_points` or `choose_banzhaf_points`, which
+    taken, (m, p), or None: rows with an unknown feature go to both children in proportion to
+    `model.rows_per_node`. quadrature: `choose_shapley_points` or `choose_banzhaf_points`, which
     determines the kind of values; n_threads: number of threads. In each table either all rows have
     one path in each tree, or all may go to both children of a split whose feature they lack. Return
     an array (n, n_outputs, p).

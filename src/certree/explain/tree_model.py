@@ -33,7 +33,8 @@ AnyTrees = TypeVar("AnyTrees", bound=Trees)
 def has_numeric_leaves(model: TreeModel) -> bool:
     """Return whether the leaves of a fitted model have probabilities or numbers, and not fitted models.
 
-    Used as the condition of `available_if`, which hides methods otherwise.
+    It is the condition of scikit-learn's `available_if`, which hides explanations and exports from
+    models whose leaves have fitted models.
     """
     return get_snapshot(model)._has_numeric_leaves()
 
@@ -43,6 +44,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     A subclass gives the trees by `_get_additive_trees`, the function by `_link`, and a description
     of the whole model by `_build_formula`. This class adds explanations, importances and exports.
+    It has no constructor: `n_jobs` is a parameter of the subclass, and its `fit` sets the rest.
 
     Attributes
     ----------
@@ -87,15 +89,20 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _build_formula(self) -> Formula:
-        """Return the description of the fitted model for exports: trees, link, classes and names."""
+        """Return the description of the fitted model for exports; subclasses define it.
+
+        A `Formula` holds the trees, how their leaf values are combined (value, mean or sum), the
+        link function to predictions, the classes, and the names of features and categories.
+        """
 
     def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         """Divide the outputs of rows among the features by the splits on their paths.
 
         rows: numeric rows, (n, p), categories as codes.
-        Return the base, (n_outputs,), which is the constant plus the values of all roots, and the
-        contributions, (n, n_outputs, p): for each feature, the changes of the node value at its
-        splits, over all trees. Both sum to the output.
+        Inner nodes have values, too. Return the base, (n_outputs,), which is the constant plus the
+        values of all roots, and the contributions, (n, n_outputs, p): for each feature, the sum of
+        the changes of the node value at its splits, over all trees. The output of a row is the base
+        plus the contributions of all features.
         """
         model = self._get_additive_trees()
         base = model.start + model.trees.root_value
@@ -104,8 +111,14 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _build_explanation_fields(self, base: Float64, contributions: Float64) -> dict[str, Any]:
         """Return the arguments of `Explanation` that depend on the target of this model.
 
-        base: output before any contribution, (n_outputs,); contributions: (n, n_outputs, p). The
-        keys are "base", "contributions", "output_names" and "scale".
+        `Explanation` holds the contributions of features to predictions. base: the model's output
+        (a sum of leaf values) before any contribution, (n_outputs,); contributions: what each of p
+        features adds to the outputs of n rows, (n, n_outputs, p). Classes of the target and link
+        function are those of the fitted model. Return a dictionary: "base", (K,), and
+        "contributions", (n, K, p), as passed, except that probabilities of two classes, of which
+        the model stores the second only, get an output for the first class; "output_names", K
+        classes, or names such as "y[0]=cat" (several targets) or "prediction" (a number); and
+        "scale", the unit: "probability", "raw score" or "target" (that of the target).
         """
         classes = getattr(self, "classes_", None)
         if classes is not None and self._has_several_targets():
@@ -116,13 +129,18 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @property
     def _output_groups(self) -> OutputGroups:
-        """Outputs of each target of this classifier: one for two classes, else one per class."""
+        """Number of outputs of each target of this classifier.
+
+        It is one for at most two classes, else one for each class. Outputs are columns of leaf
+        values. The numbers of classes come from `n_classes_`.
+        """
         return OutputGroups.for_classes(np.atleast_1d(self.n_classes_).tolist())
 
     def _restore_trees(self, kind: type[AnyTrees], stored: StoredState, **fields: Any) -> AnyTrees:
-        """Build the trees of a model file.
+        """Build the trees of a model file, for this model's number of features.
 
-        Raise ValueError if a split is on categories that a feature of this model does not have.
+        `n_features_in_` and `categories_` of this model must be set. Raise ValueError if a split is
+        on categories that a feature of this model does not have.
 
         Parameters
         ----------
@@ -131,7 +149,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         stored : StoredState
             The section of the file with the columns of the trees.
         **fields
-            Fields of `kind` that the file does not hold.
+            Further constructor arguments of `kind`, which are not in the columns of the file.
 
         Returns
         -------
@@ -170,7 +188,11 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     # -- importances -------------------------------------------------------------------------------
 
     def _compute_importances(self) -> Float64:
-        """Return the importance of each feature that the fit stored, (p,), not scaled to sum 1."""
+        """Return the importance of each feature that the fit stored, (p,), not scaled to sum 1.
+
+        It is the attribute `_importances`: for forests the decrease of impurity, for boosted trees
+        the squared changes of scores, summed over all splits on the feature and all trees.
+        """
         return self._importances
 
     @property
@@ -257,6 +279,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _check_category_names(self, trees: Trees) -> None:
         """Raise ValueError if trees split on a feature whose category names are only known as hashes.
 
+        The names are those of this model's `categories_`; exports need them.
         A model file leaves out the names of a feature that no tree splits on. Trees that are added
         to the loaded model with warm_start=True may split on it.
         """

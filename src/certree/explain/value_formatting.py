@@ -17,7 +17,10 @@ def format_value(value: Any) -> str:
 
 
 def format_categories(names: Sequence[Any]) -> str:
-    """Format names of categories as "{a, b}"; if over six, the first six and their number."""
+    """Format names of categories as "{a, b}".
+
+    If there are more than six, show the first six and the number of all: "{a, ..., f, ... (9)}".
+    """
     # All 15 digits, as categories that are numbers may differ in any of them.
     shown = ", ".join(
         f"{n:.15g}" if isinstance(n, float) else str(n) for n in names[:_MAX_CATEGORIES_SHOWN]

@@ -92,7 +92,7 @@ def plot_table2(table: Sequence[Line]) -> Figure:
 
 
 def _collect_handles(axes: Iterable[Any]) -> dict[str, Any]:
-    """Return the first legend handle of each label in several matplotlib axes, by label."""
+    """Return the first legend handle of each label in matplotlib axes, as a dictionary by label."""
     handles: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):

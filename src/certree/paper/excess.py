@@ -150,7 +150,8 @@ def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
     -------
     Family
         A posterior for each lambda: its method `solve` takes lambda as the only inverse
-        temperature.
+        temperature, and returns the posterior as `NodeWeights` (for each node, the probability that
+        it is a leaf of a drawn pruning).
     """
     stops = ChainStops(*prior.check_tree(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
     return Family(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
@@ -313,8 +314,9 @@ def excess_bound(
     bayes_risk : float
         Risk of the Bayes classifier.
     delta : float or None
-        Probability of failure of each of four events. None: the bound is on the mean excess over
-        the draw of the rows, with a delta of 1 / n.
+        Probability of failure of each of the four events behind the bound, so that it fails with
+        probability 4 delta at most. None: the bound is on the mean excess over the draw of the
+        rows, with a delta of 1 / n.
     lambda_error : float or None
         Inverse temperature of the posterior, strictly between 0 and 2; None: of a grid from
         2^-12.75 to 2^0.75, the one with the lowest bound, which does not depend on the rows.
@@ -342,7 +344,8 @@ def excess_bound(
     def compute_complexity(pruning: NodeWeights) -> float:
         """Return minus the log of a pruning's prior probability (nats).
 
-        It uses `tree` and `prior` of the enclosing call.
+        pruning: weight 1 of its leaves, 0 of other nodes. The enclosing call has the tree, `tree`,
+        and the prior distribution over its prunings, `prior`.
         """
         return kl_divergence(tree, pruning, prior)
 
@@ -362,7 +365,14 @@ def compute_excess_bound(
     delta: float | None,
     lambda_error: float | None,
 ) -> OracleBound:
-    """Compute `excess_bound` with another measure of the complexity of a pruning.
+    """Bound the excess risk of a penalised vote, for any measure of a pruning's complexity.
+
+    A pruning is the tree with some nodes turned into leaves. Its risk is the probability of an
+    error; excess risk is the risk minus that of the Bayes classifier. The bound is on the majority
+    vote of the prunings, weighted by a posterior that `excess_posterior` computes from n rows. It
+    has the formula of `excess_bound`, with the returned complexity in place of -log P(T): ``K / (1
+    - lambda / 2)`` times the smallest sum over prunings of excess risk, penalties of the leaves,
+    ``complexity / (lambda n)``, and terms that only depend on n, delta and lambda.
 
     Parameters
     ----------
@@ -383,8 +393,9 @@ def compute_excess_bound(
     bayes_risk : float
         Risk of the Bayes classifier.
     delta : float or None
-        Probability of failure of each of four events. None: the bound is on the mean excess over
-        the draw of the rows, with a delta of 1 / n.
+        Probability of failure of each of the four events behind the bound, so that it fails with
+        probability 4 delta at most. None: the bound is on the mean excess over the draw of the
+        rows, with a delta of 1 / n.
     lambda_error : float or None
         Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
         lowest bound, of a grid from 2^-12.75 to 2^0.75.
@@ -401,10 +412,14 @@ def compute_excess_bound(
     deviation = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call.
+        """Bound the excess risk of the vote at the inverse temperature `lam`, in (0, 2).
 
-        It uses the distribution `population`, `tree`, `prior`, `penalty`, `compute_complexity`,
-        `bayes_risk`, and the numbers of rows and delta of that call.
+        The vote is the majority vote of prunings, weighted by the posterior with this inverse
+        temperature; its excess risk is its error minus `bayes_risk`. All other quantities are
+        variables of the enclosing call: its arguments (`tree`, `population`, `prior`, `penalty`,
+        `compute_complexity`, `bayes_risk`), the number of rows `rows`, and two terms that depend on
+        delta, `log_delta` and `deviation`. Return the bound, at most 1, with the pruning at which
+        it is attained.
         """
         pruning = find_cheapest_pruning(tree, population.errors + penalty, prior, lam * rows)
         risk = float(pruning.weight @ population.errors)
@@ -457,10 +472,10 @@ def check_bound_arguments(
 
 
 def compute_excess(risk: float, bayes_risk: float) -> float:
-    """Return `risk` minus `bayes_risk`, both probabilities of an error.
+    """Return the excess risk, at least 0: `risk` minus `bayes_risk`.
 
-    Raise ValueError if `risk` is smaller by more than rounding: no classifier has less than the
-    Bayes risk.
+    Both are probabilities of an error. A difference below 0 by no more than rounding becomes 0.
+    Raise ValueError if `risk` is smaller by more: no classifier has less than the Bayes risk.
     """
     if risk < bayes_risk - _ROUNDING:
         raise ValueError(
@@ -475,9 +490,11 @@ def minimise_over_temperatures(
 ) -> OracleBound:
     """Return the bound at one inverse temperature, or the lowest over a grid of them.
 
-    compute_bound: takes an inverse temperature and returns the bound. lambda_error: the inverse
-    temperature, strictly between 0 and 2. None: evaluate a grid from 2^-12.75 to 2^0.75 in steps of
-    a factor 2^0.25, and return the bound with the smallest `gibbs_excess`.
+    compute_bound: takes an inverse temperature of a posterior over prunings, and returns the bound
+    on the excess risk of their vote. lambda_error: the inverse temperature, strictly between 0 and
+    2. None: evaluate a grid from 2^-12.75 to 2^0.75 in steps of a factor 2^0.25, and return the
+    bound with the smallest `gibbs_excess`, which bounds the excess risk of a randomly drawn
+    pruning.
     """
     if lambda_error is not None:
         return compute_bound(bounds.check_lambda_error(lambda_error))

@@ -40,7 +40,8 @@ class Curve:
 def summarise_curves(outcomes: Sequence[Outcome]) -> list[Curve]:
     """Average outcomes over repetitions: return one curve for each grower, data set and method.
 
-    A curve has a point for each number of training rows among the outcomes.
+    outcomes: the test errors of all methods on the tree of one grower (algorithm that grows a tree)
+    in one repetition each. A curve has a point for each number of training rows among the outcomes.
     """
     groups: dict[tuple[str, str, str], dict[int, list[float]]] = {}
     for outcome in outcomes:

@@ -54,9 +54,9 @@ class ExperimentMethod:
     name : str
         Its name in tables.
     candidate : Candidate
-        A callable that builds the posteriors, one for each value of the inverse temperatures, from
-        a tree and the class counts of its nodes; and how prunings vote: by majority label or by
-        smoothed means.
+        Two things: `family`, a callable that takes a tree and the class counts of its nodes and
+        returns the posteriors, one for each value of the inverse temperatures; and `voting`, how
+        prunings vote: by majority label or by smoothed means.
     n_temperatures : int
         Number of inverse temperatures to tune.
     search : {"joint", "error-first"}
@@ -275,7 +275,9 @@ def evaluate_methods(
 def _tune(method: ExperimentMethod, folds: Sequence[GrownFold]) -> tuple[float, ...]:
     """Choose the inverse temperatures of a method with the fewest cross-validation errors.
 
-    folds: the tree of each fold with its class counts. Return `method.n_temperatures` numbers, each
+    folds: for each fold the tree grown on its training rows, with the class counts of its training
+    rows and of its validation rows in each node. The errors are those of the vote of the tree's
+    prunings on the validation rows, over all folds. Return `method.n_temperatures` numbers, each
     from a log grid of ten values from 2^-8 to 2^6 and then ten values around the best.
     """
     objective = Objective.for_candidate(folds, method.candidate, "error")

@@ -39,12 +39,15 @@ DECORATED_SMOOTHNESS = 3
 
 
 def _zigzag(u: Float64) -> Float64:
-    """Return a piecewise linear wave of period 1 at each number u, with values in -1 .. 1."""
+    """Return a piecewise linear wave of period 1 at each number u, with values in -1 .. 1.
+
+    It is the Lipschitz counterpart of a sine wave, as the height of a boundary between classes.
+    """
     return 4 * np.abs(u % 1 - 0.5) - 1
 
 
 def _sine(u: Float64) -> Float64:
-    """Return sin(2 pi u), a wave of period 1, for each number u."""
+    """Return sin(2 pi u), a wave of period 1 for a smooth boundary, for each number u."""
     return np.sin(2 * np.pi * u)
 
 
@@ -111,8 +114,8 @@ def _make_pruned_tree(rule: PruningRule, alpha: float) -> PrunedTreeClassifier:
 
     The tree halves each feature as often as their theorem states for the number of rows (Scott and
     Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS 2003). rule:
-    the penalty of a pruning; alpha: factor of the penalty in the sum of error and penalty that the
-    chosen pruning minimises.
+    an object with the penalty of each pruning (the tree with some nodes turned into leaves); alpha:
+    factor of the penalty in the sum of error and penalty that the chosen pruning minimises.
     """
     return PrunedTreeClassifier(Dyadic(resolution="paper"), rule=rule, alpha=alpha)
 
@@ -126,7 +129,11 @@ def make_quadratic_leaf() -> Any:
 
 
 def _make_decorated_tree() -> DecoratedTreeClassifier:
-    """Return an unfitted dyadic tree classifier with quadratic logistic regression in its leaves."""
+    """Return an unfitted dyadic tree classifier with quadratic logistic regression in its leaves.
+
+    A dyadic tree halves the features in turn. Each leaf has a model of its own: logistic regression
+    on products of at most two features. The seed is 0.
+    """
     # The default tree is at least as deep as that of the theorem for all numbers of rows used here.
     return DecoratedTreeClassifier(make_quadratic_leaf(), grower="dyadic", random_state=0)
 
@@ -134,8 +141,9 @@ def _make_decorated_tree() -> DecoratedTreeClassifier:
 def _compute_decorated_exponent(dimension: int, smoothness: float) -> float:
     """Return the exponent in theory for trees with quadratic models in their leaves.
 
-    With g = min(smoothness, 3) it is g / (dimension + 2 g - 2), the exponent of log n / n in a
-    bound on the excess error of n rows in `dimension` features.
+    smoothness: number of derivatives of the boundary between the classes. With g = min(smoothness,
+    3) the exponent is g / (dimension + 2 g - 2): that of log n / n in a bound on the excess error
+    (error minus Bayes error) of a tree fitted to n rows of `dimension` features.
     """
     gamma = min(smoothness, DECORATED_SMOOTHNESS)
     return gamma / (dimension + 2 * gamma - 2)

@@ -82,7 +82,10 @@ def format_table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | s
 
 
 def _make_grid(title: str, first_column: str) -> RichTable:
-    """Return a terminal table without rows; `first_column` is the heading of its only column."""
+    """Return a terminal table without rows; `first_column` is the heading of its only column.
+
+    title: text above the table. The caller adds further columns, and rows.
+    """
     grid = RichTable(
         title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
     )
@@ -173,7 +176,10 @@ def format_rates(rates: Sequence[Rate]) -> Iterator[RichTable | str]:
 
 
 def _format_excess(rate: Rate, n_rows: int) -> str:
-    """Format the mean excess error in `rate` at `n_rows` training rows; "-" if not simulated."""
+    """Format the mean excess error in `rate` at `n_rows` training rows; "-" if not simulated.
+
+    The excess error is the error of a classifier minus the Bayes error, averaged over repetitions.
+    """
     return f"{rate.excess[rate.rows.index(n_rows)].value:.2g}" if n_rows in rate.rows else "-"
 
 

@@ -71,7 +71,8 @@ def measure_dataset(dataset: str, table: Table) -> DatasetSize:
     """Draw the training and test rows of the first repetition from a table, and measure their size.
 
     dataset: the name (of "crowd" only the first 10545 rows are used, of others all); table: all
-    rows with their target.
+    rows with their target. Return the numbers of features, classes, rows, training and test rows,
+    of repeated rows, and of rows of the rarest class.
     """
     sample = draw(dataset, table, repeat=0)
     X = np.vstack([sample.X, sample.X_test])

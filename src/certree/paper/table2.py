@@ -235,8 +235,12 @@ class DistantRatio:
     paper : float
         The ratio that Nguyen and Kpotufe (2018) print.
     reason : str
-        Likely reason of the difference, such as "draw: 0.979 to 1.037": the paper's ratio lies in
-        the range of ten sets of five repetitions. The text `REASONS` explains all kinds.
+        Likely reason of the difference. It begins with "empty cells" (the ratio is near the
+        paper's on a tree that has leaves for regions without rows), "draw" (the paper's ratio lies
+        in the range of ten sets of five repetitions, as in "draw: 0.979 to 1.037"), "silent cells"
+        (the ratio is nearer to the paper's if leaves without rows do not vote), "unknown" (no
+        inverse temperatures give a ratio as low as the paper's) or "temperatures" (other ones would
+        give the paper's ratio); or it is "not examined".
     """
 
     line: Line
@@ -280,11 +284,13 @@ def _find_reason(line: Line, method: str, paper: float, expanded: Line | None) -
     Returns
     -------
     str
-        The reason, with the ratios behind it. "empty cells": near the paper's with leaves for
-        regions without rows; "draw": the paper's lies in the range of ten sets of five repetitions;
-        "silent cells": nearer to the paper's if leaves without rows do not vote; "unknown": the
-        paper's is lower than any that temperatures reach; "temperatures": others would give the
-        paper's; or "not examined".
+        The reason, with the ratios behind it, which except for "empty cells" come from the table
+        `EXAMINED` of earlier experiments. "empty cells": the ratio of "dyadic-expanded", whose tree
+        has leaves for regions without rows, is near the paper's; "draw": the paper's lies in the
+        range of ten sets of five repetitions; "silent cells": the ratio is nearer to the paper's if
+        leaves without rows do not vote; "unknown": the paper's is lower than that of the inverse
+        temperatures that are best on the test rows; "temperatures": other inverse temperatures
+        would give the paper's; or "not examined".
     """
     if line.grower == "dyadic" and expanded and not expanded.is_far(method):
         return f"empty cells: {expanded.ratios[method].value:.3f} with them"
@@ -303,8 +309,9 @@ def _find_reason(line: Line, method: str, paper: float, expanded: Line | None) -
 def summarise_outcomes(outcomes: Sequence[Outcome]) -> list[Line]:
     """Average outcomes over repetitions: one line of Table 2 for each grower and data set.
 
-    Lines are in the order of the growers (algorithms that grow trees) "dyadic", "dyadic-expanded",
-    "kd" and "kd-spread", then of the first appearance of the data set.
+    An outcome has the test errors of all methods in one repetition; a line has their means. Lines
+    are in the order of the growers (algorithms that grow trees) "dyadic", "dyadic-expanded", "kd"
+    and "kd-spread", then of the first appearance of the data set.
     """
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
@@ -315,7 +322,12 @@ def summarise_outcomes(outcomes: Sequence[Outcome]) -> list[Line]:
 
 
 def _summarise_group(group: Sequence[Outcome]) -> Line:
-    """Average the outcomes of all repetitions on one data set with one grower into a line."""
+    """Average the outcomes of all repetitions on one data set with one grower into a line.
+
+    group: at least one outcome, all of the same data set and grower (algorithm that grows a tree).
+    The line has the mean test error of each method, and its ratio to the mean error of "pruning",
+    cost-complexity pruning; ratios are NaN if that is 0.
+    """
     methods = [name for name in METHODS if name in group[0].errors]
     baseline = np.array([outcome.errors[PRUNING] for outcome in group])
     # Ratios are NaN if the pruning has no errors.
@@ -340,8 +352,8 @@ def _summarise_group(group: Sequence[Outcome]) -> Line:
 def compute_mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
     """Compute the mean ratio of each method over the data sets of a table.
 
-    Return it by grower and then by method. A ratio is the method's test error divided by that of
-    the baseline "pruning", cost-complexity pruning.
+    Return it by grower (algorithm that grows a tree) and then by method. A ratio is the method's
+    test error divided by that of the baseline "pruning", cost-complexity pruning.
     """
     means: dict[str, dict[str, float]] = {}
     for grower in dict.fromkeys(line.grower for line in table):

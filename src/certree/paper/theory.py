@@ -112,9 +112,10 @@ def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.
 
 
 def _log_regions(tree: Tree, delta: float) -> float:
-    """Compute log(number of regions of the tree / delta).
+    """Compute log(number of regions of the tree / delta), in nats.
 
-    A node may stand for a chain of nested regions with the same rows; all of them count.
+    A node may stand for a chain of nested regions with the same rows; all of them count. delta: the
+    probability that a bound fails, strictly between 0 and 1; otherwise raise ValueError.
     """
     return math.log(tree.n_cells) - compute_log_delta(delta)
 
@@ -157,8 +158,9 @@ def theorem_bound(
     bayes_risk : float
         Risk of the Bayes classifier.
     delta : float or None
-        Probability of failure of each of four events. None: the bound is on the mean excess over
-        the draw of the rows, with a delta of 1 / n.
+        Probability of failure of each of the four events behind the bound, so that it fails with
+        probability 4 delta at most. None: the bound is on the mean excess over the draw of the
+        rows, with a delta of 1 / n.
     lambda_error : float or None
         Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
         lowest bound, of a grid from 2^-12.75 to 2^0.75.
@@ -185,9 +187,10 @@ def theorem_bound(
 
     def compute_complexity(pruning: NodeWeights) -> float:
         # The paper's prior sums to less than 1, so this is slightly more than that of `prior`.
-        """Return 3 times the tree's depth times the number of leaves of a pruning.
+        """Return 3 times the tree's depth times the number of leaves of a pruning, in nats.
 
-        The tree is that of the enclosing call.
+        pruning: weight 1 of its leaves, 0 of other nodes. The tree is `tree` of the enclosing call,
+        whose variable `leaf_cost` is 3 times its depth.
         """
         return leaf_cost * pruning.expected_leaves
 
@@ -268,10 +271,16 @@ def chernoff_oracle_bound(
     confidence_nats = 2 * (math.log(2) - compute_log_delta(delta)) + bounds.log_xi(rows)
 
     def compute_bound(lam: float) -> OracleBound:
-        """Return the bound at inverse temperature `lam`, for the arguments of the enclosing call.
+        """Bound the excess risk of the vote at the inverse temperature `lam`, in (0, 2).
 
-        It uses `tree`, `population`, `prior`, `bayes_risk`, and the numbers of rows and delta of
-        that call.
+        The vote is the majority vote of prunings (the tree with some nodes turned into leaves),
+        weighted by the posterior proportional to the prior times ``exp(-lam * errors)``, where
+        errors is a pruning's number of errors on the rows. The excess risk of the vote is its
+        probability of an error minus `bayes_risk`. All other quantities are variables of the
+        enclosing call: the tree, `tree`; the true class probabilities of its nodes, `population`;
+        the prior over prunings, `prior`; the number of rows, `rows`; and `confidence_nats`, the
+        part of the bound that depends on delta and the number of rows. Return the bound, at most 1,
+        with the pruning at which it is attained.
         """
         factor = math.expm1(lam) / lam
         pruning = find_cheapest_pruning(tree, population.errors, prior, factor * lam * rows / 2)
