@@ -79,7 +79,7 @@ def compute_clopper_pearson_interval(
     n : float
         Number of independent draws.
     delta : float, default=0.05
-        Probability that the interval misses the true probability, half of it at each end.
+        Largest probability that the interval misses the true probability, half of it at each end.
 
     Returns
     -------

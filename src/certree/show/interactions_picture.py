@@ -174,8 +174,9 @@ def _draw_bars(ax: Any, interactions: Interactions, max_terms: int) -> None:
 def _describe_fractions(interactions: Interactions) -> str:
     """Return the title of the figure, such as "Single features: 60 %, pairs: 30 %".
 
-    The percentages are fractions of the variance of the predictions. interactions: this variance,
-    and how much of it is due to each feature and pair.
+    The percentages are fractions of the variance of the predictions: the sum over features alone,
+    and over pairs. If it is 0, the title is "All predictions are equal". interactions: this
+    variance, and how much of it is due to each feature and pair.
     """
     if not interactions.total > 0:
         return "All predictions are equal"
