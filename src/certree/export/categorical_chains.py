@@ -124,8 +124,8 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
     Returns
     -------
     ExpandedTree
-        The new tree, and the original node of each of its nodes. A tree without categorical splits
-        is returned as it is.
+        The new tree and, for each of its nodes, the index of the original node and the fraction of
+        that node's rows. A tree without categorical splits is returned as it is.
 
     Raises
     ------
@@ -186,11 +186,11 @@ def _skip_decided_splits(
     Returns
     -------
     _PendingNode
-        The first node that is a leaf, or has a numeric split, or a categorical split that divides
+        The first node that is a leaf, or has a threshold split, or a categorical split that divides
         the possible codes; it may be `pending` itself. At the categorical split `runs` is a list of
         at least two `_Run`, in the order of the codes. Each holds its first and last code, the
         index of the child in `tree` that they go to, and their fraction of all codes that go to
-        that child. At a leaf or a numeric split `runs` is empty.
+        that child. At a leaf or a threshold split `runs` is empty.
     """
     while not pending.runs and len(tree.category_set(pending.node)):
         runs = _find_runs(tree, n_categories, pending)
@@ -244,7 +244,7 @@ def _make_children(tree: Tree, pending: _PendingNode) -> tuple[float, bool, list
 
     A node with runs (ranges of neighbouring category codes) is split between the halves of the list
     of its runs: the first half goes left, the second, with the middle run of an odd number, right.
-    Any other node has a numeric split, and is split as in `tree`.
+    Any other node has a threshold split already, and is split as in `tree`.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def _make_half(pending: _PendingNode, feature: int, runs: list[_Run]) -> _Pendin
     pending : _PendingNode
         The node that is split.
     feature : int
-        Index of the categorical feature.
+        Index of the categorical feature that the chain splits on.
     runs : list of _Run
         Runs whose codes go to the child.
 

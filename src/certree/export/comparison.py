@@ -46,7 +46,8 @@ class ExportCheck:
     Attributes
     ----------
     rows : ndarray of int, shape (n_different,)
-        Indices of the rows whose predictions differ, ascending.
+        Indices of the rows whose predictions differ by more than the tolerance, or in the class,
+        ascending.
     largest_difference : float
         Largest absolute difference of a probability or a predicted number over all rows; infinite
         if the export predicts NaN, and NaN if the export was not compared.
@@ -76,8 +77,8 @@ class ExportReport:
     n_rows : int
         Number of rows that were predicted.
     exports : dict of str to ExportCheck
-        The result of each export by its name: "dict", "onnx", "onnx_float64", "sklearn", "sqlite"
-        or "duckdb".
+        The result of each export by its name: "dict" (JSON), "onnx" and "onnx_float64" (ONNX graphs
+        of float32 and float64), "sklearn" (an estimator), "sqlite" or "duckdb" (a SQL statement).
     """
 
     n_rows: int

@@ -108,7 +108,8 @@ class Formula:
     def has_second_class_only(self) -> bool:
         """Whether there are two classes but only one output: the score of the second class.
 
-        With the link "logistic" it is the log odds, with "shares" the probability of that class.
+        With the link "logistic" it is the log odds of that class; with "shares" it is a fraction s,
+        which stands for the outputs 1 - s and s of the two classes.
         """
         return self.classes is not None and len(self.classes) == 2 and self.n_outputs == 1
 

@@ -518,8 +518,8 @@ def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -
     rows : str
         Name of the tensor of rows (n, p), with codes in place of categories.
     outputs : list of str
-        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
-        for a regressor.
+        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
+        numbers (n, n_outputs)] for a regressor.
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     values = _get_leaf_values(graph, formula)
@@ -544,8 +544,8 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
     rows : str
         Name of the tensor of rows (n, p), with codes in place of categories.
     outputs : list of str
-        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
-        for a regressor.
+        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
+        numbers (n, n_outputs)] for a regressor.
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     table = np.concatenate([tree.value[tree.is_leaf] for tree in formula.trees])
@@ -682,8 +682,8 @@ def _write_fractional_routing(
     rows : str
         Name of the tensor of rows (n, p), with codes in place of categories.
     outputs : list of str
-        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
-        for a regressor.
+        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
+        numbers (n, n_outputs)] for a regressor.
     """
     tree = formula.trees[0]
     n = graph.add("Gather", graph.add("Shape", rows), graph.constant(0))

@@ -88,7 +88,7 @@ def _make_distinct(names: Sequence[str]) -> list[str]:
     """Return the names in order, changed so that a database distinguishes all of them.
 
     A name that equals an earlier one, but for the case of ASCII letters, gets "_2", "_3", ... at
-    the end: the first of these with which no other name of the input or the result is equal.
+    the end: the first of these that differs from all names of the input and the result.
     """
     originals, taken = {_fold_case(name) for name in names}, set[str]()
     distinct = []

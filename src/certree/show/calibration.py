@@ -102,8 +102,8 @@ def compute_reliability_curve(
     probabilities : array-like of shape (n,)
         For each row, the predicted probability of the event.
     bins : int, default=10
-        Number of groups of about equal size. Rows of equal probability are in one group, so there
-        may be fewer groups.
+        Number of groups of about equal size, at least 1. Rows of equal probability are in one
+        group, so there may be fewer groups.
 
     Returns
     -------

@@ -329,7 +329,7 @@ def create_ranking_panels(
     Returns
     -------
     tuple of four callables
-        Each draws one panel on the matplotlib Axes that it is called with.
+        Each draws one panel, in this order, on the matplotlib Axes that it is called with.
     """
     return (
         lambda ax: _draw_roc(ax, ranking),

@@ -43,7 +43,7 @@ def plot_thresholds(
     Parameters
     ----------
     thresholds : ThresholdGuarantees
-        The result of `Guarantees.thresholds`.
+        Observed and certified rates at every threshold: the result of `Guarantees.thresholds`.
     false_negative, false_positive : float, default=1
         Cost of a missed row of the second class, and of a false alarm, which is a row of the first
         that is predicted to be of the second.
@@ -98,7 +98,7 @@ def create_threshold_panels(
     Returns
     -------
     tuple of three callables
-        Each draws one panel on the matplotlib Axes that it is called with.
+        Each draws one panel, in this order, on the matplotlib Axes that it is called with.
     """
     return (
         lambda ax: _draw_roc(ax, thresholds, point),

@@ -317,8 +317,9 @@ def _blend_class_colour(colors: Any, probabilities: Float64) -> Any:
 def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: int) -> str:
     """Return the title of the figure, such as "age is most important: 40 % of the total".
 
-    The total is that of `model.feature_importances_`. The numbers of drawn and of all leaves
-    follow. For a tree of an ensemble the title names the feature of the first split instead.
+    The total is that of `model.feature_importances_`. The number of leaves follows, such as "8 of
+    20 leaves" if not all are drawn. For a tree of an ensemble the title names the feature of the
+    first split instead.
 
     Parameters
     ----------

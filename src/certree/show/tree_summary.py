@@ -151,8 +151,9 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
     Returns
     -------
     TreeSummary
-        The tree, with predictions, numbers of rows and, for a certified tree, bounds on the error
-        of each node.
+        The tree, with the number of rows in each node and its prediction: the mean over the leaves
+        below, weighted by their rows. For a certified tree it also has bounds on the error of each
+        node.
 
     Raises
     ------
@@ -179,8 +180,8 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
 def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
     """Return the summary of the only tree of a model that votes over the tree's prunings.
 
-    A pruning is the tree with some nodes made leaves. The prediction of a leaf is that of the vote,
-    the weighted mean over all prunings, not that of the full tree. model: a fitted
+    A pruning is the tree with some nodes made leaves. The prediction of a leaf is that of the vote
+    of all prunings, weighted by their posterior, not that of the full tree. model: a fitted
     TreeVoteEstimator, the base class of models whose prunings vote. X: rows (n, p) to count in the
     nodes; None: the training rows. A certified tree also has bounds on the error of each node.
     Raise ValueError if the model has several targets.
@@ -215,7 +216,8 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     Returns
     -------
     TreeSummary
-        The tree, with the prediction and the number of rows of X of each node.
+        The tree, with the number of rows of X in each node, and its prediction: the mean of the
+        leaf values below, weighted by their rows.
 
     Raises
     ------

@@ -137,7 +137,7 @@ def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
     """Return the scores of a model on the rows that it was evaluated on, each with its interval.
 
     evaluated: the model, its rows, and its predictions for them. The scores are error and log loss,
-    or root mean squared error and R2 of a regressor; see `RowErrors.scores`.
+    or root mean squared error and R2 of a regressor. R2 is left out if all true numbers are equal.
     """
     return RowErrors.from_evaluation(evaluated).scores()
 
