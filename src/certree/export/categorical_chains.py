@@ -21,11 +21,11 @@ class ExpandedTree(NamedTuple):
     tree : Tree
         The tree, with m nodes.
     origin : ndarray of int32, shape (m,)
-        For each of its nodes, the node of the original tree that it replaces. Several nodes may
-        replace one: copies, or the splits of a chain.
+        For each of its nodes, the index of the node of the original tree that it replaces. Several
+        nodes may replace one: copies, or the splits of a chain.
     fraction : ndarray of float64, shape (m,)
         Fraction of the rows of the original node that reach the node, if all category codes are
-        equally frequent.
+        equally frequent. All splits of a chain have the fraction of its first split.
     """
 
     tree: Tree
@@ -35,6 +35,8 @@ class ExpandedTree(NamedTuple):
 
 class _CodeRange(NamedTuple):
     """The range of category codes of one feature that rows at a node may have.
+
+    The constructor takes the attributes in this order.
 
     Attributes
     ----------
@@ -50,17 +52,19 @@ class _CodeRange(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of codes, as a weight; 1 for a range without codes, for rows without value."""
+        """Number of codes; 1 if there are none, so that missing values alone count as one code."""
         return max(1, self.last - self.first + 1)
 
 
 class _Run(NamedTuple):
     """Neighbouring category codes that a categorical split sends to the same child.
 
+    The constructor takes the attributes in this order.
+
     Attributes
     ----------
     codes : _CodeRange
-        The codes.
+        The first and the last of the codes, and whether missing values (NaN) go with them.
     child : int
         Index of the child in the original tree.
     fraction : float
@@ -76,7 +80,9 @@ class _Run(NamedTuple):
 class _PendingNode(NamedTuple):
     """A node of the new tree to be written next.
 
-    It replaces a node of the original tree, as a copy of it or as one of the splits of its chain.
+    It replaces a node of the original tree, as a copy of it or as one of the splits of its chain:
+    the threshold splits that together replace a categorical split. The constructor takes the
+    attributes in this order.
 
     Attributes
     ----------
@@ -84,12 +90,13 @@ class _PendingNode(NamedTuple):
         Index of the original node.
     fraction : float
         Fraction of the rows of the original node that reach this one, if all category codes are
-        equally frequent.
+        equally frequent. All splits of a chain have the fraction of its first split.
     ranges : dict of int to _CodeRange
         For the index of each feature that chains above have split on, the codes that rows may have
         here. Of other features they may have all codes, or lack the value.
     runs : list of _Run
-        Runs that the chain still has to separate; empty if the node is not part of a chain.
+        Runs (neighbouring codes that go to the same child of the original node) that the chain
+        still has to separate; empty if the node is not part of a chain.
     """
 
     node: int
@@ -112,13 +119,13 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
     tree : Tree
         The tree; it is not changed.
     n_categories : sequence of p int
-        Number of categories of each feature; not used for numeric features.
+        Number of categories of each of the p features; not used for numeric features.
 
     Returns
     -------
     ExpandedTree
-        The new tree, and the original node of each of its nodes. A tree without categorical splits
-        is returned as it is.
+        The new tree and, for each of its nodes, the index of the original node and the fraction of
+        that node's rows. A tree without categorical splits is returned as it is.
 
     Raises
     ------
@@ -162,21 +169,28 @@ def _skip_decided_splits(
 ) -> _PendingNode:
     """Go down from a node while its categorical split sends all possible codes to one child.
 
+    The possible codes are those that the splits above leave to the rows of the node. A run is a
+    range of neighbouring codes that go to the same child.
+
     Parameters
     ----------
     tree : Tree
         The original tree.
     n_categories : sequence of p int
-        Number of categories of each feature.
+        Number of categories of each of the p features; not used for numeric features.
     pending : _PendingNode
-        The node to start from, with the codes that rows may have there.
+        The node to start from: its index in `tree` and, in `ranges`, the codes that rows may have
+        there. It is returned unchanged if its `runs` are not empty: it is then a split inside a
+        chain of threshold splits, whose runs are known already.
 
     Returns
     -------
     _PendingNode
-        The node that is reached, which may be `pending` itself. If it has a categorical split that
-        divides the rows, its `runs` are filled in; else they are empty. A split of a chain, which
-        has runs already, is returned unchanged.
+        The first node that is a leaf, or has a threshold split, or a categorical split that divides
+        the possible codes; it may be `pending` itself. At the categorical split `runs` is a list of
+        at least two `_Run`, in the order of the codes. Each holds its first and last code, the
+        index of the child in `tree` that they go to, and their fraction of all codes that go to
+        that child. At a leaf or a threshold split `runs` is empty.
     """
     while not pending.runs and len(tree.category_set(pending.node)):
         runs = _find_runs(tree, n_categories, pending)
@@ -194,15 +208,17 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
     tree : Tree
         The original tree.
     n_categories : sequence of p int
-        Number of categories of each feature.
+        Number of categories of each of the p features; not used for numeric features.
     pending : _PendingNode
-        A node with a categorical split, and the codes that rows may have there.
+        A node with a categorical split, and in `ranges` the codes that rows may have there.
 
     Returns
     -------
     list of _Run
-        In the order of the codes. If rows may lack the value, NaN belongs to the first run that
-        goes to the child of missing values. If there is none, NaN has a run of its own, the last.
+        The runs in the order of the codes; each has its codes, the index of the child, and their
+        fraction of all codes that go to that child. A single run means that all possible codes go
+        to one child. If rows may lack the value, NaN belongs to the first run that goes to the
+        child of missing values. If there is none, NaN has a run of its own, the last.
     """
     node, feature = pending.node, int(tree.feature[pending.node])
     codes = pending.ranges.get(feature, _CodeRange(0, n_categories[feature] - 1, True))
@@ -226,24 +242,26 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
 def _make_children(tree: Tree, pending: _PendingNode) -> tuple[float, bool, list[_PendingNode]]:
     """Return the threshold of a node's split in the expanded tree, and its two children.
 
-    A node with runs is split between the halves of the list of its runs: the first half goes left,
-    the second, with the middle one of an odd number, right. Any other node is split as in `tree`.
+    A node with runs (ranges of neighbouring category codes) is split between the halves of the list
+    of its runs: the first half goes left, the second, with the middle run of an odd number, right.
+    Any other node has a threshold split already, and is split as in `tree`.
 
     Parameters
     ----------
     tree : Tree
         The original tree.
     pending : _PendingNode
-        The node, which is not a leaf; its `runs` have been filled in.
+        The node, which is not a leaf. `_skip_decided_splits` has filled in its `runs`, at least
+        two, if its split is categorical.
 
     Returns
     -------
     threshold : float
-        Values up to it go left.
+        Values (or category codes) up to it go left.
     missing_left : bool
         Whether NaN goes left.
     children : list of two _PendingNode
-        The left and the right child.
+        The left and the right child, for the caller to write next.
     """
     node, feature = pending.node, int(tree.feature[pending.node])
     if not pending.runs:
@@ -260,20 +278,24 @@ def _make_children(tree: Tree, pending: _PendingNode) -> tuple[float, bool, list
 def _make_half(pending: _PendingNode, feature: int, runs: list[_Run]) -> _PendingNode:
     """Return the child of a chain's split that takes half of the runs of codes.
 
+    A chain is the threshold splits that replace a categorical split; a run is a range of
+    neighbouring codes that the categorical split sends to the same child.
+
     Parameters
     ----------
     pending : _PendingNode
         The node that is split.
     feature : int
-        Index of the categorical feature.
+        Index of the categorical feature that the chain splits on.
     runs : list of _Run
         Runs whose codes go to the child.
 
     Returns
     -------
     _PendingNode
-        With several runs, a split of the same chain, which still has to separate them. With a
-        single run, the child of the original node that its codes go to.
+        With several runs, the next split of the same chain: `pending` with these `runs`. With a
+        single run, the child of the original node that its codes go to, with no `runs`; its rows
+        can only have the codes of the run, and its `fraction` is that of `pending` times the run's.
     """
     if len(runs) > 1:
         return pending._replace(runs=runs)

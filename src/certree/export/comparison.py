@@ -46,7 +46,8 @@ class ExportCheck:
     Attributes
     ----------
     rows : ndarray of int, shape (n_different,)
-        Indices of the rows whose predictions differ, ascending.
+        Indices of the rows whose predictions differ by more than the tolerance, or in the class,
+        ascending.
     largest_difference : float
         Largest absolute difference of a probability or a predicted number over all rows; infinite
         if the export predicts NaN, and NaN if the export was not compared.
@@ -76,8 +77,8 @@ class ExportReport:
     n_rows : int
         Number of rows that were predicted.
     exports : dict of str to ExportCheck
-        The result of each export by its name: "dict", "onnx", "onnx_float64", "sklearn", "sqlite"
-        or "duckdb".
+        The result of each export by its name: "dict" (JSON), "onnx" and "onnx_float64" (ONNX graphs
+        of float32 and float64), "sklearn" (an estimator), "sqlite" or "duckdb" (a SQL statement).
     """
 
     n_rows: int
@@ -259,7 +260,7 @@ def _find_class_differences(
 ) -> NDArray[np.bool_]:
     """Return for each row whether the export predicts another class than the model.
 
-    A class counts as right if its probability in the model is the largest up to 1e-12. A class of
+    A class does not differ if its probability in the model is the largest up to 1e-12. A class of
     the export is the one of `labels` that equals it, or whose text equals its text ("1" is 1).
 
     Parameters
@@ -299,8 +300,9 @@ class _ModelWithRows:
     """A fitted model and the rows to predict, in the forms that exports need.
 
     model: a fitted estimator of certree, which later fits must not change. X: rows, (n, p), as the
-    caller passed them. Both are attributes, too. Each form, such as a table of category codes, is
-    an attribute that is computed when it is first read, and kept.
+    caller passed them. Both are attributes, too. The forms are the attributes `document` (the model
+    as a dictionary), `codes` (the rows as numbers) and `columns` (the rows as lists); each is
+    computed when it is first read, and kept.
     """
 
     def __init__(self, model: Any, X: ArrayLike) -> None:
@@ -309,8 +311,9 @@ class _ModelWithRows:
     def write_export(self, write: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Call a method that writes an export, such as the model's `to_sql`, and return the export.
 
-        write: the method; further arguments are passed to it. A ValueError of the method becomes an
-        _UnsupportedExportError with the same message.
+        write: the method; `arguments` and `named` are passed to it. A ValueError of the method
+        becomes an _UnsupportedExportError with the same message, which means that the format does
+        not support the model.
         """
         try:
             return write(*arguments, **named)
@@ -357,8 +360,9 @@ class _ModelWithRows:
 def _run_dict(subject: _ModelWithRows) -> Predictions:
     """Return the predictions made from the model's `to_dict`, after a round trip through JSON.
 
-    subject: the model and its rows. `predict_from_dict` computes the predictions from the
-    dictionary alone.
+    `predict_from_dict` computes them from the dictionary alone. The result has the probabilities
+    (n, K) and the most probable classes, or predicted numbers (n, n_outputs) without classes.
+    subject: the model and its rows.
     """
     values = predict_from_dict(subject.document, subject.columns)
     if (labels := subject.document["classes"]) is None:
@@ -369,9 +373,9 @@ def _run_dict(subject: _ModelWithRows) -> Predictions:
 def _run_onnx(dtype: str, subject: _ModelWithRows) -> Predictions:
     """Return the predictions of the model's ONNX graph, run by onnxruntime.
 
-    dtype: "float32" or "float64", the type of the graph and of the rows. subject: the model and its
-    rows. Raise _UnsupportedExportError if `to_onnx` does not support the model, and ImportError if
-    onnx or onnxruntime is missing.
+    dtype: "float32" or "float64", the type of the graph, to which the rows are converted. subject:
+    the model and its rows. Raise _UnsupportedExportError if `to_onnx` does not support the model,
+    and ImportError if onnx or onnxruntime is missing.
     """
     graph = subject.write_export(subject.model.to_onnx, dtype)
     with np.errstate(over="ignore"):
@@ -383,8 +387,8 @@ def _run_onnx(dtype: str, subject: _ModelWithRows) -> Predictions:
 def _run_sklearn(subject: _ModelWithRows) -> Predictions:
     """Return the predictions of the estimator of scikit-learn that `to_sklearn` makes.
 
-    subject: the model and its rows. Raise _UnsupportedExportError if `to_sklearn` does not support
-    the model.
+    It gets the rows with category codes in place of categories. subject: the model and its rows.
+    Raise _UnsupportedExportError if `to_sklearn` does not support the model.
     """
     model = subject.write_export(subject.model.to_sklearn)
     vars(model).pop("feature_names_in_", None)  # scikit-learn warns of rows without names.
@@ -394,10 +398,12 @@ def _run_sklearn(subject: _ModelWithRows) -> Predictions:
 def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
     """Return the predictions of the SQL statement of the model, run in a database.
 
-    run: the function that runs a statement in a database, such as `run_in_sqlite`. It takes the
-    name of a table, the values of its columns by name, and the statement, and returns the selected
-    rows as tuples. subject: the model and its rows. Raise _UnsupportedExportError if `to_sql` does
-    not support the model, and ImportError if the database is missing.
+    The table has the columns of the features that trees split on, and the numbers of the rows, by
+    which the results are sorted. run: the function that runs a statement in a database, such as
+    `run_in_sqlite`. It takes the name of a table, the values of its columns by name, and the
+    statement, and returns the selected rows as tuples. subject: the model and its rows. Raise
+    _UnsupportedExportError if `to_sql` does not support the model, and ImportError if the database
+    is missing.
     """
     # A table of the used columns alone: databases may refuse the names of others.
     features, trees = subject.document["features"], subject.document["trees"]

@@ -43,8 +43,9 @@ def register_converters() -> None:
 def _iterate_exportable_estimators(kind: type) -> Iterator[type]:
     """Yield all direct and indirect subclasses of a class that can be fitted and exported.
 
-    kind: the class. Subclasses that other packages define count if these packages are imported. A
-    class can be exported if it has `_build_formula`.
+    These are the subclasses with the methods `fit` and `_build_formula`, which writes a model as
+    trees and a link. kind: the class, which is not yielded itself. Subclasses that other packages
+    define count if these packages are imported. A class with several parents may come twice.
     """
     subclasses: list[type] = kind.__subclasses__()
     for subclass in subclasses:
@@ -155,7 +156,8 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
 def _needs_encoding(names: Sequence[Any]) -> bool:
     """Return whether a feature's categories are numbers other than 0, 1, ... in this order.
 
-    names: the categories by code. Texts, which a tensor of numbers cannot hold, need no encoding.
+    Only such numbers differ from the model's category codes. names: the categories by code. Texts,
+    which a tensor of numbers cannot hold, need no encoding: the result is False.
     """
     are_numbers = all(isinstance(name, int | float) for name in names)
     return are_numbers and list(names) != list(range(len(names)))

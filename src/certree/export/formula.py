@@ -70,7 +70,8 @@ class Formula:
     def float64_names(self) -> list[str]:
         """Names of the features whose values must not be rounded to float32, ordered by feature.
 
-        If they were rounded, some rows would reach another leaf; see `Trees.float64_features`.
+        If they were rounded, some rows could reach another leaf, as a threshold of the feature lies
+        between a value and its float32 number. Empty if rows can be float32.
         """
         features = {int(j) for tree in self.trees for j in tree.float64_features}
         return [self.names[j] for j in sorted(features)]
@@ -105,12 +106,19 @@ class Formula:
 
     @property
     def has_second_class_only(self) -> bool:
-        """Whether there are two classes but only one output, which belongs to the second class."""
+        """Whether there are two classes but only one output: the score of the second class.
+
+        With the link "logistic" it is the log odds of that class; with "shares" it is a fraction s,
+        which stands for the outputs 1 - s and s of the two classes.
+        """
         return self.classes is not None and len(self.classes) == 2 and self.n_outputs == 1
 
     @property
     def has_fractional_routing(self) -> bool:
-        """Whether any node sends rows that lack its feature's value to both children."""
+        """Whether any node sends rows that lack its feature's value to both children.
+
+        A fraction of each such row goes left, the rest goes right.
+        """
         return any(tree.missing_both.any() for tree in self.trees)
 
     def compute_missing_left_fractions(self, number: int) -> Float64:
@@ -203,7 +211,7 @@ def check_utf8(text: str) -> None:
 def make_constant_tree(n_features: int, value: Float64) -> Tree:
     """Return a tree of a single leaf, for rows of `n_features` features.
 
-    value: the values of the leaf, (1, n_outputs).
+    All rows reach the leaf. value: the values of the leaf, (1, n_outputs).
     """
     leaf, threshold = np.full(1, LEAF, dtype=np.int32), np.zeros(1)
     return Tree(leaf + 1, threshold, leaf, leaf + 2, n_features, value=value)
@@ -212,8 +220,8 @@ def make_constant_tree(n_features: int, value: Float64) -> Tree:
 def normalize_with_labels(score: Float64, label: NDArray[np.integer]) -> Float64:
     """Return class scores divided by their sum, so that the label of each row is most probable.
 
-    If rounding makes the label tie with an earlier class, its probability is raised as in
-    `break_ties_by_label`.
+    If rounding makes the label tie with an earlier class, its probability becomes the next larger
+    floating-point number.
 
     Parameters
     ----------

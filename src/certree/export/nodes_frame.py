@@ -34,8 +34,9 @@ def _make_columns(formula: Formula, number: int) -> dict[str, NDArray[Any]]:
     """Return the columns of one tree by name, each an array with an entry for each of m nodes.
 
     formula: the trees of the fitted model, and how their leaf values become predictions. number:
-    index of the tree in `formula.trees`. The columns are those of `make_nodes_frame`; texts and
-    None are in arrays of objects.
+    index of the tree in `formula.trees`. The columns are those of LightGBM's `trees_to_dataframe`,
+    with "value_0", "value_1", ... in place of "value" if leaves have several values; texts and None
+    are in arrays of objects.
     """
     tree = formula.trees[number]
     m, inner = tree.n_nodes, tree.left != LEAF
@@ -63,10 +64,10 @@ def _make_columns(formula: Formula, number: int) -> dict[str, NDArray[Any]]:
 def _describe_splits(formula: Formula, number: int) -> dict[str, NDArray[np.object_]]:
     """Return the columns "threshold" and "decision_type" of one tree, each of shape (m,).
 
-    number: index of the tree in `formula.trees`. A numeric split has its threshold and "<="; a
-    categorical split has the names of the categories that go left, joined by "||", and "=="; a leaf
-    has None in both. formula: the trees of the fitted model, and how their leaf values become
-    predictions.
+    m is the number of nodes. number: index of the tree in `formula.trees`. A numeric split has its
+    threshold and "<=" (such values go left); a categorical split has the names of the categories
+    that go left, joined by "||", and "=="; a leaf has None in both. formula: the trees of the
+    fitted model, and how their leaf values become predictions.
     """
     tree = formula.trees[number]
     threshold, decision = (np.full(tree.n_nodes, None, dtype=object) for _ in range(2))
@@ -93,7 +94,7 @@ def _make_value_columns(tree: Tree) -> dict[str, Float64]:
     """Return the values of a tree's leaves as columns (m,), with NaN at other nodes.
 
     The only column is "value" if leaves have one value; else they are "value_0", "value_1", ...
-    tree: a tree with m nodes.
+    tree: a tree with m nodes; the values of node i are ``tree.value[i]``.
     """
     values = np.where((tree.left == LEAF)[:, None], tree.value, np.nan).T
     if len(values) == 1:

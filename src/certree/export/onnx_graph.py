@@ -74,7 +74,10 @@ class Graph:
         return Graph(f"{self.prefix}_{name}", self.dtype, self.ml_opset, [], self.constants)
 
     def make_name(self) -> str:
-        """Return a tensor name that no node has yet; it stays the same until a node is added."""
+        """Return a name for a node's output that no other output has: the prefix and a number.
+
+        It stays the same until a node is added.
+        """
         return f"{self.prefix}_{len(self.nodes)}"
 
     def constant(self, values: Any, dtype: Any = None) -> str:
@@ -138,7 +141,10 @@ class Graph:
         return outputs
 
     def cast(self, name: str, dtype: Any) -> str:
-        """Add a node that casts the tensor `name` to a numpy dtype; return the result's name."""
+        """Add a node that casts the tensor called `name` to a type; return the result's name.
+
+        dtype: a numpy dtype, such as np.int64.
+        """
         return self.add("Cast", name, to=_get_onnx_type(dtype))
 
     def build(self, outputs: Sequence[_ValueInfo], inputs: Sequence[_ValueInfo] = ()) -> Any:
@@ -390,10 +396,10 @@ def _write_leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
 def _make_tree_ensemble(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
     """Return the attributes of a TreeEnsemble node (``ai.onnx.ml`` 5) that returns leaf numbers.
 
-    The result has the values of the attributes by name. trees: T trees, each of which fills a
-    column of the output. dtype: numpy type of the input rows and of the output. The output (n, T)
-    holds the number of the leaf that a row reaches; leaves are numbered 0, 1, ... through all
-    trees.
+    The result has the values of the attributes by name, such as "nodes_splits". trees: T trees,
+    each of which fills a column of the output. dtype: numpy type of the input rows and of the
+    output. The output (n, T) holds the number of the leaf that a row reaches; leaves are numbered
+    0, 1, ... through all trees.
     """
     tree_columns: list[dict[str, NDArray[Any]]] = []
     n_nodes = n_leaves = 0
@@ -485,10 +491,11 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
 def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
     """Return the leaf values of a model with a single tree, (n_leaves, n_outputs).
 
-    They are rounded to the dtype of the graph. For a classifier the most probable class of a leaf
-    stays the same after rounding: if it ties with an earlier class, its value becomes the next
-    larger floating-point number. formula: the trees of the fitted model, and how their leaf values
-    become predictions. graph: its dtype is that of the values.
+    Leaves are in the order of their indices in the tree. Values are rounded to the dtype of the
+    graph. For a classifier the most probable class of a leaf stays the same after rounding: if it
+    ties with an earlier class, its value becomes the next larger floating-point number. formula:
+    the trees of the fitted model, and how their leaf values become predictions. graph: its dtype is
+    that of the values.
     """
     tree = formula.trees[0]
     exact = tree.value[tree.is_leaf]
@@ -499,8 +506,8 @@ def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
 def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
     """Add to a graph the nodes that predict with a model of a single tree.
 
-    It is for rows that go to one child of each node; see `_write_fractional_routing` for rows that
-    may go to both.
+    It is for trees whose rows all go to one child of each node, also rows with missing values;
+    `_write_fractional_routing` is for trees that send some rows to both children.
 
     Parameters
     ----------
@@ -511,8 +518,8 @@ def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -
     rows : str
         Name of the tensor of rows (n, p), with codes in place of categories.
     outputs : list of str
-        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
-        for a regressor.
+        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
+        numbers (n, n_outputs)] for a regressor.
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     values = _get_leaf_values(graph, formula)
@@ -537,8 +544,8 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
     rows : str
         Name of the tensor of rows (n, p), with codes in place of categories.
     outputs : list of str
-        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
-        for a regressor.
+        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
+        numbers (n, n_outputs)] for a regressor.
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     table = np.concatenate([tree.value[tree.is_leaf] for tree in formula.trees])
@@ -650,7 +657,7 @@ def _write_probabilities(graph: Graph, formula: Formula, scores: str) -> tuple[s
 def _write_normalization(graph: Graph, values: str) -> str:
     """Add nodes that divide the values of each row, (n, K), by their sum; return the result's name.
 
-    values: name of the tensor of values. graph: nodes are added to it.
+    values: name of the tensor of values, whose sums must not be 0. graph: nodes are added to it.
     """
     return graph.add("Div", values, graph.add("ReduceSum", values, graph.constant([1]), keepdims=1))
 
@@ -675,8 +682,8 @@ def _write_fractional_routing(
     rows : str
         Name of the tensor of rows (n, p), with codes in place of categories.
     outputs : list of str
-        Names that the results get: [labels, probabilities] for a classifier, [predicted numbers]
-        for a regressor.
+        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
+        numbers (n, n_outputs)] for a regressor.
     """
     tree = formula.trees[0]
     n = graph.add("Gather", graph.add("Shape", rows), graph.constant(0))
@@ -714,7 +721,9 @@ def _write_column(graph: Graph, vector: str) -> str:
 def _make_loop_body(graph: Graph, formula: Formula, rows: str) -> Any:
     """Return the body of the Loop of `_write_fractional_routing` as an onnx.GraphProto.
 
-    Its inputs are the iteration, a condition that stays true, and the visits: rows, nodes and
+    The loop sends rows down a tree one split at a time; rows that lack the value of a node's
+    feature may go to both children, a fraction to each. A visit is a row at a node. The body's
+    inputs are the iteration, a condition that stays true, and the visits: rows, nodes and
     fractions, each (number of visits,). Its outputs are the condition and the visits one split
     further down; a visit with a fraction of 0 is left out.
 
@@ -770,7 +779,8 @@ def _write_children(
 ) -> list[str]:
     """Add nodes that replace visits of nodes by visits of their children.
 
-    A visit is a row, a node, and the fraction of the row there; see `_write_fractional_routing`.
+    A visit is a row, a node, and the fraction of the row there: rows that lack the value of a
+    node's feature may go to both children.
 
     Parameters
     ----------
@@ -811,7 +821,8 @@ def _write_children(
 def _write_is_left(graph: Graph, tree: Tree, node: str, value: str, lacks: str) -> str:
     """Add nodes that say which visits go to the left child by their value, and return their output.
 
-    A visit is a row at a node; see `_write_fractional_routing`.
+    A visit is a row at a node; a row may visit several nodes, as rows that lack the value of a
+    node's feature may go to both children.
 
     Parameters
     ----------
@@ -822,16 +833,17 @@ def _write_is_left(graph: Graph, tree: Tree, node: str, value: str, lacks: str) 
     node : str
         Name of the tensor of the visited nodes, (number of visits,).
     value : str
-        Name of the tensor of the rows' values of the nodes' features; category codes at category
-        sets.
+        Name of the tensor of the rows' values of the nodes' features, (number of visits,); category
+        codes at category sets.
     lacks : str
-        Name of the tensor of booleans: whether the value is missing. The result does not matter
-        there.
+        Name of the tensor of booleans, (number of visits,): whether the value is missing. The
+        result does not matter there, as the caller sends such rows by fractions.
 
     Returns
     -------
     str
-        Name of the tensor of booleans. True at leaves, whose only child counts as the left one.
+        Name of the tensor of booleans, (number of visits,). True at leaves, whose only child counts
+        as the left one.
     """
     sizes = np.diff(tree.category_start)
     # No number is at most -inf, at nodes with sets; every number is at most inf, at leaves.

@@ -20,10 +20,10 @@ _Node = tuple[int, str, float, int, int, int]
 def make_tree_ensemble_regressor(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
     """Return the attributes of a TreeEnsembleRegressor node that returns leaf numbers.
 
-    The result has the values of the attributes by name. The node is of ``ai.onnx.ml`` 3. trees: T
-    trees, each of which fills a column of the output. dtype: numpy type of the input rows, float32
-    or float64. The output (n, T) holds the number of the leaf that a row reaches; leaves are
-    numbered 0, 1, ... through all trees.
+    The result has the values of the attributes by name, such as "nodes_modes". The node is of
+    ``ai.onnx.ml`` 3. trees: T trees, each of which fills a column of the output. dtype: numpy type
+    of the input rows, float32 or float64. The output (n, T) holds the number of the leaf that a row
+    reaches; leaves are numbered 0, 1, ... through all trees.
     """
     nodes: list[_Node] = []
     tree_ids: list[int] = []

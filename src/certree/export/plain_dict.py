@@ -93,7 +93,8 @@ def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[An
     Returns
     -------
     ndarray of float64, shape (n, K) or (n, n_outputs)
-        Probabilities of the classes, or predicted numbers.
+        Probabilities of the K classes, in the order of "classes", or predicted numbers. Names that
+        are no category of the fit count as missing.
     """
     features = zip(columns, document["features"], strict=True)
     rows = np.array([_encode_column(column, feature["categories"]) for column, feature in features])
@@ -151,7 +152,8 @@ def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
 
     node: a node with children from `make_plain_dict`; it has "threshold" or "left_categories", and
     "missing_left". values: the rows' values of its feature, (n,); category codes if it splits on
-    categories. The fraction is 0 or 1, but "missing_left" if the value is NaN.
+    categories. The fraction is 1 for values up to "threshold", or codes in "left_categories", 0 for
+    others, and "missing_left" if the value is NaN.
     """
     is_left: NDArray[np.bool_]
     if "threshold" in node:

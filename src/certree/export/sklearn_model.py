@@ -38,7 +38,8 @@ def make_sklearn_model(formula: Formula) -> Any:
 
     formula: the trees of the fitted model, and how their leaf values become predictions. The
     estimator is a decision tree, a random forest, or histogram gradient boosting (one for each
-    number, if several are predicted). Its categorical features take the codes of categories.
+    number, if several are predicted). Its categorical features take the model's codes of categories
+    (0, 1, ... in the order of `formula.categories`), not their names.
 
     Warns
     -----
@@ -79,7 +80,7 @@ class _NodeStatistics:
     Attributes
     ----------
     tree : Tree
-        The tree, in which chains of threshold splits replace categorical splits.
+        The tree, in which several threshold splits on category codes replace a categorical split.
     value : ndarray of float64, shape (m, n_outputs)
         Values of leaves; at other nodes the mean of the leaves below, weighted by their rows. They
         are class probabilities for a tree or forest classifier, with a column for each class.
@@ -102,9 +103,9 @@ class _NodeStatistics:
     def from_formula(cls, formula: Formula, number: int) -> "_NodeStatistics":
         """Return a tree of a model without categorical splits, with the statistics of its nodes.
 
-        Chains of threshold splits replace the categorical splits. number: index of the tree in
-        `formula.trees`. Raise ValueError if the tree would have more than 2**22 nodes. formula: the
-        trees of the fitted model, and how their leaf values become predictions.
+        Several threshold splits on category codes replace each categorical split. number: index of
+        the tree in `formula.trees`. Raise ValueError if the tree would have more than 2**22 nodes.
+        formula: the trees of the fitted model, and how their leaf values become predictions.
         """
         original = formula.trees[number]
         sizes = [len(formula.get_categories(j) or ()) for j in range(formula.n_features)]
@@ -152,13 +153,13 @@ def _average_leaves(
     rows : ndarray of float64, shape (m,)
         Rows of leaves. Other entries are overwritten by the sum over the leaves below.
     value : ndarray of float64, shape (m, any)
-        Values of leaves. Other entries are overwritten by the mean over the leaves below, weighted
-        by their rows.
+        Values of leaves, in any number of columns. Other entries are overwritten by the mean over
+        the leaves below, weighted by their rows.
 
     Returns
     -------
     rows, value : ndarray
-        The two arrays that were passed.
+        The two arrays that were passed, changed in place.
     """
     inner = np.flatnonzero(~tree.is_leaf)
     for node_depth in np.unique(depth[inner])[::-1]:  # The deepest nodes come first.
@@ -173,9 +174,9 @@ def _average_leaves(
 def _make_decision_tree(nodes: _NodeStatistics, classes: NDArray[Any] | None) -> Any:
     """Return a fitted DecisionTreeClassifier or DecisionTreeRegressor with the nodes of a tree.
 
-    nodes: the tree and the statistics of its nodes, whose values (m, K) or (m, n_outputs) are the
-    probabilities of classes, or the predicted numbers. classes: the classes (K,) in the order of
-    the probabilities; None for a regressor.
+    nodes: the tree and the statistics of its m nodes. Their values are the probabilities of classes
+    (m, K), or the predicted numbers (m, n_outputs). classes: the classes (K,) in the order of the
+    probabilities; None for a regressor.
     """
     tree, m, p = nodes.tree, nodes.tree.n_nodes, nodes.tree.n_features
     inner = ~tree.is_leaf
@@ -270,7 +271,7 @@ def _set_trees(model: Any, start: Float64, predictors: list[list[TreePredictor]]
     start : ndarray of float64, shape (n_outputs,)
         The constant to which the trees are added.
     predictors : list of lists of TreePredictor
-        For each boosting round, a tree for each output.
+        For each boosting round, a list with a tree for each output.
     """
     model._baseline_prediction = start[None, :].copy()
     model._predictors = predictors
@@ -280,8 +281,9 @@ def _set_trees(model: Any, start: Float64, predictors: list[list[TreePredictor]]
 def _make_predictors(nodes: _NodeStatistics) -> list[TreePredictor]:
     """Return the tree as a list of TreePredictor, scikit-learn's type of boosted trees.
 
-    nodes: the tree and the statistics of its nodes, whose values are (m, n_outputs). The list has
-    an entry for each output: all have the same splits, but the values of one output.
+    The list has a copy of the tree for each of the n_outputs outputs: all have the same splits, and
+    copy k the leaf values of output k. nodes: the tree and the statistics of its m nodes, whose
+    values are (m, n_outputs).
     """
     tree = nodes.tree
     inner = ~tree.is_leaf

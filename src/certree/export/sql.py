@@ -88,7 +88,7 @@ def _make_distinct(names: Sequence[str]) -> list[str]:
     """Return the names in order, changed so that a database distinguishes all of them.
 
     A name that equals an earlier one, but for the case of ASCII letters, gets "_2", "_3", ... at
-    the end, the first of these that no other name has.
+    the end: the first of these that differs from all names of the input and the result.
     """
     originals, taken = {_fold_case(name) for name in names}, set[str]()
     distinct = []
@@ -323,9 +323,9 @@ class _SelectChain:
 
 
 def _find_used_features(formula: Formula) -> list[int]:
-    """Return the indices of the features that any tree splits on, ascending.
+    """Return the indices of the features that any tree splits on, ascending, each of them once.
 
-    formula: the fitted model with its trees.
+    The list is empty if all trees are single leaves. formula: the fitted model with its trees.
     """
     split_features = [tree.feature[~tree.is_leaf] for tree in formula.trees]
     features: list[int] = np.unique(np.concatenate(split_features)).tolist()
@@ -376,7 +376,8 @@ def _add_probabilities(
     selects : _SelectChain
         The chain; selects are added to it.
     scores : list of str
-        Names of the columns of the chain's source that hold the n_outputs outputs.
+        Names of the columns that hold the n_outputs outputs in the chain's source, which is its
+        last select so far.
 
     Returns
     -------

@@ -79,7 +79,7 @@ def compute_clopper_pearson_interval(
     n : float
         Number of independent draws.
     delta : float, default=0.05
-        Probability that the interval misses the true probability, half of it at each end.
+        Largest probability that the interval misses the true probability, half of it at each end.
 
     Returns
     -------
@@ -102,8 +102,8 @@ def compute_reliability_curve(
     probabilities : array-like of shape (n,)
         For each row, the predicted probability of the event.
     bins : int, default=10
-        Number of groups of about equal size. Rows of equal probability are in one group, so there
-        may be fewer groups.
+        Number of groups of about equal size, at least 1. Rows of equal probability are in one
+        group, so there may be fewer groups.
 
     Returns
     -------

@@ -147,8 +147,8 @@ def draw_bound_by_rows(certificate: Certificate) -> Figure:
 
     The curve assumes that the observed error stays the same, so it helps to plan and is no
     guarantee. It runs from an eighth of the calibration rows of the certificate to 64 times as
-    many; rows are counted in groups if the certificate is for groups. certificate: the certified
-    bound on the error of a fitted model.
+    many. If the certificate is for groups of rows, such as patients, the axis counts groups.
+    certificate: the certified bound on the error of a fitted model.
     """
     n = certificate.n
     sizes = np.unique(

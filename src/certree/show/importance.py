@@ -92,8 +92,8 @@ def compute_permutation_importance(
 ) -> tuple[Float64, Float64]:
     """Return by how much the score of a model falls if the values of a feature are permuted.
 
-    Each feature is permuted five times, on at most 5000 random rows; see scikit-learn's
-    `permutation_importance`.
+    Each feature is permuted five times, on at most 5000 random rows, by scikit-learn's
+    `permutation_importance`. The score is that of `model.score`, such as accuracy or R2.
 
     Parameters
     ----------

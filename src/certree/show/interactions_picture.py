@@ -37,7 +37,8 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
     Parameters
     ----------
     shares : Interactions
-        The result of `certree.explain.interaction_fractions`.
+        Variance of the predictions, and how much of it is due to each feature and pair: the result
+        of `certree.explain.interaction_fractions`.
     max_terms : int, default=12
         Number of features and pairs with a bar of their own, the largest; one more bar has the sum
         of the others.
@@ -84,7 +85,7 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
 def compute_interaction_sizes(
     interactions: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> list[tuple[float, float]]:
-    """Return the sizes in inches of the two panels of `plot_interactions`.
+    """Return the sizes in inches of the bar chart and the heat map of `plot_interactions`.
 
     Parameters
     ----------
@@ -92,7 +93,8 @@ def compute_interaction_sizes(
         Variance of the predictions, and how much of it is due to each feature and pair: the result
         of `interaction_fractions`.
     max_terms, max_features : int
-        Numbers of bars, and of features in the heat map, as in `plot_interactions`.
+        Largest numbers of features and pairs with a bar of their own, and of features in the heat
+        map.
 
     Returns
     -------
@@ -115,12 +117,14 @@ def create_interaction_panels(
         Variance of the predictions, and how much of it is due to each feature and pair: the result
         of `interaction_fractions`.
     max_terms, max_features : int
-        Numbers of bars, and of features in the heat map, as in `plot_interactions`.
+        Largest numbers of features and pairs with a bar of their own, and of features in the heat
+        map.
 
     Returns
     -------
     tuple of two callables
-        Each draws its chart on the matplotlib Axes that it is called with.
+        The first draws the bar chart, the second the heat map, on the matplotlib Axes that it is
+        called with; they return None.
     """
     return (
         lambda ax: _draw_bars(ax, interactions, max_terms),
@@ -174,8 +178,9 @@ def _draw_bars(ax: Any, interactions: Interactions, max_terms: int) -> None:
 def _describe_fractions(interactions: Interactions) -> str:
     """Return the title of the figure, such as "Single features: 60 %, pairs: 30 %".
 
-    The percentages are fractions of the variance of the predictions. interactions: this variance,
-    and how much of it is due to each feature and pair.
+    The percentages are fractions of the variance of the predictions: the sum over features alone,
+    and over pairs. If it is 0, the title is "All predictions are equal". interactions: this
+    variance, and how much of it is due to each feature and pair.
     """
     if not interactions.total > 0:
         return "All predictions are equal"

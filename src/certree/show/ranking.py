@@ -283,7 +283,7 @@ def draw_ranking(
     Parameters
     ----------
     ranking : Ranking
-        The counts to draw.
+        Numbers of true and false positives at each threshold.
     positive : str
         Name of the second class.
     false_negative, false_positive : float, default=1
@@ -329,7 +329,7 @@ def create_ranking_panels(
     Returns
     -------
     tuple of four callables
-        Each draws one panel on the matplotlib Axes that it is called with.
+        Each draws one panel, in this order, on the matplotlib Axes that it is called with.
     """
     return (
         lambda ax: _draw_roc(ax, ranking),
@@ -342,7 +342,8 @@ def create_ranking_panels(
 def _draw_roc(ax: Any, ranking: Ranking) -> None:
     """Draw the ROC curve of a ranking on matplotlib axes, with its area in the title.
 
-    ax: matplotlib Axes. ranking: true and false positives at each threshold.
+    The x axis is the false positive rate, the y axis the recall. ax: matplotlib Axes. ranking:
+    numbers of true and false positives at each threshold.
     """
     ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--")
     ax.plot(np.append(0, ranking.false_positive_rate), np.append(0, ranking.recall), color=BLUE)
@@ -369,7 +370,8 @@ def _draw_precision(ax: Any, ranking: Ranking) -> None:
 def _draw_ks(ax: Any, ranking: Ranking, positive: str) -> None:
     """Draw for each threshold the fraction of each class with a lower score, on matplotlib axes.
 
-    The largest distance of the two curves, the Kolmogorov-Smirnov statistic, is marked.
+    The largest distance of the two curves, the Kolmogorov-Smirnov statistic, is marked. The second
+    class is positive, the other negative.
 
     Parameters
     ----------

@@ -100,8 +100,9 @@ def get_axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
 def set_title(ax: Any, title: str) -> None:
     """Set the title of matplotlib axes, wrapped to the width that they have.
 
-    Call it after the tick labels of the y axis are set, whose width counts. Dollar signs are
-    printed, not parsed as formulas. title: the text; line breaks are kept.
+    Call it after the tick labels of the y axis are set: lines are as long as the figure is wide
+    beside these labels. Dollar signs are printed, not parsed as formulas. ax: matplotlib Axes.
+    title: the text; line breaks are kept.
     """
     lengths = [len(line) for tick in ax.get_yticklabels() for line in tick.get_text().split("\n")]
     label_width = 0.58 * _TICKS / 72 * max(lengths, default=4) + 0.5
@@ -131,7 +132,8 @@ def draw_separately(panels: Sequence[Panel], sizes: Sequence[tuple[float, float]
 def count_letters(inches: float, points: float) -> int:
     """Return how many letters of DejaVu Sans fit into a width on average, at least 10.
 
-    inches: the width. points: size of the font (1 point is 1/72 inch).
+    A letter counts as 0.58 times the size of the font. inches: the width. points: size of the font
+    (1 point is 1/72 inch).
     """
     # A letter of DejaVu Sans is .58 of its size wide on average, and a point is 1/72 inch.
     return max(10, int(inches * 72 / (0.58 * points)))

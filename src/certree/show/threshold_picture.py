@@ -43,7 +43,7 @@ def plot_thresholds(
     Parameters
     ----------
     thresholds : ThresholdGuarantees
-        The result of `Guarantees.thresholds`.
+        Observed and certified rates at every threshold: the result of `Guarantees.thresholds`.
     false_negative, false_positive : float, default=1
         Cost of a missed row of the second class, and of a false alarm, which is a row of the first
         that is predicted to be of the second.
@@ -89,7 +89,8 @@ def create_threshold_panels(
         False positive rate, recall and precision at every threshold: the observed value, and the
         certified lower and upper limit.
     point : OperatingPoint
-        The threshold to mark, with its observed and certified rates.
+        The threshold to mark (`threshold`), with the observed value and the certified limits of its
+        rates.
     costs : pair of float
         Cost of a missed row of the second class, and of a false alarm, which is a row of the first
         that is predicted to be of the second.
@@ -97,7 +98,7 @@ def create_threshold_panels(
     Returns
     -------
     tuple of three callables
-        Each draws one panel on the matplotlib Axes that it is called with.
+        Each draws one panel, in this order, on the matplotlib Axes that it is called with.
     """
     return (
         lambda ax: _draw_roc(ax, thresholds, point),
@@ -120,7 +121,8 @@ def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -
         False positive rate, recall and precision at every threshold: the observed value, and the
         certified lower and upper limit.
     point : OperatingPoint
-        The threshold to mark, with its observed and certified rates.
+        The threshold to mark (`threshold`), with the observed value and the certified limits of its
+        rates.
     """
     false_positives, recall = thresholds.false_positive_rate, thresholds.recall
     rates = np.linspace(0, 1, 501)
@@ -143,7 +145,8 @@ def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -
 def _select_thresholds(thresholds: ThresholdGuarantees) -> NDArray[np.intp]:
     """Return the indices of at most 400 thresholds to draw, evenly spread over all.
 
-    thresholds: observed and certified rates at every threshold.
+    The first and the last threshold are among them. thresholds: observed and certified rates at
+    every threshold.
     """
     last = len(thresholds.threshold) - 1
     return np.unique(np.round(np.linspace(0, last, _N_DRAWN)).astype(np.intp))
@@ -185,7 +188,8 @@ def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPo
         False positive rate, recall and precision at every threshold: the observed value, and the
         certified lower and upper limit.
     point : OperatingPoint
-        The threshold to mark, with its observed and certified rates.
+        The threshold to mark (`threshold`), with the observed value and the certified limits of its
+        rates.
     """
     shown = _select_thresholds(thresholds)
     recall, precision = (
@@ -218,8 +222,9 @@ def _mark_point(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
     ax : matplotlib Axes
         Axes to draw on.
     x, y : Limits
-        Observed, lowest and highest value, at the chosen threshold, of the rate on the x axis and
-        of that on the y axis. The lowest y is marked as certified.
+        `observed`, `lowest` and `highest` value, at the chosen threshold, of the rate on the x axis
+        and of that on the y axis; the last two are limits for new rows. The lowest y is marked as
+        certified.
     upper : bool
         Whether the highest x is marked as certified, as for the false positive rate, instead of the
         lowest, as for recall.
@@ -250,9 +255,10 @@ def _draw_cost(
         False positive rate, recall and precision at every threshold: the observed value, and the
         certified lower and upper limit.
     cost : Limits
-        Observed, lowest and highest mean cost at every threshold.
+        Observed mean cost, and its certified lower and upper limit, at every threshold, (t,) each.
     point : OperatingPoint
-        The threshold to mark, with its observed and certified rates.
+        The threshold to mark (`threshold`), with the observed value and the certified limits of its
+        rates.
     """
     # The first threshold is infinite.
     finite = _select_thresholds(thresholds)[1:]

@@ -119,7 +119,8 @@ class _DrawnNode:
     Attributes
     ----------
     branch : ShownNode
-        The node: its index, rule and number of rows (`cell`), and the children that are drawn.
+        The node: `cell` has its index (`node`), rule and number of rows, and `children` the left
+        and the right child, or nothing if they are not drawn.
     x, y : float
         Centre of its box.
     bottom : float
@@ -142,14 +143,17 @@ class _DrawnNode:
 def _lay_out_nodes(root: ShownNode, width: float, summary: TreeSummary) -> list[_DrawnNode]:
     """Compute positions and texts of the nodes of a drawn tree, from top to bottom.
 
+    Deeper nodes stand further right. The node at the top is the leftmost leaf.
+
     Parameters
     ----------
     root : ShownNode
-        Root of the subtree to draw.
+        Root of the subtree to draw; `children` of each node holds those to draw.
     width : float
         Width of the drawing in inches, to which rules are wrapped.
     summary : TreeSummary
-        The tree with the predictions of its nodes.
+        The tree, with the prediction, the number of rows and the rule of each node, and bounds on
+        the errors of a certified tree.
 
     Returns
     -------
@@ -179,8 +183,9 @@ def _format_node(branch: ShownNode, summary: TreeSummary) -> list[str]:
     """Return the lines of text below the box of a node.
 
     The first line has the prediction and the number of rows. If nodes have certificates, a leaf of
-    the drawn subtree has a second line, with the bound on its error. branch: the node. summary: the
-    tree with its predictions.
+    the drawn subtree has a second line, with the upper bound on the error for new rows that reach
+    it. branch: the node; it is a leaf if its `children` are empty. summary: the tree with the
+    predictions and certificates of its nodes.
     """
     node = branch.cell.node
     n_rows = format_quantity(branch.cell.rows, "row")
@@ -193,7 +198,8 @@ def _format_node(branch: ShownNode, summary: TreeSummary) -> list[str]:
 def _iterate_in_order(root: ShownNode) -> Iterator[tuple[ShownNode, int]]:
     """Yield (node, depth) for all nodes of a subtree, in order: left subtree, node, right subtree.
 
-    The depth is 0 for `root`. root: root of the subtree.
+    The depth is 0 for `root`. root: root of the subtree; `children` of a node holds its left and
+    right child, or is empty.
     """
     stack: list[tuple[ShownNode, int, bool]] = [(root, 0, False)]
     while stack:
@@ -213,11 +219,11 @@ def _draw_lines(
     Parameters
     ----------
     ax : matplotlib Axes
-        Axes in inches.
+        Axes whose data units are inches.
     node : _DrawnNode
-        The node.
+        The node; nothing is drawn if it has no drawn children.
     node_by_number : dict of int to _DrawnNode
-        All drawn nodes by their index in the tree.
+        All drawn nodes, with their positions, by their index in the tree.
     summary : TreeSummary
         The tree; the rows of its root have the widest line.
     """
@@ -239,11 +245,12 @@ def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> N
     Parameters
     ----------
     ax : matplotlib Axes
-        Axes in inches.
+        Axes whose data units are inches.
     node : _DrawnNode
         The node with its position and texts.
     summary : TreeSummary
-        The tree with the predictions of its nodes.
+        The tree, with the prediction, the number of rows and the rule of each node, and bounds on
+        the errors of a certified tree.
     colour : matplotlib colour
         Fill colour of the box.
     """
@@ -274,10 +281,10 @@ def _create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[in
 
     With more than two classes the hue is that of the most probable class; otherwise a colour scale
     runs over the probability of the second class, or over the predicted numbers from low to high.
-    For raw scores the scale is symmetric about 0.
+    For raw scores (leaf values of boosted trees or AdaBoost) the scale is symmetric about 0.
 
     summary: the tree with its predictions. nodes: indices of the nodes to draw, whose predictions
-    set the ends of the scale of numbers.
+    set the ends of the scale of numbers or raw scores; that of probabilities runs from 0 to 1.
     """
     colors = import_extra("matplotlib.colors", "plot")
     predictions = summary.predictions
@@ -299,7 +306,7 @@ def _blend_class_colour(colors: Any, probabilities: Float64) -> Any:
     """Return the colour of the most probable class as red, green and blue (3,), each from 0 to 1.
 
     The lower its probability, the closer it is to white. colors: the module matplotlib.colors.
-    probabilities: those of all classes, (K,).
+    probabilities: those of all classes, (K,), or raw scores, which are clipped to 0 to 1.
     """
     first = int(probabilities.argmax())
     colour = np.array(colors.to_rgb(CLASSES[first % len(CLASSES)]))
@@ -310,17 +317,19 @@ def _blend_class_colour(colors: Any, probabilities: Float64) -> Any:
 def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: int) -> str:
     """Return the title of the figure, such as "age is most important: 40 % of the total".
 
-    The number of leaves follows. For a tree of an ensemble the title names the feature of the first
-    split instead.
+    The total is that of `model.feature_importances_`. The number of leaves follows, such as "8 of
+    20 leaves" if not all are drawn. For a tree of an ensemble the title names the feature of the
+    first split instead.
 
     Parameters
     ----------
     model : fitted estimator of certree
         The model of the tree.
     summary : TreeSummary
-        The tree with the predictions of its nodes.
+        The tree, with the prediction, the number of rows and the rule of each node, and bounds on
+        the errors of a certified tree.
     root : ShownNode
-        Root of the subtree that is drawn.
+        Root of the subtree that is drawn; `children` of each node holds those that are drawn.
     number : int
         Index of the tree in an ensemble; not used for a single tree.
     """
@@ -345,8 +354,9 @@ def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: in
 def _describe_bounds(summary: TreeSummary) -> str:
     """Return the second line of the figure's title, on the bounds on the errors of the leaves.
 
-    It begins with a line break, and states the probability with which all bounds hold together. It
-    is "" if there are none. summary: the tree, whose certificates are the bounds.
+    It begins with a line break, and states the probability, 1 - delta, with which all bounds hold
+    together. It is "" if `summary.certificates`, the bounds of a certified tree, is None. summary:
+    the tree with the predictions and certificates of its nodes.
     """
     if summary.certificates is None:
         return ""

@@ -38,7 +38,8 @@ class TreeSummary:
     Parameters
     ----------
     explainer : Explainer
-        The tree, the rows in each node, and the texts of its rules.
+        The tree (`tree`), the number of rows in each node (`rows_per_node`), the names of the
+        features and the posterior weights of the prunings, from which rules and subtrees are made.
     predictions : ndarray of float64, shape (m, K)
         Prediction of each node: the mean over the leaves below it, weighted by their rows. The
         columns are class probabilities or scores, or the only number.
@@ -49,8 +50,8 @@ class TreeSummary:
         Unit of the predictions: class probabilities, leaf values of a boosting round, or numbers in
         units of the target.
     certificates : CertificateFamily or None
-        Upper bounds on the error of each node, by its index, which hold together; None: the model
-        has none.
+        For the index of each node, an upper bound on the model's error for new rows that reach the
+        node. All hold together with probability 1 - delta. None: the model has none.
     """
 
     explainer: Explainer
@@ -61,15 +62,20 @@ class TreeSummary:
 
     @property
     def tree(self) -> Tree:
-        """The summarized tree, `explainer.tree`: columns with an entry for each of m nodes."""
+        """The summarized tree, `explainer.tree`.
+
+        Its attributes, such as `feature`, `threshold` and `left`, have an entry for each of m
+        nodes.
+        """
         return self.explainer.tree
 
     def select_branches(self, max_leaves: int) -> ShownNode:
         """Return the root of the most important subtree that has at most `max_leaves` leaves.
 
-        The subtree contains the root of the tree; the `children` of its nodes are those it keeps.
-        Nodes get their children in the order of their rows times the posterior probability that a
-        pruning splits them, which is 1 in an ensemble. Raise ValueError if `max_leaves` is below 1.
+        The subtree contains the root of the tree; `children` of each ShownNode holds the left and
+        the right child, or is empty at a leaf of the subtree. Nodes get their children in the order
+        of their rows times the posterior probability that a pruning (the tree with some nodes made
+        leaves) splits them, which is 1 in an ensemble. Raise ValueError if `max_leaves` is below 1.
         """
         return self.explainer.select_subtree(max_leaves)
 
@@ -85,7 +91,8 @@ class TreeSummary:
     def format_prediction(self, node: int) -> str:
         """Return the main prediction of a node as text, such as "yes: 70 %" or "12.5".
 
-        node: index of the node. The text begins with the class, if the model has classes.
+        node: index of the node. The text begins with the class, if the model has classes: the
+        second of two, else the most probable one at the node.
         """
         k = self.get_main_output(node)
         value = float(self.predictions[node, k])
@@ -109,7 +116,7 @@ def sum_leaf_values(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
     tree : Tree
         Tree with m nodes.
     values : ndarray of shape (m, ...)
-        Values of the nodes; those of nodes with children are ignored.
+        Values of the nodes, with any further axes; those of nodes with children are ignored.
 
     Returns
     -------
@@ -144,8 +151,9 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
     Returns
     -------
     TreeSummary
-        The tree, with predictions, numbers of rows and, for a certified tree, bounds on the error
-        of each node.
+        The tree, with the number of rows in each node and its prediction: the mean over the leaves
+        below, weighted by their rows. For a certified tree it also has bounds on the error of each
+        node.
 
     Raises
     ------
@@ -172,9 +180,11 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
 def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
     """Return the summary of the only tree of a model that votes over the tree's prunings.
 
-    The prediction of a leaf is that of the vote, not that of the full tree. model: a fitted
-    TreeVoteEstimator. X: rows (n, p) to count in the nodes; None: the training rows. Raise
-    ValueError if the model has several targets.
+    A pruning is the tree with some nodes made leaves. The prediction of a leaf is that of the vote
+    of all prunings, weighted by their posterior, not that of the full tree. model: a fitted
+    TreeVoteEstimator, the base class of models whose prunings vote. X: rows (n, p) to count in the
+    nodes; None: the training rows. A certified tree also has bounds on the error of each node.
+    Raise ValueError if the model has several targets.
     """
     check_one_target("a picture of a tree", model)
     explainer: Explainer = model._make_explainer()
@@ -206,7 +216,8 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     Returns
     -------
     TreeSummary
-        The tree, with the prediction and the number of rows of X of each node.
+        The tree, with the number of rows of X in each node, and its prediction: the mean of the
+        leaf values below, weighted by their rows.
 
     Raises
     ------
@@ -240,9 +251,10 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
 
 
 def _get_leaf_scale(model: Any) -> Scale:
-    """Return what the leaf values of an ensemble's trees are: the `scale` of `TreeSummary`.
+    """Return the unit of the leaf values of an ensemble's trees: the `scale` of `TreeSummary`.
 
-    "raw score" for boosted trees and AdaBoost; "probability" or "target" for a forest. model: a
+    It is "raw score" for boosted trees and AdaBoost, whose trees are summed to scores; for a forest
+    it is "probability" (classifier) or "target" (regressor, in units of the target). model: a
     fitted ensemble of certree.
     """
     if not isinstance(model, Forest):
@@ -265,6 +277,7 @@ def _count_rows(model: Any, tree: Tree, X: ArrayLike) -> Float64:
     Returns
     -------
     ndarray of float64, shape (m,)
+        Each row counts as 1, at its leaf and at all nodes above; the root has n.
     """
     leaf = tree.route(model._encode_new_rows(X), get_n_threads(model.n_jobs))
     return sum_leaf_values(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
@@ -278,8 +291,8 @@ def _average_leaves(tree: Tree, rows: Float64, leaf_predictions: Float64) -> Flo
     tree : Tree
         Tree with m nodes.
     rows : ndarray of float64, shape (m,)
-        Rows in each node, the weights of the leaves. The leaves below a node without rows count
-        equally.
+        Rows in each node, the weights of the leaves; a leaf without rows has almost no weight. The
+        leaves below a node without rows count equally.
     leaf_predictions : ndarray of float64, shape (m, K)
         Predictions of leaves; those of other nodes are ignored.
     """

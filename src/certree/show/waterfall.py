@@ -42,7 +42,8 @@ class WaterfallBar:
         The feature and its value, such as "age = 40", or the number of features, such as "5
         others".
     start : float
-        Sum of the base and the contributions of the bars before: one end of the bar.
+        Sum of the base (the prediction before any feature contributes) and the contributions of the
+        bars before: one end of the bar.
     end : float
         `start` plus the contribution of the feature: the other end.
     """
@@ -53,7 +54,10 @@ class WaterfallBar:
 
     @property
     def contribution(self) -> float:
-        """What the feature adds to the prediction; negative if it lowers it."""
+        """What the features of the bar add to the prediction; negative if they lower it.
+
+        It is `end` minus `start`.
+        """
         return self.end - self.start
 
 
@@ -71,7 +75,8 @@ class Waterfall:
         The features, the largest absolute contribution first; the last bar may be the sum of
         several.
     output : hashable
-        What is predicted: a class, or the name of the predicted number, such as a quantile.
+        What is predicted: a class, or the name of the predicted number (a column of the target, or
+        a quantile).
     scale : {"probability", "raw score", "target"}
         Unit of base and contributions: probabilities, scores before the link, or units of the
         target.
@@ -91,8 +96,8 @@ class Waterfall:
         """Return a number as text, with the digits of the scale.
 
         A number in units of the target has four significant digits, or all before the decimal
-        point; other numbers have two decimals. sign: "+" to write the sign of positive numbers,
-        too; "" not to. number: base, prediction or contribution.
+        point; other numbers have two decimals. number: base, prediction or contribution. sign: "+"
+        to write the sign of positive numbers, too; "" to write only minus signs.
         """
         if self.scale == "target":
             return sign * (number > 0) + format_four_digits(number)
@@ -100,7 +105,10 @@ class Waterfall:
 
     @property
     def title(self) -> str:
-        """The output and its prediction as text, such as "yes: 70 %" or "Score of yes: 0.85"."""
+        """The output and its prediction as text, such as "yes: 70 %" or "Score of yes: 0.85".
+
+        "Score of" is for scores before the link (`scale` "raw score"), such as log odds.
+        """
         output = shorten_label(str(self.output))
         if self.scale == "probability":
             return f"{output}: {format_percent(self.prediction)}"
@@ -109,7 +117,10 @@ class Waterfall:
 
     @property
     def unit(self) -> str:
-        """Label of the axis of contributions, such as "probability of yes"."""
+        """Label of the axis of contributions, such as "probability of yes" or "score of yes".
+
+        For `scale` "target" it is the name of the predicted number.
+        """
         prefixes = {"probability": "probability of ", "raw score": "score of "}
         return f"{prefixes.get(self.scale, '')}{shorten_label(str(self.output))}"
 
@@ -134,7 +145,8 @@ def create_waterfall(
     Returns
     -------
     Waterfall
-        Features that contribute 0 have no bar.
+        The base, and a bar for each of the features with the largest absolute contributions, in
+        descending order. Features that contribute 0 have no bar.
 
     Raises
     ------
@@ -176,7 +188,8 @@ def create_waterfall(
 def _choose_output(prediction: Float64) -> int:
     """Return the index of the output to explain: the second of two, else the largest one.
 
-    prediction: the outputs of a row, (K,), such as the probabilities or scores of K classes.
+    Of equal largest outputs it is the first. prediction: the outputs of a row, (K,), such as the
+    probabilities or scores of K classes.
     """
     return 1 if len(prediction) == 2 else int(prediction.argmax())
 
@@ -246,7 +259,8 @@ def plot_explanation(
 def _describe_reason(waterfall: Waterfall) -> str:
     """Return the second part of the figure's title, such as "mostly due to age = 40".
 
-    It names the bar with the largest contribution. waterfall: the contributions of features to the
+    It names the first bar, which has the largest absolute contribution. If there are no bars, it is
+    "with no contribution from any feature". waterfall: the contributions of features to the
     prediction.
     """
     if not waterfall.bars:

@@ -21,8 +21,8 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
 
     The section has the bound on the error, how much of it is due to observed errors, to the choice
     among prunings and to the number of rows, the assumptions, and guarantees for classes and
-    leaves. evaluated: only its fitted model is used, whose fit made the certificate; the rows of
-    the report are not.
+    leaves. evaluated: the fitted model, the rows of the report and their predictions; only the
+    model, whose fit made the certificate, is used.
     """
     certificate = getattr(evaluated.model, "certificate_", None)
     if not isinstance(certificate, Certificate):
@@ -46,11 +46,11 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def _build_full_certificate(model: Any) -> Html:
-    """Return a sentence as HTML with the bound on the vote over all prunings of the whole tree.
+    """Return a sentence as HTML with the bound on the error of the vote of all prunings.
 
-    A model with this bound, `full_certificate_`, predicts by a single pruning, as its
-    `max_leaf_nodes` was set; the sentence is for comparison. model: a fitted model. The result is
-    empty if the model has no `full_certificate_`.
+    A pruning is the tree with some nodes made leaves. A model with this bound, `full_certificate_`,
+    predicts by a single pruning, as its `max_leaf_nodes` was set; the sentence is for comparison.
+    model: a fitted model. The result is empty if its `full_certificate_` is None or missing.
     """
     full = getattr(model, "full_certificate_", None)
     if full is None:
@@ -62,9 +62,10 @@ def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
     """Return HTML with the bound by number of calibration rows, and tables of guarantees.
 
     The tables have the recall of each class, the precision of each predicted class and, for a tree,
-    the error of each leaf. A model without `guarantees_` has only the figure of the bound. If the
-    calibration set is missing or allows no guarantees, a sentence says so instead. The result is
-    empty for a regressor. model: the fitted model. certificate: its certificate.
+    the error of each leaf. A model without `guarantees_` (bounds from its calibration set) has only
+    the figure of the bound. If the calibration set is missing or allows no guarantees, a sentence
+    says so instead. The result is empty for a regressor. model: the fitted model. certificate: the
+    certified bound on its error.
     """
     if certificate.unit is not None:
         return Html("")
@@ -93,8 +94,8 @@ def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
 def _build_bound_by_rows(certificate: Certificate) -> Html:
     """Return HTML with the figure of the bound against the number of calibration rows.
 
-    A sentence before the figure explains it. certificate: the certified bound on the error of the
-    fitted model.
+    A sentence before the figure explains it: the curve assumes that the observed error stays the
+    same, so it is no guarantee. certificate: the certified bound on the error of the fitted model.
     """
     text = (
         "The bound for other sizes of the calibration set, if the observed error stayed the same. "
@@ -107,8 +108,9 @@ def _certify_rules(model: Any) -> CertificateFamily:
     """Return a certified bound on the error of each leaf of a tree, named by the rule of the leaf.
 
     The leaves are those of the part of the tree, of at most 24 leaves, that matters most to the
-    vote, by decreasing number of calibration rows; `subsets` of the result has them by node. model:
-    a fitted CertifiedTreeClassifier.
+    vote of the prunings, by decreasing number of calibration rows. The result maps the index of a
+    node to its certificate; all hold together with probability 1 - delta, also those of the leaves
+    that are not listed. model: a fitted CertifiedTreeClassifier with its calibration set.
     """
     family: CertificateFamily = model._certify_nodes()
     certificates = {
@@ -122,8 +124,9 @@ def _certify_rules(model: Any) -> CertificateFamily:
 def _build_family_table(summary: str, family: CertificateFamily) -> Html:
     """Return the table of a family of guarantees as HTML, hidden until the reader opens it.
 
-    summary: the text on which the reader clicks. family: guarantees of one kind, such as one for
-    each class, that hold together.
+    Its columns are the subset of the rows, such as a class, its number of calibration rows, its
+    observed error and the bound. summary: the text on which the reader clicks. family: guarantees
+    of one kind, such as one for each class, that hold together; each is a line of the table.
     """
     headings, rows = family.table()
     return collapse(summary, table(headings, rows, family.title))

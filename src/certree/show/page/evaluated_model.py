@@ -172,12 +172,15 @@ class EvaluatedModel:
     def has_additive_trees(self) -> bool:
         """Whether predictions depend only on sums of trees' leaf values, as Shapley values need.
 
-        True for models with a method `explain`, except naive Bayes.
+        True for models with a method `explain`, except naive Bayes, which has no trees.
         """
         return hasattr(self.model, "explain") and not isinstance(self.model, NaiveBayesClassifier)
 
     def take_rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
-        """Return the rows of X with these indices, in order, as a table of the type of X."""
+        """Return the rows of `X` with these indices, in this order, as a table of the type of `X`.
+
+        indices: indices of rows from 0, (r,).
+        """
         return take_rows(self.X, np.asarray(indices))
 
     def sample_indices(self, n_max: int) -> NDArray[np.intp]:
@@ -193,8 +196,9 @@ class EvaluatedModel:
         """Return the indices of at most `n_max` rows that the report shows as examples.
 
         First come the rows at six quantiles of the loss (0, 0.5, 0.75, 0.9, 0.98 and 1), from the
-        best predicted row to the worst, then random rows. The loss is the log loss, or the absolute
-        error of a regressor.
+        best predicted row to the worst, then random rows, the same at each call. With `n_max` below
+        six only the first quantiles are used. The loss is the log loss, or the absolute error of a
+        regressor.
         """
         is_regression = self.probabilities is None
         loss = np.abs(self.predicted - self.y) if is_regression else self.row_losses
@@ -235,7 +239,8 @@ class EvaluatedModel:
 def _predict(model: Any, X: ArrayLike) -> tuple[NDArray[Any], Float64 | None]:
     """Return the predictions of a fitted model for rows X (n, p), and the class probabilities.
 
-    Predictions are classes or numbers, (n,). Probabilities are (n, K), and None for a regressor.
+    Predictions are classes or numbers, (n,). Probabilities are (n, K) for K classes, in the order
+    of `model.classes_`, and None for a regressor.
     """
     if isinstance(model, BoostedTreesClassifier):
         # Predictions and probabilities come from the same scores, computed once.

@@ -40,8 +40,9 @@ def build_shapley_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section with waterfall charts of Shapley values of at most three rows.
 
     The rows are the best predicted one, and those at the median and the upper quartile of the loss.
-    At most 50 random rows of the report are the background. None if the predictions are not sums of
-    leaf values of trees. evaluated: the fitted model, the rows of the report and their predictions.
+    At most 50 random rows of the report are the background, whose values replace those of features
+    that count as unknown. None if the predictions are not sums of leaf values of trees. evaluated:
+    the fitted model, the rows of the report and their predictions.
     """
     if not evaluated.has_additive_trees:
         return None
@@ -71,7 +72,8 @@ def _build_waterfalls(
     indices : ndarray of int, shape (r,)
         Indices of the explained rows in `evaluated`.
     explanation : Explanation
-        Contributions of the features to the predictions of these r rows, in this order.
+        Contributions of the features to the predictions of these r rows, in this order. Each chart
+        shows one output: the second of two classes, else the most probable class, or the number.
     """
     waterfalls = [
         create_waterfall(explanation, i, max_features=_N_FEATURES) for i in range(len(indices))

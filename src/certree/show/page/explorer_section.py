@@ -75,17 +75,18 @@ def encode_tree(
     """Return a tree as dictionaries and lists for JSON, without its least important leaves.
 
     Leaves are left out only if the tree is large. Nodes keep their children in the order of their
-    rows times the posterior probability that a pruning splits them.
+    rows times the posterior probability that a pruning (the tree with some nodes made leaves)
+    splits them, which is 1 in an ensemble.
 
     Parameters
     ----------
     summary : TreeSummary
-        The tree with the predictions of its nodes.
+        The tree, with the prediction, the number of rows and the rule of each node.
     title : str
         Title of the tree on the page.
     max_characters : int
-        Largest length of the JSON text. The number of leaves, first at most 6000, is halved until
-        the text fits or at most ten leaves are left.
+        Largest length of the JSON text. The largest number of leaves, at first 6000, is halved
+        until the text fits or at most ten leaves are left.
 
     Returns
     -------
@@ -110,7 +111,7 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     Parameters
     ----------
     summary : TreeSummary
-        The tree with the predictions of its nodes.
+        The tree, with the prediction, the number of rows and the rule of each node.
     title : str
         Title of the tree on the page.
     max_leaves : int
@@ -120,7 +121,9 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     Returns
     -------
     dict
-        The same as from `encode_tree`: title, unit, and lists with an entry for each node.
+        The same as from `encode_tree`: "title", "outputs" (classes), "scale" (unit of the
+        predictions), and lists such as "feature", "threshold" and "rows" with an entry for each
+        node; nodes are ordered by depth, and those whose children are left out count as leaves.
     """
     branches = _list_by_level(summary.select_branches(max_leaves))
     nodes = np.array([branch.cell.node for branch in branches])
@@ -161,8 +164,8 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
 def _list_by_level(root: ShownNode) -> list[ShownNode]:
     """Return all nodes of a subtree by depth, so that siblings are next to each other.
 
-    root: the root of the subtree, which is the first node of the list; its `children` are those
-    that are shown.
+    root: the root of the subtree, which is the first node of the list. Only shown nodes are listed:
+    the `children` of a ShownNode are its left and right child, or empty if they are not shown.
     """
     branches = [root]
     for branch in branches:
@@ -179,6 +182,7 @@ def _round(value: float) -> float:
 def encode_rows(encoded: NDArray[Any]) -> list[list[float | None]]:
     """Return encoded rows (n, p) as n lists of p numbers for JSON.
 
-    Missing and infinite values become None.
+    encoded: numbers, with category codes in place of categories. Missing and infinite values become
+    None.
     """
     return [[float(v) if np.isfinite(v) else None for v in row] for row in encoded]

@@ -45,9 +45,9 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
 
     evaluated: the fitted classifier, the rows of the report and their predictions. named_rows: the
     name of each group and the indices of its rows. Both tables have a line for each group, and
-    exact 95 % intervals of the frequencies. The second table compares the mean predicted
-    probability with the observed frequency, of the second of two classes, or of the predicted one
-    of more.
+    exact (Clopper-Pearson) 95 % intervals of the frequencies, each for its own group. The second
+    table compares the mean predicted probability of the second class with its observed frequency.
+    With more than two classes it compares that of the predicted class with the accuracy.
     """
     assert evaluated.probabilities is not None  # Call it for classifiers only.
     classes = np.asarray(evaluated.model.classes_)
@@ -87,9 +87,10 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
 
 
 def _format_interval(hits: float, n: int) -> str:
-    """Return the exact 95 % interval of a frequency as text, such as "1.2 % to 3.4 %".
+    """Return the exact 95 % interval of a probability as text, such as "1.2 % to 3.4 %".
 
-    hits: number of rows in which the event happened, such as an error. n: number of all rows.
+    It is the interval of Clopper and Pearson. hits: number of rows in which the event happened,
+    such as an error. n: number of all rows, at least 1.
     """
     low, high = compute_clopper_pearson_interval(hits, n)
     return f"{100 * low:.1f} % to {100 * high:.1f} %"
@@ -119,7 +120,9 @@ def _compare_errors(evaluated: EvaluatedModel, named_rows: list[NamedRows]) -> H
 def _build_guarantees(evaluated: EvaluatedModel) -> Html:
     """Return tables as HTML: certified error of each group, and difference of two groups' errors.
 
-    If the rows allow no guarantees, return a sentence that says why. The result is empty for a
+    The tables have upper bounds for new rows, computed from the rows of the report; those of a
+    table hold together with the probability in its title. If the model may have seen the rows, or
+    they are duplicates or too few, return a sentence that says why. The result is empty for a
     regressor. evaluated: the fitted model, the rows of the report and their predictions; its groups
     must not be None.
     """

@@ -37,7 +37,7 @@ class Html:
 
 
 def to_markup(content: Any) -> str:
-    """Return content as the text of HTML markup.
+    """Return content as the text of HTML markup, a str.
 
     The text of `Html` is returned unchanged. Anything else is converted to a string and escaped; a
     space before a percent sign becomes a no-break space.

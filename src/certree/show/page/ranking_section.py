@@ -63,7 +63,8 @@ def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
 def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[str, str, str]:
     """Return the line of a table on the lowest mean cost of a row over all thresholds.
 
-    It has three texts: a name with the costs, the lowest mean cost, and the threshold that has it.
+    It has three texts: a name with the costs, the lowest mean cost, and the threshold that has it
+    (rows are predicted to be of the second class if its probability is at least the threshold).
     ranking: numbers of true and false positives at each threshold. evaluated: the fitted model and
     its rows; only the costs of a missed row and of a false alarm, and the class names, are used.
     """
@@ -80,9 +81,11 @@ def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[
 def _tabulate_tenths(ranking: Ranking) -> Html:
     """Return a table as HTML with a line for each tenth of the rows, by decreasing score.
 
-    A line has the range of scores, the number of rows, the fraction of positive rows, and the
-    recall and Kolmogorov-Smirnov distance up to there. Rows of equal score are in one line, so
-    there may be fewer than ten. ranking: numbers of true and false positives at each threshold.
+    A line has the range of scores, the number of rows and the fraction of positive rows (of the
+    second class). It also has the recall, and recall minus false positive rate (the
+    Kolmogorov-Smirnov distance), if this line and those above are predicted positive. Rows of equal
+    score are in one line, so there may be fewer than ten. ranking: numbers of true and false
+    positives at each threshold.
     """
     n_predicted = ranking.true_positives + ranking.false_positives
     targets = np.arange(1, _N_GROUPS + 1) / _N_GROUPS * n_predicted[-1]

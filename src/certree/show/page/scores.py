@@ -33,7 +33,7 @@ class Score:
     low, high : float
         Ends of the interval.
     is_fraction : bool
-        Whether it is a fraction of the rows, which is printed in percent.
+        Whether the score is a fraction of the rows, which is printed in percent.
     method : str
         How the interval is computed, such as "1.96 standard errors".
     """
@@ -100,7 +100,7 @@ class RowErrors:
         """Return the losses of several batches of rows as one object, in the order of the batches.
 
         batches: losses of one model on different rows, at least one batch. `n_known_rows` is the
-        sum over the batches in which it is not None, and None if there are none.
+        sum over the batches in which it is not None, and None if it is None in all.
         """
 
         def concatenate_field(name: str) -> Any:
@@ -137,7 +137,7 @@ def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
     """Return the scores of a model on the rows that it was evaluated on, each with its interval.
 
     evaluated: the model, its rows, and its predictions for them. The scores are error and log loss,
-    or root mean squared error and R2 of a regressor; see `RowErrors.scores`.
+    or root mean squared error and R2 of a regressor. R2 is left out if all true numbers are equal.
     """
     return RowErrors.from_evaluation(evaluated).scores()
 
@@ -145,8 +145,8 @@ def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
 def _compute_mean_score(name: str, losses: Float64) -> Score:
     """Return the mean of losses (n,) as a score, with an interval of 1.96 standard errors each way.
 
-    name: name of the score. The interval starts at 0 or above, as losses are not negative. losses:
-    loss of each row, not negative.
+    name: name of the score. losses: loss of each row, not negative, at least one row. A lower end
+    of the interval below 0 is replaced by 0.
     """
     mean, error = float(losses.mean()), _compute_standard_error(losses)
     low, high = max(mean - _STANDARD_ERRORS * error, 0.0), mean + _STANDARD_ERRORS * error
@@ -161,7 +161,9 @@ def _compute_standard_error(values: Float64) -> float:
 def _compute_regression_scores(y: Float64, squared_errors: Float64) -> list[Score]:
     """Return root mean squared error and R2; R2 is left out if all true numbers are equal.
 
-    y: true numbers, (n,). squared_errors: squared differences of predicted and true numbers, (n,).
+    The interval of the first is the root of the mean squared error plus and minus 1.96 standard
+    errors; that of R2 is from the bootstrap. y: true numbers, (n,). squared_errors: squared
+    differences of predicted and true numbers, (n,).
     """
     mean = _compute_mean_score("", squared_errors)
     value, low, high = np.sqrt([mean.value, mean.low, mean.high]).tolist()
@@ -174,8 +176,8 @@ def _compute_regression_scores(y: Float64, squared_errors: Float64) -> list[Scor
 def _compute_r2_score(y: NDArray[np.float64], squared_errors: Float64) -> Score:
     """Return R2, with an interval between the 2.5 % and 97.5 % quantiles of 200 bootstrap samples.
 
-    y: true numbers, (n,), not all equal. squared_errors: squared differences of predicted and true
-    numbers, (n,).
+    Samples are the same at each call. y: true numbers, (n,), not all equal. squared_errors: squared
+    differences of predicted and true numbers, (n,).
     """
     centred = y - y.mean()
     columns = np.column_stack([np.ones(len(y)), centred, centred**2, squared_errors])

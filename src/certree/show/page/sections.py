@@ -130,7 +130,8 @@ def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
     """Return a line for the table of scores: the score of always predicting the mean or one class.
 
     evaluated: the fitted model, the rows of the report and their predictions, whose mean or most
-    frequent class is used. The line has four texts: name, value, an empty interval, and method.
+    frequent class is used. The score is the root mean squared error of the mean, or the error of
+    that class. The line has four texts: name, value, an empty interval, and method.
     """
     if evaluated.probabilities is None:
         deviation = format_four_digits(float(evaluated.y.std()))
@@ -144,8 +145,9 @@ def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
 def _describe_leak(evaluated: EvaluatedModel) -> str:
     """Return a sentence on how many rows of the report also occur in the fit of the model.
 
-    If the model has no hashes of its training rows, the sentence says so. evaluated: the fitted
-    model, the rows of the report and their predictions.
+    Rows are compared by the hashes of their features; if the model has no hashes of its training
+    rows, the sentence says so. evaluated: the fitted model, the rows of the report and their
+    predictions.
     """
     n_known = evaluated.n_known_rows
     if n_known is None:
@@ -164,8 +166,10 @@ def _describe_leak(evaluated: EvaluatedModel) -> str:
 def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section that compares predicted probabilities with observed frequencies.
 
-    evaluated: the fitted model, the rows of the report and their predictions. None for a regressor,
-    and for a model of one class.
+    It has a figure and a table with a line for each of at most ten groups of rows of similar
+    probability: of the second of two classes, or of the predicted class of more. evaluated: the
+    fitted model, the rows of the report and their predictions. None for a regressor, and for a
+    model of one class.
     """
     if evaluated.probabilities is None or len(evaluated.classes) < 2:
         return None
@@ -250,8 +254,9 @@ def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
 def _build_confusion_matrix(classes: list[Any], counts: NDArray[np.int64]) -> Html:
     """Return the confusion matrix as an HTML table.
 
-    The colour of a field shows which fraction of the rows of the true class it has. classes: names
-    of the K classes. counts: number of rows by true and predicted class, ndarray (K, K).
+    The colour of a field shows which fraction of the rows of the true class it has; the last column
+    is the recall. classes: names of the K classes. counts: number of rows, ndarray (K, K); true
+    classes are rows, predicted classes are columns.
     """
     rows = []
     for k, label in enumerate(classes):
@@ -276,8 +281,8 @@ def _build_confusion_matrix(classes: list[Any], counts: NDArray[np.int64]) -> Ht
 def _list_frequent_errors(classes: list[Any], counts: NDArray[np.int64]) -> Html:
     """Return an HTML table of the 20 most frequent errors: true class, predicted class, and rows.
 
-    classes: names of the K classes. counts: number of rows by true and predicted class, ndarray (K,
-    K).
+    Pairs of classes without rows are left out. classes: names of the K classes. counts: number of
+    rows, ndarray (K, K); true classes are rows, predicted classes are columns.
     """
     wrong = counts * (1 - np.eye(len(classes), dtype=np.int64))
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_ERRORS]
@@ -289,6 +294,7 @@ def _list_frequent_errors(classes: list[Any], counts: NDArray[np.int64]) -> Html
 def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section with the impurity reduction of each feature.
 
+    It has a figure and a table of `feature_importances_`, fractions of the reduction by all splits.
     evaluated: the fitted model, the rows of the report and their predictions. None if the model has
     no `feature_importances_`.
     """
@@ -334,11 +340,12 @@ def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_round_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the report's section with the loss on the rows by boosting round.
+    """Return the report's section with the loss on the rows of the report by boosting round.
 
-    For AdaBoost it has the training error instead. evaluated: the fitted model, the rows of the
-    report and their predictions, of which at most 1000 are used. None if the model does not boost,
-    or if none of these rows is of a class that the model knows.
+    For AdaBoost it has the training error and its upper bound instead. evaluated: the fitted model,
+    the rows of the report, of which at most 1000 are used, and their predictions. Rows of classes
+    that the model does not know are left out. None if no rows are left, or the model does not
+    boost.
     """
     model = evaluated.model
     if isinstance(model, AdaBoostTreeClassifier):
