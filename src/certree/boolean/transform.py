@@ -39,7 +39,7 @@ def walsh_hadamard(
     Returns
     -------
     ndarray of float64, shape (2^n,)
-        ``2^-n sum over u of values[u] (-1)^|u & S|`` for each set number S, where |u & S| is the
+        ``2^-n sum over u of values[u] (-1)^|u & S|`` for each set number S, where ``|u & S|`` is the
         number of bits that u and S share. With `inverse`, the same sum over sets for each row,
         without 2^-n.
 

@@ -1491,7 +1491,7 @@ class BoostedTrees(StagedTrees):
     def staged_loss(
         self, X: ArrayLike, y: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Float64:
-        """Compute the mean loss of rows after each round, (n_iter_,).
+        """Compute the mean loss of rows after each round, ``(n_iter_,)``.
 
         X, offset: as in `predict`; y: their targets, classes in `classes_` or numbers, (n,) or (n,
         n_outputs). For numbers the loss is the parameter `loss`; for classes it is the log loss in

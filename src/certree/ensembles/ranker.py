@@ -351,7 +351,7 @@ class BoostedTreesRanker(BoostedTrees):
 
         Returns
         -------
-        ndarray of shape (n_iter_,)
+        ndarray of shape (n_rounds,)
         """
         rows, relevance, query, order = self._prepare_queries(X, y, group, qid)
         relevance, query, loss = relevance[order], query[order], self._make_loss()

@@ -142,7 +142,7 @@ def theorem_bound(
         min over prunings T of  R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
             + 3 D0 |T| / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
 
-    with R(T) the risk of T, |T| its number of leaves, D0 the depth of the tree and K the number of
+    with R(T) the risk of T, ``|T|`` its number of leaves, D0 the depth of the tree and K the number of
     classes. This is `excess_bound` with that prior, and `deviation_limit` as penalties. The excess
     is inside the minimum, so the bound falls to 0 at every inverse temperature if prunings approach
     the Bayes risk.
@@ -376,7 +376,7 @@ def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) 
 
     A pruning is the tree with some nodes turned into leaves. R(T) is the risk of T, the probability
     of an error. A root fragment F of T is a pruning of T; T(v) is the number of leaves of T below
-    v, and |T0| the number of leaves of the tree. n(v) is the expected number of rows in v: the mean
+    v, and ``|T0|`` the number of leaves of the tree. n(v) is the expected number of rows in v: the mean
     of a square root is at most the square root of the mean.
 
     Parameters
