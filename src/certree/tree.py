@@ -986,7 +986,10 @@ def _expect_trees(nodes: Trees) -> None:
     is_child[children] = is_child[children + 1] = True
     # If the numbers of children and of child references are equal, no node has two parents.
     if not 2 * len(inner) == is_child.sum() == m - len(root):
-        raise ValueError("left must give every node but the root exactly one parent")
+        raise ValueError(
+            "left must give every node but the root exactly one parent: a split node v has the children "
+            "left[v] and left[v] + 1, and no two nodes share a child"
+        )
     used = nodes.feature[inner]
     if used.size and (used.min() < 0 or used.max() >= nodes.n_features):
         raise ValueError(

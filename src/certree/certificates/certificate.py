@@ -202,8 +202,9 @@ class Certificate:
     def _duplicate_assumptions(self) -> tuple[str, ...]:
         """How equal calibration rows of this certificate were treated, as sentences.
 
-        Empty if there are no equal rows. They say whether equal rows were taken as new draws, as
-        copies that count once, or in the worst case, and how many equal rows of the fit.
+        They say whether equal rows were taken as new draws, as copies that count once, or in the
+        worst case, and how many equal rows of the fit. Empty if there are no equal rows, unless
+        `distinct` is set: then copies count once, whether there are any or not.
         """
         sentences = []
         if self.distinct:

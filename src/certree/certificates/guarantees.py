@@ -1744,9 +1744,10 @@ def certify_fitted(
         Number j = 1, 2, ... of this inspection of rows that arrive over time, which uses the
         fraction 6 / (pi^2 j^2) of delta. None: the only inspection, which uses all of it.
     duplicates : {"auto", "genuine", "copies", "refuse"} or None
-        "auto": a small number of rows may equal each other or rows of the fit (`certree.certify`
-        states it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no
-        row may equal another or one of the fit. None: "auto".
+        What rows are that equal each other or rows of the fit. "auto": up to max(1, sqrt(n) / 4) of
+        n count as draws, more, up to 2 % of n, as errors, and more raise ValueError. "genuine": all
+        rows are new draws. "copies": equal rows count once. "refuse": no row may equal another or
+        one of the fit. None: "auto".
 
     Returns
     -------
@@ -1759,7 +1760,7 @@ def certify_fitted(
     ------
     ValueError
         If only one of X and y is passed; if `look` or `duplicates` is passed without rows; or if
-        the rows are rows of the fit.
+        more rows equal each other or rows of the fit than `duplicates` allows.
     """
     check_is_fitted(self)
     if X is not None and y is not None:

@@ -129,8 +129,10 @@ class SelectedModel:
 class _SelectionData:
     """Base class of `ModelSelection` and `LabelledSelection`.
 
-    Subclasses are dataclasses with the fields `held` (HeldOut), `delta` (from 1e-300 to below 1)
-    and `weighing` (NodeStats or None). The base class checks delta, and pickles only the fields.
+    Subclasses are dataclasses with the fields `held` (a HeldOut: tree, training and calibration
+    set), `delta` (from 1e-300 to below 1) and `weighing` (NodeStats: class counts of the
+    calibration rows with their weights; None: each row counts once). The base class checks delta,
+    and pickles only the fields.
     """
 
     held: HeldOut

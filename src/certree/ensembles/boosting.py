@@ -1011,11 +1011,11 @@ class BoostedTrees(StagedTrees):
         )
 
     def _get_feature_fractions(self) -> tuple[float, ...]:
-        """Return how many features a round may split on, from `max_features`.
+        """Return the fraction of the features that a round may split on, from `max_features`.
 
-        A float is a fraction of the features, an int a number of features. Round i uses the entry
-        at i modulo the length. "auto" stands for all features, or for 30 % and all in turn with
-        classes.
+        Entries are floats, fractions of the features; an integer `max_features` stays an integer
+        entry, the number of features. Round i uses the entry at i modulo the length. "auto" gives
+        all features, or for classes 30 % and all in turn.
         """
         max_features = self.max_features
         if isinstance(max_features, Real) and not isinstance(max_features, Integral):

@@ -136,7 +136,7 @@ class Evaluation:
 
     @property
     def is_scored_by_core(self) -> bool:
-        """Whether the C++ core can compute the scores itself: a built-in loss and one run."""
+        """Whether the C++ core can compute the scores: built-in loss, one fit, not a mean of fits."""
         return self.is_loss and not self.is_custom and self.n_runs == 1
 
     @property

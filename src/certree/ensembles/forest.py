@@ -884,8 +884,8 @@ class TreeForest(Forest):
 
         They have the shape of `oob_decision_function_`, probabilities of classes, or of
         `oob_prediction_`, numbers; NaN for rows that are in every bag. mean: mean of a row's leaf
-        values over the trees of whose bags it is out, (n, n_outputs); leaves: how leaves are
-        filled, with the exponent of probabilities.
+        values over the trees of whose bags it is out, (n, n_outputs); leaves: for classes, the mean
+        probabilities are raised to ``leaves.power`` and divided by their sum.
         """
 
     @abstractmethod
@@ -896,8 +896,8 @@ class TreeForest(Forest):
 
         Accuracy for classes and R2 for numbers, unless `oob_score` is callable. y: class codes or
         numbers, (k,), or (k, q) for q targets; mean: mean out-of-bag leaf values, (k, n_outputs);
-        leaves: how leaves are filled, with the exponent of probabilities; weight: row weights,
-        (k,), or None.
+        leaves: mean probabilities are raised to ``leaves.power`` and divided by their sum; weight:
+        row weights, (k,), or None.
         """
 
     def _set_out_of_bag_scores(

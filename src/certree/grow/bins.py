@@ -163,7 +163,7 @@ class Bins:
         categorical : array-like of bool, int or str, or None
             Features that hold category codes 0, 1, ..., as a mask, indices, or column names of X.
         max_bins : int
-            Largest number of bins of a numeric feature, 2 .. 255.
+            Largest number of bins of a numeric feature, 2 .. 255; the default is 255.
         fine_ends : bool
             For features with more than 255 values: whether bins hold fewer rows the nearer they are
             to the smallest or the largest value, from one row at each end to at most a fifth of the

@@ -389,9 +389,9 @@ class Cart(BaseEstimator):
         rows: n training samples with q targets. The result is a dict of keyword arguments. For
         classes it has "y", (q, n), and "n_classes", and "target" is None. For numbers "target", (q,
         n), is divided by a power of two, "y" is None and "n_classes" 0; several numeric targets are
-        standardised before. "criterion" is the name of the impurity in the C++ core. Impurities
-        that the C++ core computes are those of the targets divided by 2 to the power "unit" (an
-        integer).
+        standardised before. "criterion" is the name of the impurity in the C++ core. The key
+        "unit" is an integer u: numeric targets were divided so that an impurity of the targets is
+        2**u times the one that the C++ core computes.
         """
         y: Any = rows.y
         criterion = self._resolve_criterion(y)

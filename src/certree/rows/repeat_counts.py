@@ -47,10 +47,11 @@ class RepeatCounts:
 
     @classmethod
     def count(cls, ordered: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Count rows by the hashes of their features.
+        """Count the rows, the distinct rows, and which rows occur twice or more often.
 
         ordered: hash of the features of each row, (n,), ascending. tables: result of `hash_table`
-        for each table of which the rows consist.
+        for each table of which the rows consist, stored beside the counts to recognise a whole
+        table; it does not change them, and () stores none.
         """
         starts = mark_run_starts(ordered)
         again = ordered[1:][~starts[1:]]
