@@ -987,7 +987,7 @@ def _expect_trees(nodes: Trees) -> None:
     # If the numbers of children and of child references are equal, no node has two parents.
     if not 2 * len(inner) == is_child.sum() == m - len(root):
         raise ValueError(
-            "left must give every node but the root exactly one parent: a split node v has the children "
+            "left must give every node but the root exactly one parent: node v has the children "
             "left[v] and left[v] + 1, and no two nodes share a child"
         )
     used = nodes.feature[inner]
