@@ -196,10 +196,10 @@ class Prior(ArrayRecord):
         return self._mix_logs(np.array(logs))
 
     def _mix_logs(self, logs: Float64) -> float:
-        """Compute the log of the weighted mean of J numbers, of which the logs are given, (J,).
+        """Compute the log of the weighted sum of J numbers, of which the logs are given, (J,).
 
         The weights are those of the components, ``exp(log_share)``, which sum to less than 1 if
-        there are candidate labellings.
+        there are candidate labellings; the sum is not divided by theirs.
         """
         return float(np.logaddexp.reduce(self.log_share + logs))
 

@@ -80,7 +80,7 @@ def compute_ridge_terms(run: Rounds) -> Float64:
     a categorical feature has an indicator of each category. Columns have mean 0 and variance 1.
 
     run: a run on numeric targets before its first round, of which bins, targets and weights are
-    used. A constant target has terms 0.
+    used. `fit_ridge` chooses the penalty. A constant target has terms 0.
     """
     order = _order_rows(run)
     weight = np.ones(len(order)) if run.weight is None else run.weight[order]

@@ -344,7 +344,7 @@ class TrainingSamples:
 def resolve_max_depth(depth: Any, p: int, n: int) -> int:
     """Return the depth at which nodes are leaves, for n rows of p features, at most 2^30.
 
-    depth: the parameter `max_depth`: an integer >= 0, "log" for p times the integer part of log n,
+    depth: the parameter `max_depth`: an integer >= 0, "log" for p times the integer part of ln n,
     or None for 2^30. Raise ValueError for any other value.
     """
     if depth is None:
