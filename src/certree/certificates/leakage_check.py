@@ -338,8 +338,8 @@ def _encode_classes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray
     """Return the class codes of a model inside a classifier, (n,).
 
     model: the inner model; classifier: the outer one, such as an ensemble; truth: true classes,
-    (n,). Classes that the model does not know share one code, which none of its classes has. All codes are 0 if the
-    model has several targets, or `truth` has another type than its classes.
+    (n,). Classes that the model does not know share one code, which none of its classes has. All
+    codes are 0 if the model has several targets, or `truth` has another type than its classes.
     """
     known, given = model.classes_, getattr(classifier, "classes_", None)
     if isinstance(known, list):
