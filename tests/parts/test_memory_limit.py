@@ -166,7 +166,8 @@ def test_a_fit_holds_no_more_than_it_may_and_is_the_same(name, folder):
     assert most <= least
     # And is not much more than it takes.
     before = number_in(r"process holds ([\d,]+) before", said)
-    assert least - before <= 4 * (most - before)
+    # PyArrow 16 holds less than later versions, for which the limit is computed: 4.5 times there.
+    assert least - before <= 5 * (most - before)
     assert model == digest_of(MODELS[name]().fit(folder, "y"))
 
 
