@@ -4,6 +4,7 @@ A name is documented where it is imported from first: certree, or its package. B
 the pages and scripts whose code uses it.
 """
 
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -50,6 +51,7 @@ CODE = re.compile(r"^```python\n(.*?)^```|`([^`\n]+)`", re.MULTILINE | re.DOTALL
 SHOWN_OF_SKLEARN = {"score"}
 
 
+@functools.cache
 def public_packages() -> dict[str, ModuleType]:
     """Return the packages with public names: certree first, then its packages with an `__all__`."""
     found = [certree]
@@ -61,6 +63,7 @@ def public_packages() -> dict[str, ModuleType]:
     return {module.__name__: module for module in found}
 
 
+@functools.cache
 def public_names() -> dict[str, list[str]]:
     """Return the names of each public package that no package before it has."""
     seen: set[int] = set()
