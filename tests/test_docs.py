@@ -41,7 +41,7 @@ ANCHOR = re.compile(r"\]\(([^)#:\s]*)#([^)]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 CODE = re.compile(r"^```python\n(.*?)^```|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
 
-ROOMS = [
+PACKAGES = [
     certree,
     certree.rows,
     certree.grow,
@@ -113,13 +113,13 @@ def names_on_pages():
     return words
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
-def test_every_public_name_has_a_place_in_the_documentation(room):
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_every_public_name_has_a_place_in_the_documentation(package):
     shown = names_on_pages()
     missing = [
         name
-        for name in room.__all__
-        if name not in shown and "Examples\n" not in (getattr(room, name).__doc__ or "")
+        for name in package.__all__
+        if name not in shown and "Examples\n" not in (getattr(package, name).__doc__ or "")
     ]
     assert not missing
 

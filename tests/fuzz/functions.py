@@ -14,10 +14,11 @@ from fuzz.hostile import spoilt, spoilt_column
 from fuzz.twins import TWINS
 from fuzz.world import World, plausible
 
-ROOMS = ["certree", *(f"certree.{room}" for room in ("rows", "grow", "stats", "weights"))]
-ROOMS += [f"certree.{room}" for room in ("prunings", "votes", "certificates", "boolean")]
-ROOMS += [
-    f"certree.{room}" for room in ("certificates.inequalities", "certificates.subsets", "paper")
+PACKAGES = ["certree", *(f"certree.{package}" for package in ("rows", "grow", "stats", "weights"))]
+PACKAGES += [f"certree.{package}" for package in ("prunings", "votes", "certificates", "boolean")]
+PACKAGES += [
+    f"certree.{package}"
+    for package in ("certificates.inequalities", "certificates.subsets", "paper")
 ]
 Attempt = Callable[[], None]
 
@@ -39,8 +40,8 @@ _ELSEWHERE = {
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Return every public function, by name."""
     seen = set()
-    for room in ROOMS:
-        module = importlib.import_module(room)
+    for package in PACKAGES:
+        module = importlib.import_module(package)
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             if inspect.isfunction(value) and value not in seen and name not in _ELSEWHERE:

@@ -194,7 +194,7 @@ def test_near_copies_are_warned_of(near, model):
     assert "rows are no near copies of others (of " in str(model.certificate_.assumptions)
 
 
-def test_the_front_door_has_the_category():
+def test_certree_exports_the_warning():
     assert issubclass(NearCopiesWarning, UserWarning)
     assert certree.rows.NearCopiesWarning is NearCopiesWarning
 

@@ -1,4 +1,4 @@
-"""The front door imports a name when it is used, and every reader sees it as if it were there."""
+"""certree imports a public name on first use; type checkers, `dir`, `help` and pickle see all names."""
 
 import ast
 import pickle
@@ -13,67 +13,70 @@ import pytest
 
 import certree
 
-FRONT = Path(certree.__file__)
-# What takes long to import and is needed by some programs alone.
+INIT = Path(certree.__file__)
+# Libraries that take long to import and that only some programs need.
 HEAVY = ("matplotlib", "typer", "pandas", "polars", "pyarrow", "dask", "onnx", "skl2onnx", "joblib",
          "scipy", "sklearn", "IPython")  # fmt: skip
 
 
-def printed(code):
-    """What code prints in an interpreter of its own."""
+def run_code(code):
+    """Run code in a new interpreter and return the words that it prints."""
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
-def seen_by_checkers():
-    """Where type checkers find every name of the front door."""
-    blocks = [node for node in ast.parse(FRONT.read_text()).body if isinstance(node, ast.If)]
+def read_checker_imports():
+    """Return the module of every public name, as the imports for type checkers state it."""
+    blocks = [node for node in ast.parse(INIT.read_text()).body if isinstance(node, ast.If)]
     imports = [line for block in blocks for line in block.body]
     return {alias.name: line.module for line in imports for alias in line.names}
 
 
 def test_names_are_those_that_type_checkers_see():
-    names = seen_by_checkers()
-    rooms = {name for name, module in names.items() if module == "certree"}
-    assert set(names) - rooms == set(certree.__all__)
+    names = read_checker_imports()
+    packages = {name for name, module in names.items() if module == "certree"}
+    assert set(names) - packages == set(certree.__all__)
     for name, module in names.items():
-        if name in rooms:
+        if name in packages:
             assert getattr(certree, name) is import_module(f"certree.{name}")
         else:
             assert getattr(certree, name) is getattr(import_module(module), name), name
 
 
-def test_every_room_is_listed():
-    folder = FRONT.parent
-    rooms = {path.stem for path in folder.iterdir() if path.suffix in (".py", "")}
-    rooms -= {"__init__", "__main__", "__pycache__", "cli"}  # programs are none
-    assert rooms == {name for name, module in seen_by_checkers().items() if module == "certree"}
-    shown = printed("import certree; print(*dir(certree))")
-    assert rooms | set(certree.__all__) <= set(shown)
+def test_every_package_is_listed():
+    folder = INIT.parent
+    packages = {path.stem for path in folder.iterdir() if path.suffix in (".py", "")}
+    packages -= {"__init__", "__main__", "__pycache__", "cli"}  # the program is not public
+    assert packages == {
+        name for name, module in read_checker_imports().items() if module == "certree"
+    }
+    shown = run_code("import certree; print(*dir(certree))")
+    assert packages | set(certree.__all__) <= set(shown)
 
 
-@pytest.mark.parametrize("room", ["certificates", "explain", "show"])
-def test_a_room_is_there_after_import_certree(room):
-    assert printed(f"import certree; print(certree.{room}.__name__)") == [f"certree.{room}"]
+@pytest.mark.parametrize("package", ["certificates", "explain", "show"])
+def test_packages_are_attributes_after_import_certree(package):
+    printed = run_code(f"import certree; print(certree.{package}.__name__)")
+    assert printed == [f"certree.{package}"]
 
 
-def test_names_are_there_whichever_is_asked_for_first():
-    names = sorted(seen_by_checkers(), reverse=True)
-    asked = f"import certree\nfor name in {names}: print(getattr(certree, name).__name__)"
-    assert printed(asked) == [getattr(certree, name).__name__ for name in names]
+def test_names_are_found_in_any_order():
+    names = sorted(read_checker_imports(), reverse=True)
+    code = f"import certree\nfor name in {names}: print(getattr(certree, name).__name__)"
+    assert run_code(code) == [getattr(certree, name).__name__ for name in names]
 
 
 def test_import_certree_loads_nothing_heavy():
-    loaded = printed("import sys, certree; print(*sys.modules)")
+    loaded = run_code("import sys, certree; print(*sys.modules)")
     assert "certree" in loaded
     assert not {name.partition(".")[0] for name in loaded} & {*HEAVY, "numpy"}
     assert [name for name in loaded if name.startswith("certree.")] == []
 
 
-def test_all_names_load_what_trees_of_scikit_learn_do_and_no_extra():
+def test_all_names_load_no_more_libraries_than_trees_of_scikit_learn():
     # scikit-learn loads pandas where it is installed.
-    trees = {*printed("import sys, sklearn.tree; print(*sys.modules)")}
-    ours = {*printed("import sys\nfrom certree import *\nprint(*sys.modules)")}
+    trees = {*run_code("import sys, sklearn.tree; print(*sys.modules)")}
+    ours = {*run_code("import sys\nfrom certree import *\nprint(*sys.modules)")}
     more = {name.partition(".")[0] for name in ours} - {name.partition(".")[0] for name in trees}
     assert "certree" in more
     assert not more & set(HEAVY)
@@ -90,13 +93,13 @@ def test_all_names_load_what_trees_of_scikit_learn_do_and_no_extra():
         ("load", "certree.boolean"),
     ],
 )
-def test_a_name_loads_no_room_after_its_own(name, left_out):
-    loaded = printed(f"import sys\nfrom certree import {name}\nprint(*sys.modules)")
+def test_a_name_loads_no_higher_layer(name, left_out):
+    loaded = run_code(f"import sys\nfrom certree import {name}\nprint(*sys.modules)")
     assert left_out not in loaded
 
 
 def test_star_and_help_show_all_names():
-    shown = printed("from certree import *\nprint(*globals())")
+    shown = run_code("from certree import *\nprint(*globals())")
     assert set(certree.__all__) <= set(shown)
     text = pydoc.plain(pydoc.render_doc(certree))
     assert all(name in text for name in certree.__all__)
@@ -109,21 +112,21 @@ def test_other_names_are_refused():
         exec("from certree import PACBayesTree")
 
 
-def test_a_pickle_is_read_where_nothing_is_imported_yet(tmp_path):
+def test_a_pickle_loads_before_certree_is_imported(tmp_path):
     X, y = np.array([[0.0], [1.0]] * 9), np.array([0, 1] * 9)
     model = certree.PrunedTreeClassifier(random_state=0).fit(X, y)
     place = tmp_path / "model.pickle"
     place.write_bytes(pickle.dumps(model))
     read = f"import pickle; print(*pickle.load(open({str(place)!r}, 'rb')).predict([[0.0], [1.0]]))"
-    assert printed(read) == ["0", "1"]
+    assert run_code(read) == ["0", "1"]
 
 
-def test_threads_may_ask_for_names_at_once():
-    asked = """
+def test_threads_may_import_names_at_once():
+    code = """
 from concurrent.futures import ThreadPoolExecutor
 import certree
 with ThreadPoolExecutor(8) as pool:
     found = list(pool.map(lambda name: getattr(certree, name), certree.__all__ * 4))
-print(all(one is getattr(certree, name) for one, name in zip(found, certree.__all__ * 4)))
+print(all(value is getattr(certree, name) for value, name in zip(found, certree.__all__ * 4)))
 """
-    assert printed(asked) == ["True"]
+    assert run_code(code) == ["True"]
