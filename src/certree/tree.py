@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
+from reprlib import repr as shortened
 from typing import Any, Self
 
 import numpy as np
@@ -488,8 +489,8 @@ class Trees(ArrayRecord):
     def find_leaves(self, X: Any, n_threads: int) -> Int32:
         """Find the leaf of each row in each tree, (T, n), numbered among the nodes of all trees.
 
-        T: number of trees. X: checked rows, dense (n, p) or a sparse matrix, with NaN for missing
-        values; n_threads: number of threads.
+        T: number of trees. X: encoded rows (numbers and category codes), dense (n, p) or a sparse
+        matrix, with NaN for missing values; n_threads: number of threads.
         """
         return find_leaves(*self.packed, self._prepare_rows(X), n_threads)
 
@@ -570,7 +571,7 @@ class Trees(ArrayRecord):
         scores : ndarray of float64, shape (n_outputs, n)
             Scores before; they are not changed.
         X : ndarray or sparse matrix of shape (n, p)
-            Checked rows.
+            Encoded rows: numbers and category codes; NaN for missing values.
         n_threads : int
             Number of threads.
         first, last : int
@@ -594,7 +595,7 @@ class Trees(ArrayRecord):
         scores : ndarray of float64, shape (n_outputs, n)
             Scores before the first group.
         X : ndarray or sparse matrix of shape (n, p)
-            Checked rows.
+            Encoded rows: numbers and category codes; NaN for missing values.
         n_threads : int
             Number of threads.
         steps : range
@@ -618,7 +619,7 @@ class Trees(ArrayRecord):
     def _add_steps(self, scores: Float64, X: Any, n_threads: int, steps: range) -> Float64:
         """Return the scores after each group of trees, stacked, (len(steps) * n_outputs, n).
 
-        scores: scores before, (n_outputs, n); X: checked rows; n_threads: number of threads; steps:
+        scores: scores before, (n_outputs, n); X: encoded rows; n_threads: number of threads; steps:
         first tree of each group, of steps.step trees. All outputs of a group come before those of
         the next group.
         """
@@ -628,7 +629,7 @@ class Trees(ArrayRecord):
         return add_trees(*nodes, *ends, self._prepare_rows(X), scores, n_threads)
 
     def _prepare_rows(self, X: Any) -> Any:
-        """Return checked rows for the C++ core: a dense array, or the arrays of a CSR matrix.
+        """Return encoded rows as the C++ core takes them: a dense array, or the arrays of a CSR matrix.
 
         X: ndarray, which is returned as it is, or sparse matrix of shape (n, p). Raise ValueError
         if p is not the number of features.
@@ -665,7 +666,7 @@ class Trees(ArrayRecord):
         Parameters
         ----------
         X : ndarray of shape (n, p)
-            Checked rows.
+            Encoded rows: numbers and category codes; NaN for missing values.
         n_threads : int
             Number of threads.
         rows : ndarray of float64, shape (m,), or None
@@ -774,7 +775,7 @@ class Tree(Trees):
             raise ValueError(f"root must have one entry in a Tree, got {len(self.root)}: use Trees")
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the fields for a model file, by name, but `n_features`, `root` and `value`.
+        """Return the fields for a model file, by name, except `n_features`, `root` and `value`.
 
         Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored. The
         names are those of the constructor's parameters, the values arrays, except `optimal_splits`.
@@ -867,7 +868,7 @@ class Tree(Trees):
         Returns
         -------
         ndarray of int32, shape (n,)
-            Leaf of each row.
+            Number of the node that is the leaf of each row.
 
         Raises
         ------
@@ -921,7 +922,7 @@ class Tree(Trees):
         Parameters
         ----------
         X : ndarray of shape (n, p)
-            Checked rows.
+            Encoded rows: numbers and category codes; NaN for missing values.
         rows : ndarray of float64, shape (m,)
             Weight of the training rows in each node.
         score : ndarray of float64, shape (m, K)
@@ -975,12 +976,18 @@ def _expect_trees(nodes: Trees) -> None:
     left, root, m = nodes.left, nodes.root, nodes.n_nodes
     sizes = np.diff(np.append(root, m))
     if (len(root) and root[0] != 0) or (sizes < 1).any() or (m and not len(root)):
-        raise ValueError("root must ascend from 0, with at least one node in every tree")
+        raise ValueError(
+            "root must ascend from 0, with at least one node in every tree, got "
+            f"{shortened(root.tolist())} for {m} nodes"
+        )
     inner = np.flatnonzero(left != LEAF)
     children, end = left[inner], np.repeat(root + sizes, sizes)[inner]
-    if (children <= inner).any() or (children >= end - 1).any():
+    is_wrong = (children <= inner) | (children >= end - 1)
+    if is_wrong.any():
+        v = inner[is_wrong][0]
         raise ValueError(
-            "left must be -1 or a node after its parent, followed by its sibling in the same tree"
+            "left must be -1 or a node after its parent, followed by its sibling in the same tree, got "
+            f"left[{v}]={left[v]}"
         )
     is_child = np.zeros(m, dtype=bool)
     is_child[children] = is_child[children + 1] = True
@@ -996,9 +1003,12 @@ def _expect_trees(nodes: Trees) -> None:
             f"feature must lie in 0 .. {nodes.n_features - 1}, got {used.min()} .. {used.max()}"
         )
     if not np.isfinite(nodes.threshold[inner]).all():
-        raise ValueError("threshold must be finite, got NaN or infinity")
-    if nodes.missing_both[nodes.is_leaf].any():
-        raise ValueError("missing_both must be False at leaves")
+        raise ValueError("threshold must be finite at splits, got NaN or infinity")
+    is_wrong = nodes.missing_both & nodes.is_leaf
+    if is_wrong.any():
+        raise ValueError(
+            f"missing_both must be False at leaves, got True at node {is_wrong.argmax()}"
+        )
     _expect_sets(nodes)
 
 
@@ -1013,19 +1023,27 @@ def _expect_sets(nodes: Trees) -> None:
     sizes = np.diff(start)
     if start[0] != 0 or start[-1] != len(categories) or (sizes < 0).any():
         raise ValueError(
-            f"category_start must ascend from 0 to the number of categories, {len(categories)}"
+            f"category_start must ascend from 0 to the number of categories, {len(categories)}, got "
+            f"{shortened(start.tolist())}"
         )
     if not len(categories):
         return
-    if sizes[nodes.left == LEAF].any():
+    has_set = (sizes > 0) & nodes.is_leaf
+    if has_set.any():
         raise ValueError(
-            "category_start must give leaves no categories: only splits have category sets"
+            "category_start must give leaves no categories, got some for node "
+            f"{has_set.argmax()}: only splits have category sets"
         )
     ascends = np.ones(len(categories), dtype=bool)
     ascends[1:] = np.diff(categories) > 0
     ascends[start[:-1][sizes > 0]] = True
-    if not ascends.all() or categories.min() < 0:
-        raise ValueError("categories of a node must be >= 0, distinct and ascending")
+    is_wrong = ~ascends | (categories < 0)
+    if is_wrong.any():
+        v = np.searchsorted(start, is_wrong.argmax(), side="right") - 1
+        raise ValueError(
+            "categories of a node must be >= 0, distinct and ascending, got "
+            f"{shortened(nodes.categories[start[v] : start[v + 1]].tolist())} for node {v}"
+        )
 
 
 def find_rows_with_missing(X: NDArray[np.floating]) -> NDArray[np.intp]:

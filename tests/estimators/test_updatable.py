@@ -247,7 +247,7 @@ def test_rows_of_a_file_need_a_box(tmp_path):
     parameters = read_header(path)["parameters"]
     rewrite(path, parameters={**parameters, "max_depth": None})
     expect_refusal(
-        path, "must not have seen_rows, .* for these parameters: max_depth must be an integer"
+        path, "must not have seen_rows, .* do not allow updates: max_depth must be an integer"
     )
 
 

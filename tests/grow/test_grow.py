@@ -355,8 +355,8 @@ def test_the_grid_halves_the_box_whatever_the_rows_are(p, depth, seed):
 @pytest.mark.parametrize(
     ("low", "high", "depth", "message"),
     [
-        ([0.0], [1.0, 2.0], 1, "the same length, got 1 and 2"),
-        ([], [], 1, "the same length, got 0 and 0"),
+        ([0.0], [1.0, 2.0], 1, "the same length, at least 1, got 1 and 2"),
+        ([], [], 1, "the same length, at least 1, got 0 and 0"),
         ([0.0], [0.0], 1, "low < high"),
         ([0.0], [np.inf], 1, "must be finite"),
         ([0.0], [1.0], 21, r"depth must lie in 0 .. 20, got 21"),

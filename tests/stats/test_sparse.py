@@ -162,8 +162,8 @@ def test_few_classes_have_dense_counts():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"begin": [0, 2, 1, 3]}, "begin must ascend from 0 to the number of entries, 3"),
-        ({"begin": [0, 2, 3, 4]}, "begin must ascend from 0 to the number of entries, 3"),
+        ({"begin": [0, 2, 1, 3]}, "begin must ascend from 0 to 3, the number of entries"),
+        ({"begin": [0, 2, 3, 4]}, "begin must ascend from 0 to 3, the number of entries"),
         ({"begin": []}, "begin must ascend from 0"),
         ({"classes": [0, 2, 1]}, r"classes must lie in 0 \.\. 1"),
         ({"classes": [1, 0, 1]}, "classes must ascend in every node"),

@@ -48,7 +48,7 @@ class Bits(ArrayRecord):
     Raises
     ------
     TypeError
-        If a column's dtype does not convert without loss.
+        If an array's dtype does not convert to that of the parameter without loss.
     ValueError
         If there is no bit, a feature is outside 0 .. p - 1, or bit j is not feature j of two
         values.

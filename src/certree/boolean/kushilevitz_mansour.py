@@ -50,7 +50,7 @@ def kushilevitz_mansour(
     """Find all Fourier coefficients of size `theta` or more, by evaluating a function at chosen rows.
 
     A coefficient belongs to a set of features: it is the mean over all rows of the function's value
-    times the product of the signs of these features.
+    times the product of the signs of these features. The size of a number is its absolute value.
 
     Parameters
     ----------
@@ -135,10 +135,10 @@ class _PrefixSearch:
     queries : QueryCounter
         The function, which counts its evaluations.
     theta : float
-        Smallest size of the coefficients to be found; prefixes of smaller weight than theta^2 / 2
-        are dropped.
+        Smallest absolute value of the coefficients to be found; prefixes of smaller weight than
+        theta^2 / 2 are dropped.
     largest : float
-        Upper bound on the size of the function's values.
+        Upper bound on the absolute values of the function.
     log_delta : float
         Logarithm of the probability that any of all decisions to keep or drop a prefix is wrong.
     rng : RandomState
@@ -163,7 +163,7 @@ class _PrefixSearch:
         """Evaluate the function at rows and return its values, (m,).
 
         signs: -1 or 1 for each feature, (m, n_features). Count the rows against the budget. Raise
-        ValueError if the size of a value is above `largest` of the constructor, or the budget does
+        ValueError if an absolute value is above `largest` of the constructor, or the budget does
         not suffice.
         """
         values = self._queries.evaluate(signs)

@@ -28,7 +28,8 @@ class LowDegree:
     """Estimated Fourier coefficients of all small sets of features, with a bound on their errors.
 
     Made by `low_degree`. A coefficient belongs to a set of features: it is the mean over all rows
-    of the function's value times the product of the signs of these features.
+    of the function's value times the product of the signs of these features. The size of a number
+    is its absolute value.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def low_degree(
 
     The coefficient of a set is the mean over all rows of the function's value times the product of
     the signs (-1 or 1) of the set's features. Terms with small estimates are dropped, as `keep`
-    says.
+    says. The size of a number is its absolute value.
 
     Parameters
     ----------

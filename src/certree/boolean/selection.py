@@ -64,7 +64,8 @@ class SelectedTerms:
         R2 on the validation set of the polynomial fitted to the training rows; its baseline is the
         mean target of the training rows. It is optimistic, as the number of terms was chosen by it.
         0 if no polynomial has an error below that of the baseline by more than two standard errors
-        of the difference; NaN without a validation set.
+        of the difference, or there are fewer than two validation rows; NaN for methods without a
+        validation set.
     """
 
     masks: UInt64

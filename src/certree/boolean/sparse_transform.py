@@ -127,7 +127,7 @@ def _transform_all_rows(queries: QueryCounter, delta: float) -> Recovered:
     """Evaluate the function at all 2^n rows and return its exact spectrum, with `is_complete` True.
 
     n is the number of features. queries: the function, whose budget must allow 2^n rows; delta:
-    only stored in the result, as the guarantee, that these are all coefficients, is certain.
+    stored in the result, but not used: it is certain that these are all coefficients.
     """
     n = len(queries.bits)
     signs = 1.0 - 2.0 * _to_bits(np.arange(2**n), n)

@@ -35,7 +35,8 @@ class Sparsified:
         is exactly the sum of the squares of the dropped terms. Features of real rows depend on each
         other; see `held_out_error`.
     sup_error : float
-        Bound on the difference at every row: the sum of the largest sizes of the dropped terms.
+        Bound on the difference at every row: the sum over the dropped terms of their size times the
+        largest absolute value of their product of signs, which is 1 without means.
     guaranteed_error : float
         Squared error in the theorem of Kushilevitz and Mansour (see `sparsify_as_proven`): 2
         epsilon in `sparsify_as_proven`, and `squared_error` in `sparsify`.

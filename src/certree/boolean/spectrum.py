@@ -60,7 +60,7 @@ class Spectrum(ArrayRecord):
     Raises
     ------
     TypeError
-        If a column's dtype does not convert without loss.
+        If an array's dtype does not convert to that of the parameter without loss.
     ValueError
         If masks are not sorted and distinct or have bits beyond `bits`, or numbers are not finite.
     """

@@ -253,7 +253,7 @@ def count_routed_rows(
     tree : Tree
         The tree.
     leaf : ndarray of int32, shape (n,)
-        Leaf that each row reaches.
+        Node number of the leaf that each row reaches.
     y : ndarray of int32, shape (n,)
         Class of each row, 0 .. n_classes - 1; calibration rows of other classes have larger codes.
     n_classes : int
@@ -290,15 +290,15 @@ def count_calibration_rows(
     grown: NodeStats,
     weight_unit: float = 1.0,
 ) -> NodeStats:
-    """Count the calibration rows in each node by class, with the labels of the training rows.
+    """Count the calibration rows of each class in each node; nodes keep the training rows' labels.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     leaf, y : ndarray of int32, shape (n,)
-        Leaf that each calibration row reaches, and its class, >= 0; classes beyond those of `grown`
-        are counted in one further column.
+        Node number of the leaf that each calibration row reaches, and the row's class, >= 0;
+        classes beyond those of `grown` are counted in one further column.
     weight : ndarray of float64, shape (n,), or None
         Weight of each row; None: 1. Weighted counts are exact sums, which do not depend on the
         order of the rows.
@@ -349,7 +349,7 @@ def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
 
 
 def check_positions(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDArray[Any]], int]:
-    """Check the positions and group weights of calibration rows.
+    """Check that calibration rows have positions in the table of a fit, and weights in (0, 1].
 
     given: position of each calibration row among the n_given rows of a fit, (n,); weight: 1 /
     (calibration rows of its group) of each, (n,), in (0, 1]; None: no groups. Return a dictionary
@@ -395,13 +395,15 @@ def compute_group_weights(
 class CertifyingRows:
     """The calibration rows of a fit with their leaves in its tree, and the training set's counts.
 
+    Certified classifiers make it in ``fit``, and compute certificates and posteriors from it.
+
     Parameters
     ----------
     sides : TrainCalibrationSplit
         Which rows of the fit are training and calibration rows, and their groups.
     leaf, y : ndarray of int32, shape (n,)
-        Leaf that each calibration row reaches, and its class code: 0 .. K - 1 for the K classes of
-        `grown`, larger for classes that no training row has.
+        Node number of the leaf that each calibration row reaches, and the row's class code: 0 ..
+        K - 1 for the K classes of `grown`, larger for classes that no training row has.
     weight : ndarray of float64, shape (n,), or None
         ``sample_weight`` of each calibration row. It is used only to choose posteriors
         (distributions over the prunings of the tree), as certificates count each row once; None: 1.
@@ -457,6 +459,9 @@ class CertifyingRows:
 class HeldOutNumbers(ArrayRecord):
     """A tree with the moments of its training set, and its calibration set for a numeric target.
 
+    Certified regressors make it in ``fit``; `absolute_error` and `absolute_error_pruning` compute
+    bounds from it.
+
     Parameters
     ----------
     tree : Tree
@@ -465,11 +470,11 @@ class HeldOutNumbers(ArrayRecord):
         Number of training rows in each node, the mean of their targets, and the sum of squared
         distances from it.
     leaf : array-like of int, shape (N,)
-        Leaf that each calibration row reaches.
+        Node number of the leaf that each calibration row reaches.
     y : array-like of shape (N,)
         Target of each calibration row.
     weight : array-like of shape (N,)
-        1 for each row; for rows in groups 1 / (calibration rows of its group).
+        Weight of each calibration row: 1; for rows in groups 1 / (calibration rows of its group).
     limit : float
         Absolute error at which larger ones are clipped, > 0, in units of the target; fixed by the
         training rows.

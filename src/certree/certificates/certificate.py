@@ -32,6 +32,8 @@ _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 class Breakdown:
     """The three terms of a certificate's bound, which sum to it; in the units of the bound.
 
+    `Certificate.parts` returns it.
+
     Parameters
     ----------
     observed : float
@@ -51,6 +53,8 @@ class Breakdown:
 @dataclass(frozen=True, slots=True)
 class Matches:
     """Number of calibration rows whose features equal those of a row of the fit.
+
+    The value of the field `matches` of a `Certificate`.
 
     Parameters
     ----------
@@ -589,6 +593,7 @@ def compute_certificate(
     Returns
     -------
     Certificate
+        Its field `bound` is the bound that was computed.
 
     Raises
     ------
@@ -623,7 +628,7 @@ def _get_min_rows(method: str) -> int:
 
 
 def restore_certificate(entries: dict[str, Any]) -> Certificate:
-    """Make a certificate from its fields in a model file, after computing its bound again.
+    """Return the certificate whose fields a model file holds, after computing its bound again.
 
     entries: the fields of `Certificate` by name, as `serialize_certificates` writes them; files of
     older versions may lack `matches`, `worst` and `near_copies`. The observed numbers cannot be
@@ -653,8 +658,9 @@ def restore_certificate(entries: dict[str, Any]) -> Certificate:
     shift = None if shift is None else Shift(**shift)
     if entries["matches"] is not None:
         raise ValueError(
-            "the model file is damaged: matches of a certificate must be None, as calibration rows "
-            f"of the fit itself are not compared with it, got {entries['matches']!r}"
+            "the model file is damaged: matches of a certificate must be None, as files hold "
+            "certificates of fits only, which do not compare their rows with themselves, got "
+            f"{entries['matches']!r}"
         )
     near = restore_near_copies(entries["near_copies"])
     rest = {"observed": observed, "shift": shift, "near_copies": near}

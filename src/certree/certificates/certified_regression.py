@@ -162,8 +162,9 @@ class CertifiedRegressorMixin:
         Returns
         -------
         Certificate
-            In units of the target; errors above ``certificate_.unit`` count as that. Without rows
-            ``certificate_``, recomputed for `delta`.
+            Upper bound on the mean absolute error of new rows, in units of the target; errors above
+            ``certificate_.unit`` count as that. Without rows ``certificate_``, recomputed for
+            `delta`.
 
         Raises
         ------

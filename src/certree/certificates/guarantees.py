@@ -546,7 +546,7 @@ class Guarantees:
         Returns
         -------
         Certificate
-            The mean of the bounds on the error of each class, weighted by `shares`.
+            Its bound is the mean of the bounds on the error of each class, weighted by `shares`.
 
         Raises
         ------
@@ -752,11 +752,11 @@ class Guarantees:
             Costs (of a false negative, of a false positive) that were named before the calibration
             rows were seen. Half of delta is then used for tighter bounds on these costs at five
             thresholds each: the best one if scores are true probabilities, and two on either side
-            of it. All other costs are covered anyway.
+            of it. All other costs are covered anyway. None: no costs were named.
         groups : array-like of shape (n_rows,), or None
             Group of each row of the caller's table, as in `conditional_guarantees`, fixed without
             the classes. The guarantees for all rows and for each group share delta equally, and
-            hold together.
+            hold together. None: there are guarantees for all rows only.
         delta : float or None
             Probability with which any of these guarantees may fail; None: that of the certificate.
         share : float
@@ -1020,7 +1020,7 @@ class CalibrationSamples(ArrayRecord):
     n_given : int
         Number of rows passed to ``fit``.
     leaf : array-like of int, shape (n,)
-        Leaf of `tree` that each calibration row reaches.
+        Node number of the leaf of `tree` that each calibration row reaches.
     y : array-like of int, shape (n,)
         Class code of each calibration row; classes that no training row has follow those of
         `grown`.
@@ -1349,8 +1349,8 @@ class TreeGuarantees(FitGuarantees):
     def _look_up_scores(self, leaf: Int32) -> Float64:
         """Return the conformity scores of rows by the leaves that they reach, (n_rows, n_scored).
 
-        leaf: leaf of each row, (n_rows,). The score of a class is 1 minus its probability in the
-        leaf by the training set, read from ``rows.score``.
+        leaf: node number of the leaf of each row, (n_rows,). The score of a class is 1 minus its
+        probability in the leaf by the training set, read from ``rows.score``.
         """
         return self.rows.score[:, : len(self._scored_classes)][leaf]
 
@@ -1423,7 +1423,7 @@ class TreeGuarantees(FitGuarantees):
         Returns
         -------
         Certificate
-            An Occam bound (method "occam_pruning").
+            Occam bound on the error of the pruning on new rows (method "occam_pruning").
 
         Raises
         ------
@@ -1572,20 +1572,21 @@ def certify(
         again together with new ones: inspection j uses the fraction 6 / (pi^2 j^2) of delta, so
         that all bounds hold together, whenever one stops. None: the rows are inspected once.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        How rows are treated that equal each other, or equal rows of the fit. Models of certree keep
-        hashes of the rows of their fit (also inside ensembles and pipelines of scikit-learn) and
-        refuse these rows. Real tables may contain equal rows, though. "auto": up to ``sqrt(n) / 4``
-        of n rows that equal rows of the fit or other calibration rows, classes included, are
-        accepted as new draws; up to 2 % of n are counted as errors, whatever is predicted; more are
-        refused. If no row equals one of the fit and n < 40, it warns instead. "genuine": all rows
-        are new draws; refused if they are the table of the fit, or equal more of its rows than new
-        rows would. "copies": equal rows are copies of one row, which counts once. "refuse": no
-        repeated row is accepted. The certificate states the assumption.
+        How rows are treated that equal each other, or equal rows of the fit, classes included.
+        Models of certree keep hashes of the rows of their fit, also inside ensembles and pipelines
+        of scikit-learn; other models have none to compare with. "auto": up to ``max(1, sqrt(n) /
+        4)`` repeated rows of n are accepted as new draws; more, up to 2 % of n, are counted as
+        errors, whatever is predicted; still more raise ValueError. If none of these equals a row of
+        the fit and n < 40, it warns instead. "genuine": all rows are new draws; raises ValueError
+        if they are the table of the fit, or equal more of its rows than new rows would. "copies":
+        equal rows are copies of one row, which counts once; rows that equal rows of the fit count
+        as errors, up to the same limit. "refuse": no repeated row is accepted. The certificate
+        states the assumption.
 
     Returns
     -------
     Certificate
-        The Clopper-Pearson bound.
+        Upper bound (Clopper-Pearson) on the probability that a new row is predicted wrongly.
 
     Raises
     ------
@@ -1595,9 +1596,9 @@ def certify(
     ValueError
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
         column, no class is known to the classifier or classes have another type (text instead of
-        numbers), or `look` is not a positive integer; if rows equal rows of the fit, or the model
-        does not have the hashes to check that, and `duplicates` is not "genuine"; or if too many
-        rows equal each other.
+        numbers), or `look` is not a positive integer; if more rows equal each other or rows of the
+        fit than `duplicates` allows; or if the model was saved without the hashes of these rows and
+        `duplicates` is not "genuine".
 
     References
     ----------

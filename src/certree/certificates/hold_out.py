@@ -81,7 +81,7 @@ def hold_out_best(
     Returns
     -------
     Certificate
-        That of the classifier with the fewest errors.
+        Upper bound on the error on new rows of the classifier with the fewest errors.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def hold_out_mean(
     Returns
     -------
     Certificate
-        By Hoeffding's inequality.
+        Upper bound on the mean loss of new rows, or of new groups, by Hoeffding's inequality.
 
     Raises
     ------
@@ -213,5 +213,5 @@ def _to_python_objects(labels: NDArray[Any]) -> list[Any]:
 
 
 def _get_label_type(label: Any) -> type:
-    """Return the type by which labels are compared: str, numbers.Real, or the label's own type."""
+    """Return the type that a label counts as: str, numbers.Real, or the label's own type."""
     return next((kind for kind in (str, Real) if isinstance(label, kind)), type(label))

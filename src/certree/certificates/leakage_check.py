@@ -48,7 +48,7 @@ _ENSEMBLES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationRows:
-    """The calibration rows of a classifier after the leakage check.
+    """The calibration rows of a classifier that `select_calibration_rows` returns.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class PosteriorVote:
         Returns
         -------
         Certificate
-            For "vote_tuples" the one with the lowest bound.
+            Upper bound on the error on new rows; for "vote_tuples" the lowest one of all pairs.
         """
         every: list[tuple[float, ...]]
         if method == "vote_tuples":
@@ -236,6 +236,7 @@ def certify_posterior(
     Returns
     -------
     Certificate
+        Upper bound on the error on new rows, of a drawn pruning or of the majority vote.
 
     Raises
     ------
@@ -501,10 +502,11 @@ def count_shared_rows(judged: NDArray[Any]) -> Float64:
 
 
 def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
-    """Check the tables of `certify_ensemble`, and return them as float64 arrays (T, n).
+    """Check two tables of T voters and n rows, and return them as float64 arrays (T, n).
 
-    Return first `judged` as 0 and 1, then `wrong` clipped to 0 .. 1, with 0 where `judged` is
-    False. Raises ValueError if shapes differ, or numbers are out of range.
+    judged: whether each row is out-of-bag for each voter, bool; wrong: probability that the voter
+    predicts the row wrongly. Return first `judged` as 0 and 1, then `wrong` clipped to 0 .. 1, with
+    0 where `judged` is False. Raises ValueError if shapes differ, or numbers are out of range.
     """
     out, shares = to_array("judged", judged), to_array("wrong", wrong)
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:

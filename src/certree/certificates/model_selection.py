@@ -73,7 +73,7 @@ _Posterior = TypeVar("_Posterior", NodeWeights, LabelledWeights)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateVote(Generic[_Posterior]):
-    """A posterior over prunings that may be selected, with its vote.
+    """A posterior over prunings that may be selected, with its vote, as `select_model` compares them.
 
     The vote is the weighted majority vote, or weighted mean, of the predictions of all prunings.
 
@@ -95,7 +95,7 @@ class CandidateVote(Generic[_Posterior]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedModel:
-    """The predictor that was selected, with its certificate and those of the alternatives.
+    """The vote that `select_model` or `select_labelled` selected, with all certificates.
 
     Parameters
     ----------
@@ -482,11 +482,12 @@ def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
 def _certify_labels(
     model_selection: ModelSelection | LabelledSelection, label: Int32
 ) -> Certificate:
-    """Compute the Occam bound of a labelling of the nodes, (m,), under the prior of the selection.
+    """Compute the Occam bound of a labelling of the nodes, under the prior of a selection.
 
     It bounds the error on new rows of the classifier that predicts the label of the row's leaf, by
     its error on the calibration rows. Uses `occam_mean`, by the mean loss of groups, for rows in
-    groups; else `occam_vote`, by the number of errors.
+    groups; else `occam_vote`, by the number of errors. model_selection: gives calibration set,
+    prior and delta; label: label of each node, (m,).
     """
     certify = occam_mean if model_selection.held.grouped else occam_vote
     return certify(model_selection.held, label, model_selection.prior, model_selection.delta)
@@ -530,8 +531,8 @@ def _certify_alternatives(
     groups), that of a pruning drawn for each row, and, for majority votes of labels, six PAC-Bayes
     bounds on the majority vote (methods "vote_first_order", "vote_first_order_range",
     "vote_tandem", "vote_either_wrong", "vote_c_bound" and "vote_tuples"). Each bounds an error on
-    new rows, with the prior `structure`, and holds by itself. best: the candidate that the
-    calibration set chose.
+    new rows, with the prior ``model_selection.structure``, and holds by itself. model_selection:
+    gives tree, calibration set and delta; best: the candidate that the calibration set chose.
     """
     held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
     if not held.grouped:
@@ -559,6 +560,8 @@ EXPONENT, _SPREAD, _STEEPEST = 0.15, 0.15, 0.7
 class CurvePoint(NamedTuple):
     """A point of a learning curve: the error of trees grown on one fraction of the rows.
 
+    `choose_train_fraction` takes several of them.
+
     Parameters
     ----------
     share : float
@@ -580,9 +583,9 @@ class PowerLaw(NamedTuple):
     Parameters
     ----------
     level : float
-        Error if all rows are training rows.
+        Error that is expected if all rows are training rows.
     exponent : float
-        Rate at which the error falls, >= 0.
+        The exponent in this formula, >= 0: the larger, the faster the error falls.
     """
 
     level: float
@@ -604,7 +607,7 @@ def fit_power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> Po
     error. The exponent has a normal prior with mean `exponent` and standard deviation .15, and is
     then clipped to 0 .. .7.
 
-    curve: at least one point; exponent: prior mean, .15 by default, the mean on public data sets.
+    curve: the points, at least one; exponent: prior mean, .15 by default, the mean on public data sets.
     Return the fitted `PowerLaw`.
     """
     n_rows = np.array([point.n_validation for point in curve], dtype=np.float64)
@@ -644,7 +647,8 @@ def choose_train_fraction(
         Expected complexity of the certificate (nats); the default, -log(.9), is that of the
         training set's vote, which has the prior probability .9.
     exponent : float
-        Prior mean of the exponent of the learning curve, .15 by default.
+        Prior mean of the exponent in ``error = level * s ** -exponent``, .15 by default, for trees
+        grown on the fraction s of the rows.
 
     Returns
     -------

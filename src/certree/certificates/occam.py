@@ -25,14 +25,14 @@ from certree.weights.node_weights import NodeWeights, expect_pruning, sample_pru
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A pruning that was drawn once from a posterior, with its certificate.
+    """A pruning that was drawn once from a posterior, with its certificate; `single_draw` makes it.
 
     Parameters
     ----------
     pruning : NodeWeights
         The pruning: weight 1 for its leaves, 0 for all other nodes.
     certificate : Certificate
-        Bound on its error.
+        Bound on the error of the pruning on new rows.
     """
 
     pruning: NodeWeights
@@ -198,7 +198,8 @@ def occam_answers(
     Returns
     -------
     Certificate
-        Its `n` is the number of calibration rows with a prediction.
+        Upper bound on the error on new rows that get a prediction. Its `n` is the number of
+        calibration rows that get one.
 
     Raises
     ------
@@ -327,8 +328,8 @@ def absolute_error(
     Returns
     -------
     Certificate
-        In units of the target. Absolute errors above its `unit`, the limit of `held`, count as
-        that.
+        Upper bound on the mean absolute error of new rows, in units of the target. Absolute errors
+        above its `unit`, the limit of `held`, count as that.
 
     References
     ----------
@@ -369,8 +370,8 @@ def absolute_error_pruning(
     Returns
     -------
     Certificate
-        In units of the target. Absolute errors above its `unit`, the limit of `held`, count as
-        that.
+        Upper bound on the mean absolute error of new rows, in units of the target. Absolute errors
+        above its `unit`, the limit of `held`, count as that.
 
     Raises
     ------
@@ -397,7 +398,7 @@ class Selective:
     """A classifier that abstains where its margin is small, and a bound on its error elsewhere.
 
     The margin of a row is the probability of its most likely class minus that of the second most
-    likely class.
+    likely class. `selective_certificates` makes it.
 
     Parameters
     ----------
@@ -507,11 +508,11 @@ def selective_certificates(
 
 
 def _choose_margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
-    """Choose the margins for which at most 100 %, 95 %, ..., 5 % of some rows get a prediction.
+    """Choose the margins for which at most 100 %, 95 %, ..., 5 % of the rows get a prediction.
 
-    tree: the tree; A row gets a prediction if the margin of its leaf is not smaller. lead: margin
-    of each node, (m,); n: number of rows in each node, (m,), of which those of leaves are read.
-    Return the margins, at most 20, in ascending order from 0, rounded down to four decimals.
+    A row gets a prediction if the margin of its leaf is not smaller than the chosen one. tree: the
+    tree; lead: margin of each node, (m,); n: number of rows in each node, (m,). Return the chosen
+    margins, at most 20, in ascending order from 0, rounded down to four decimals.
     """
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]

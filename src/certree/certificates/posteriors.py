@@ -91,6 +91,8 @@ def gibbs_posterior(
 class LabelledWeights(ArrayRecord):
     """A posterior over labelled prunings: over prunings, and over a label for each of their leaves.
 
+    `labelled_posterior` makes it.
+
     Parameters
     ----------
     weights : NodeWeights
@@ -171,7 +173,10 @@ def labelled_posterior(
     # Errors in excess of those of the best label, so that not all weights underflow.
     right, log_label = stats.counts[:, : prior.n_labels], prior.log_label[0]
     if (log_label.max(axis=1) == -np.inf).any():
-        raise ValueError("prior must give every node a label that has a probability above 0")
+        raise ValueError(
+            "prior must give every node a label that has a probability above 0, got a node whose "
+            "log_label is -inf for all labels"
+        )
     most = np.where(log_label > -np.inf, right, 0.0).max(axis=1)
     least = stats.n - most
     with np.errstate(over="ignore"):  # an overflow means probability 0

@@ -46,12 +46,14 @@ _STOP_BELOW = 0.6
 class CandidateLabels:
     """A labelling of the tree's leaves with a prior probability of its own.
 
+    An entry of `Prior.candidate_labels`; `add_candidate_labels` makes it.
+
     Parameters
     ----------
     label : ndarray of int32, shape (m,)
         Label of each node; only entries of the tree's leaves are read.
     log_share : float
-        Log of its prior probability.
+        Log of the labelling's prior probability.
     """
 
     label: Int32

@@ -20,6 +20,8 @@ from certree.interface.signatures import validate_settings
 class Shift:
     """How the distribution of new rows may differ from that of the calibration rows.
 
+    The value of the field `shift` of a `Certificate`.
+
     Parameters
     ----------
     kind : {"kl", "total_variation", "weights"}
@@ -95,7 +97,10 @@ def make_shift(kl: float | None, total_variation: float | None) -> Shift:
     if both or none are passed, or one is out of range.
     """
     if (kl is None) == (total_variation is None):
-        raise ValueError("exactly one of kl and total_variation must be passed to nearby")
+        raise ValueError(
+            "exactly one of kl and total_variation must be passed to nearby, got "
+            f"kl={kl} and total_variation={total_variation}"
+        )
     if kl is not None:
         return Shift("kl", kl)
     assert total_variation is not None  # for the type checker
@@ -276,7 +281,7 @@ class Monitor:
         ValueError
             If losses are not numbers between 0 and 1; the monitor is then unchanged.
         """
-        given = _losses(losses)
+        given = _check_losses(losses)
         logs, alarm, stakes = np.array(self._log_products), self._first_alarm, self._stakes
         limit = math.log(len(logs)) - math.log(self.alpha)
         for first in range(0, len(given), _BLOCK):
@@ -329,8 +334,8 @@ class Monitor:
         return make_html_table(str(self), [], lines)
 
 
-def _losses(losses: Any) -> Float64:
-    """Return the losses as float64 array (n,), after a check that they are between 0 and 1.
+def _check_losses(losses: Any) -> Float64:
+    """Return losses of rows as float64 array (n,), after a check that they are between 0 and 1.
 
     losses: array (n,), or a number, which gives n = 1. Raises ValueError if the check fails.
     """

@@ -45,6 +45,8 @@ _LINES = 10
 class Limits(NamedTuple):
     """A rate with its confidence limits, which hold for all thresholds at once.
 
+    `ThresholdGuarantees` and `OperatingPoint` return rates in this form.
+
     Parameters
     ----------
     observed : float or ndarray of shape (m,)
@@ -596,7 +598,7 @@ def check_costs(costs: Any) -> tuple[tuple[float, float], ...]:
 def _are_multiples(costs: tuple[float, float], named: tuple[float, float]) -> bool:
     """Return whether two pairs of costs are positive multiples of each other.
 
-    Both are (cost of a false negative, cost of a false positive).
+    costs, named: both (cost of a false negative, cost of a false positive).
     """
     (one, other), (its, of_other) = costs, named
     return math.isclose(one / max(costs), its / max(named), rel_tol=1e-12) and math.isclose(

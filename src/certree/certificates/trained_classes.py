@@ -86,9 +86,10 @@ class TrainedClasses:
 
     @cached_property
     def class_positions(self) -> Indices:
-        """Index in ``classes_`` of the class of each code.
+        """Index in ``classes_`` of the class of each code, an int array.
 
-        int array (n_codes + number of classes that training rows lack,).
+        Its length is n_codes plus the number of classes that training rows lack. The unused second
+        code of a single trained class has the index 0.
         """
         places = np.zeros(self.n_codes, dtype=np.intp)
         trained = np.flatnonzero(self.is_trained)
@@ -99,7 +100,7 @@ class TrainedClasses:
         """Return the class code of each index in ``classes_``.
 
         places: indices, (n,); K and larger ones stand for classes that the model does not know,
-        which have the code after all others.
+        which have the code ``n_codes + K``, larger than all others.
         """
         others = self.n_codes + np.cumsum(~self.is_trained) - 1
         codes = np.where(self.is_trained, np.cumsum(self.is_trained) - 1, others)

@@ -59,7 +59,7 @@ class DuplicateRows(StrEnum):
     ----------
     auto : decide by their number: few are genuine, more count as errors, many are an error
     genuine : equal rows are independent draws
-    copies : equal rows are copies of one draw
+    copies : equal rows are copies of one draw, and count once
     refuse : equal rows are an error
     """
 

@@ -94,8 +94,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         Largest depth of the trees if `estimator` is None. None: 1, or no limit if `max_leaf_nodes`
         is set.
     max_leaf_nodes : int or None, default=None
-        Largest number of leaves of a tree. The node whose split lowers the impurity most is split
-        first.
+        Largest number of leaves of a tree; None: no limit. The node whose split lowers the impurity
+        most is split first.
     categorical_features : "from_dtype", array-like of bool, int or str, or None,
     default="from_dtype"
         Which features are categorical. "from_dtype": columns of a data frame with a category,
@@ -130,8 +130,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         is set.
     feature_importances_ : ndarray of shape (p,)
         Mean of the learners' importances, weighted by alpha.
-    sample_hashes_ : ndarray of uint64
-        Hashes of the training rows.
+    sample_hashes_ : ndarray of uint64, or None
+        Hashes of the training rows, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None

@@ -157,8 +157,8 @@ class BoostedTrees(StagedTrees):
         Number of rounds.
     thresholds_ : tuple of (int or None)
         Number of random thresholds per feature that the tree of a round may split at; None: all
-        thresholds. Entries are used in turn, each for one round, or for
-        two if rounds alternate between 30 % and all features.
+        thresholds. Entries are used in turn, each for one round, or for two if rounds alternate
+        between 30 % and all features.
     max_leaf_nodes_ : int or None
         Largest number of leaves of a tree; None: no limit.
     """
@@ -623,7 +623,8 @@ class BoostedTrees(StagedTrees):
         validation : Training or None
             Validation set of the user.
         continues : bool
-            Whether rounds are added to a previous fit, whose seed is used; otherwise `_seed` is set.
+            Whether rounds are added to a previous fit, whose seed `_seed` is used; otherwise `_seed`
+            is drawn from `random_state`.
 
         Returns
         -------
@@ -757,9 +758,9 @@ class BoostedTrees(StagedTrees):
     def _set_automatic_parameters(self, n: int) -> None:
         """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows.
 
-        An "auto" number of leaves is 31 for classes, 16 otherwise, below 3000 rows, and 63 or 31
-        from then on. An "auto" number of thresholds is one for each 500 rows, at least 6, and all
-        thresholds in turn; with quality "fast" never all.
+        "auto" leaves: 31 for classes and 16 for numbers and rankings below 3000 rows; 63 and 31
+        from 3000 rows on. "auto" thresholds: rounds draw one for each 500 rows, at least 6, and use
+        all thresholds, in turn; with quality "fast" they never use all.
         """
         self.thresholds_ = self._list_threshold_schedules(n)[0 if self.quality == "fast" else -1]
         leaves = self.max_leaf_nodes
@@ -836,6 +837,9 @@ class BoostedTrees(StagedTrees):
     ) -> Evaluation:
         """Make the object that scores rounds and decides when to stop.
 
+        It scores rounds by the parameter `scoring` if early stopping is on, or there is a
+        validation set or a callback; else by the loss if `verbose` is positive; else not at all.
+
         Parameters
         ----------
         run : Rounds
@@ -845,9 +849,8 @@ class BoostedTrees(StagedTrees):
         validation : Training or None
             Validation set.
         stops : bool
-            Whether early stopping is on: rounds are scored by the parameter `scoring`, and the fit
-            ends after `n_iter_no_change` rounds without an improvement. Otherwise all rounds are
-            made unless a callback returns True.
+            Whether early stopping is on: the fit ends after `n_iter_no_change` rounds without an
+            improvement. Otherwise all rounds are made unless a callback returns True.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         """
@@ -1601,9 +1604,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         with early stopping. A `learning_rate` below 0.1 gets up to twenty times as many rounds.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree; leaves with the largest gain are split first. "auto": 31
-        below 3000 rows, else 63.
+        below 3000 rows, else 63. None: no limit.
     max_depth : int or None, default=None
-        Largest depth of a leaf.
+        Largest depth of a leaf; None: no limit.
     min_samples_leaf : int, default=5
         Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
@@ -1634,10 +1637,10 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
         Groups of features, by index or name, that may be used together on a path of a tree.
         Features without a group form one more group. "pairwise": any two features;
-        "no_interactions": each feature by itself.
+        "no_interactions": each feature by itself; None: all features may be used together.
     class_weight : dict, list of dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn; for several columns one dict each, and the
-        weight of a row is multiplied by all of them.
+        weight of a row is multiplied by all of them. None: all classes have weight 1.
     standard_errors : bool, default=False
         Whether the fit prepares `predict_std`, which estimates the standard errors of predictions. This
         needs three more fits to a third of the rows each, which take about as long as the fit. With
@@ -1695,8 +1698,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Scores, see `scoring`, of the training rows and the validation set: before the first round
         and after each round, dropped rounds included. They exist after a fit with early stopping, a
         validation set or callbacks; model files do not hold them.
-    sample_hashes_ : ndarray of uint64
-        Hashes of the rows of the fit.
+    sample_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
@@ -1891,9 +1895,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         rows; by one of them below 30,000, where ``quality="default"`` chooses at most 800, as more
         gain little.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31.
+        Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31. None: no limit.
     max_depth : int or None, default=None
-        Largest depth of a leaf.
+        Largest depth of a leaf; None: no limit.
     min_samples_leaf : int, default=1
         Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5

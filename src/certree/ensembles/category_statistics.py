@@ -356,10 +356,10 @@ class CategoryTotals:
         """Compute the statistics of the categories of feature q, a pair of arrays for each.
 
         The first statistic is the weight of the rows of a category; then there is one for each
-        target, the shrunken mean of the centered target: sum of weight times target, divided by the
-        weight plus 10. The last category stands for missing values. q: position of the feature in
-        `by_category`. Training rows must not use means that include their own target, so each fold
-        has means without its rows.
+        target, the shrunken mean of the target as `TargetScale.center` returns it: the sum of
+        weight times target, divided by the weight plus 10. The last category stands for missing
+        values. q: position of the feature in `by_category`. Training rows must not use means that
+        include their own target, so each fold has means without its rows.
 
         Returns
         -------
@@ -489,11 +489,11 @@ class CategoryStatistics:
     """Statistics of the categories of q features, which serve growth as additional numeric columns.
 
     Each feature has n_targets + 1 columns: the weight of the rows of a category, and for each
-    target the shrunken mean minus the mean of all rows. Both are 0 for categories without training
-    rows. The columns of a feature follow each other. The value of a training row is the mean over
-    the rows of the other folds, so that it does not include the row's own target. The value of any
-    other row is the mean over all training rows. The constructor takes the attributes in this
-    order.
+    target, divided by its largest absolute value, the shrunken mean minus the mean of all rows.
+    Both are 0 for categories without training rows. The columns of a feature follow each other. The
+    mean in a training row is taken over the rows of the other folds, so that it does not include
+    the row's own target. The mean in any other row is taken over all training rows. The constructor
+    takes the attributes in this order.
 
     Attributes
     ----------
@@ -570,8 +570,8 @@ class CategoryStatistics:
         """Return the bin of the value of each row in each column, (n_columns, n).
 
         indices: index of each row's category, (q, n), as in `HighCardinalityFeatures`; keys: random
-        keys of the training rows, (n_training,), which are the first of the n rows; hashes of the
-        keys are the folds, whose own rows are left out of the value.
+        keys of the training rows, (n_training,), which are the first of the n rows. Hashes of the
+        keys assign these rows to folds; the mean in a training row leaves out the rows of its fold.
         """
         fold = np.full(indices.shape[1], _FOLDS, dtype=np.int32)
         fold[: len(keys)] = assign_folds(keys)
@@ -586,8 +586,9 @@ class CategoryStatistics:
         """Return a copy of a grower whose rows have the columns as additional features.
 
         codes: bins of the rows in the columns, (n_columns, n), as `encode_rows` returns them. A
-        column may interact with the features that its categorical feature may interact with, and it
-        is examined in the order of these features. It has no monotonic constraint.
+        column may interact with the features that its categorical feature may interact with. When
+        the grower looks for a split, columns come after all features, in the order of their
+        categorical features. Columns have no monotonic constraint.
         """
         bins, added = grower.bins, replace(self.bins, codes=codes)
         joined = {

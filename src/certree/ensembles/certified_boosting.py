@@ -97,8 +97,8 @@ class CalibrationScores(ArrayRecord):
         Weight of each row if rows have groups: 1 / (number of calibration rows of its group); None:
         each row counts by itself.
     repeats : int
-        Number of calibration rows that equal a row of the fit or another calibration row, and were
-        accepted.
+        Number of calibration rows that equal a training row or another calibration row, class
+        included, and yet were kept.
     distinct : bool
         Whether equal calibration rows were treated as copies of one row and counted once.
     near_copies : NearCopies or None
@@ -191,9 +191,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     max_iter : int or "auto", default="auto"
         Number of rounds, of one tree each; "auto": chosen by cross-validation of the training set.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree. "auto": 31 below 3000 rows in the training set, else 63.
+        Largest number of leaves of a tree. "auto": 31 below 3000 rows in the training set, else 63;
+        None: no limit.
     max_depth : int or None, default=None
-        Largest depth of a leaf.
+        Largest depth of a leaf; None: no limit.
     min_samples_leaf : int, default=5
         Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
@@ -221,7 +222,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         Groups of features that may be used together on a path of a tree. "pairwise": any two
         features; "no_interactions": each feature by itself; see `BoostedTreesClassifier`.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; "balanced" by the training set. The certificate ignores them.
+        Weights of the classes; "balanced": inversely proportional to their frequencies in the
+        training set; None: 1 each. The certificate ignores them.
     early_stopping : bool or "auto", default=False
         Whether the fit stops by the score of a validation set, which is taken from the training
         set. "auto": True for more than 10,000 rows in the training set.
@@ -260,7 +262,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         alone has probability 0 and score -1e30 and is never predicted, as the calibration set must
         not influence predictions.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` recognises them.
+        Hashes of the rows of the fit, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_
         See `BoostedTreesClassifier`.
     feature_importances_, n_features_in_, categories_, feature_names_in_
@@ -455,7 +458,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         Fits have quality "fast", and are tested on the remaining rows of the pilot's training set.
         pilot: all rows of the fit, with the split in which 35 % are for training. Return one point
         for each of the two sizes, with the fraction of the rows that were fitted, the error, and
-        the number of rows that were tested; no point for a size at which a fold would be empty.
+        the number of rows that were tested; no point for a size at which no row can be tested.
         """
         training = pilot.train_subset or pilot
         folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))
@@ -564,11 +567,14 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
             n_outputs, largest = len(rows.score), int(rows.y.max(initial=0))
             if n_outputs != self._n_outputs or largest > max(2, self.n_classes_):
                 raise ValueError(
-                    "the model file is damaged: its calibration set must have the classes of its trees"
+                    "the model file is damaged: its calibration set must have "
+                    f"{self._n_outputs} scores per row and class codes <= {max(2, self.n_classes_)}, "
+                    f"got {n_outputs} scores and code {largest}"
                 )
             if self._make_certificate(rows) != self.certificate_:
                 raise ValueError(
-                    "the model file is damaged: the certificate must follow from the calibration set"
+                    "the model file is damaged: its certificate must equal the one that follows from "
+                    "its calibration set"
                 )
             self.calibration_ = rows
 
@@ -664,9 +670,10 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     max_iter : int or "auto", default="auto"
         Number of rounds.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree. "auto": 16 below 3000 rows in the training set, else 31.
+        Largest number of leaves of a tree. "auto": 16 below 3000 rows in the training set, else 31;
+        None: no limit.
     max_depth : int or None, default=None
-        Largest depth of a leaf.
+        Largest depth of a leaf; None: no limit.
     min_samples_leaf : int, default=1
         Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
@@ -956,7 +963,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if len(self.conformity_scores_.mass) != 1:
             raise ValueError(
-                "the model file is damaged: scores must be those of one region, got "
+                "the model file is damaged: its conformity scores must be those of one region, got "
                 f"{len(self.conformity_scores_.mass)}"
             )
         value = stored.get_numbers("scale.value", (None, 1))

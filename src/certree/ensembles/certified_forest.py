@@ -333,8 +333,8 @@ class CertifiedForestClassifier(ForestClassifier):
     max_depth : int or None, default=None
         Largest depth of a tree; None: no limit.
     max_leaf_nodes : int or None, default=None
-        Largest number of leaves of a tree. The node whose split lowers the impurity most is split
-        first.
+        Largest number of leaves of a tree; None: no limit. The node whose split lowers the impurity
+        most is split first.
     min_samples_split : int or float, default=2
         Smallest number of rows of a node that is split; a float is a fraction of the sample.
     min_samples_leaf : int or float, default=1
@@ -381,7 +381,8 @@ class CertifiedForestClassifier(ForestClassifier):
     classes_ : ndarray of shape (K,)
         The classes, ascending.
     sample_hashes_ : ndarray of uint64, or None
-        Hashes of the training rows, by which `certify` detects them.
+        Hashes of the training rows, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None

@@ -43,7 +43,7 @@ _INSIDE = Interval(Real, 0, 1, closed="neither")
 
 
 def _can_explain(model: ConformalBandRegressor) -> bool:
-    """Return whether a model has `explain`: whether its parameter `estimator` has, or is None.
+    """Return whether a model has `explain`: its parameter `estimator` is None or has this method.
 
     model: a model; if it is fitted, the value that the parameter had in the fit decides.
     """

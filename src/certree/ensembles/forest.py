@@ -553,9 +553,7 @@ class TreeForest(Forest):
         return bool(getattr(self, "class_weight", None) == "balanced_subsample")
 
     def _expect_plain_leaves(self) -> None:
-        """Raise ValueError if `leaves` cannot be combined with classes balanced in each bag.
-
-        Only "auto" and "plain" can.
+        """Raise ValueError if class_weight="balanced_subsample" and `leaves` is not "auto" or "plain".
 
         Other ways to fill leaves count rows outside of the bag, which have no balanced weight.
         """
@@ -1061,8 +1059,8 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     max_depth : int or None, default=None
         Largest depth of a tree; None: no limit.
     max_leaf_nodes : int or None, default=None
-        Largest number of leaves of a tree. The node whose split lowers the impurity most is split
-        first.
+        Largest number of leaves of a tree; None: no limit. The node whose split lowers the impurity
+        most is split first.
     min_samples_split : int or float, default=2
         Smallest number of rows of a node that is split; a float is a fraction of the rows. A row
         that was drawn several times counts once.
@@ -1140,8 +1138,9 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         Class probabilities of each row by the trees of whose bags it is out, if `oob_score` is set;
         NaN for rows that are in all bags, or have weight zero. For several targets K is the largest
         number of classes; classes that a target does not have get 0.
-    sample_hashes_ : ndarray of uint64
-        Hashes of the training rows.
+    sample_hashes_ : ndarray of uint64, or None
+        Hashes of the training rows, by which `certify` refuses to certify the model with these
+        rows; None if the model was loaded from a file that was saved without them.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
@@ -1289,8 +1288,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     max_depth : int or None, default=None
         Largest depth of a tree; None: no limit.
     max_leaf_nodes : int or None, default=None
-        Largest number of leaves of a tree. The node whose split lowers the impurity most is split
-        first.
+        Largest number of leaves of a tree; None: no limit. The node whose split lowers the impurity
+        most is split first.
     min_samples_split : int or float, default=2
         Smallest number of rows of a node that is split; a float is a fraction of the rows. A row
         that was drawn several times counts once.

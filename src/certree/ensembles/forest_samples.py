@@ -241,7 +241,7 @@ def compute_digest(values: NDArray[Any]) -> int:
 class ForestSamples:
     """The training rows of a forest: n rows of positive weight, sorted by ascending content key.
 
-    A content key is a hash of a row's features, target and group.
+    A content key is a hash of a row's features and target, and of its number among equal rows.
 
     Parameters
     ----------

@@ -243,10 +243,10 @@ class LeafStatistics:
 
         The candidates fill leaves from in-bag or from all rows, with shrinkage 0, 1 or 3, and for
         classes with 12 exponents of probabilities, 0.8 to 4 (`POWERS`). Losses, by the targets `y`
-        and averaged by `weight`, are those of the first 8192 rows (`N_COMPARED_ROWS`) that are out
-        of a bag. Return `PLAIN_LEAVES` (in-bag rows, shrinkage 0, exponent 1) unless the best
-        candidate lowers the mean loss by more than one standard error of the paired differences, or
-        if no row is out of any bag.
+        and averaged by `weight`, are those of the first 8192 rows (`N_COMPARED_ROWS`), without rows
+        that are in every bag. Return `PLAIN_LEAVES` (in-bag rows, shrinkage 0, exponent 1) if all
+        these rows are in every bag, or if the candidate with the smallest mean loss lowers it by at
+        most one standard error of the paired differences.
 
         classes: True for log loss, False for squared error.
         """

@@ -28,10 +28,10 @@ _ROUNDING = 1e-6
 def grow_linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
     """Grow one tree for each feature that follows half of the feature's term in a ridge regression.
 
-    A leaf has the mean of the terms of its rows, so that nothing is extrapolated. Trees respect the
-    limits of the grower, monotonic constraints included, except for the number of leaves. With
-    several targets a tree is grown for the target to which its feature contributes most, relative
-    to the target's standard deviation, and its leaves have means for all targets.
+    A leaf has half of the weighted mean term of its rows, so that nothing is extrapolated. Trees
+    respect the limits of the grower, monotonic constraints included, except for the number of
+    leaves. With several targets a tree is grown for the target to which its feature contributes
+    most, relative to the target's standard deviation, and its leaves have values for all targets.
 
     Parameters
     ----------

@@ -238,7 +238,7 @@ class LogLoss(Loss):
 
 
 class RegressionLoss(Loss):
-    """Base class of losses of numeric targets: targets need squares that are float64.
+    """Base class of losses of numeric targets, the squares of which must not over- or underflow.
 
     The constructor is that of `Loss`.
     """

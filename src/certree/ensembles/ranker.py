@@ -68,9 +68,9 @@ class BoostedTreesRanker(BoostedTrees):
         0.1 gets up to twenty times as many rounds. Cross-validation is not used, as NDCG of few
         queries is noisy and too many rounds do little harm.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31.
+        Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31; None: no limit.
     max_depth : int or None, default=None
-        Largest depth of a leaf.
+        Largest depth of a leaf; None: no limit.
     min_samples_leaf : int, default=5
         Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
@@ -95,7 +95,7 @@ class BoostedTreesRanker(BoostedTrees):
         For each feature, or by its name: 1 if scores must not fall if the feature rises, -1 if they
         must not rise, 0 otherwise.
     interaction_cst : list of collections of int, or None, default=None
-        Groups of features that may be used together on a path of a tree.
+        Groups of features that may be used together on a path of a tree; None: all features may.
     warm_start : bool, default=False
         Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
         `max_iter`, `n_iter_no_change`, `tol`, `n_jobs`, `verbose` and `warm_start` may change
@@ -123,7 +123,7 @@ class BoostedTreesRanker(BoostedTrees):
     n_iter_ : int
         Number of rounds of each of the fits that are averaged.
     train_score_, validation_score_ : ndarray of shape (n_rounds + 1,)
-        NDCG - 1 of the training and validation queries after each round; see
+        NDCG - 1 of the training and validation queries before the first and after each round; see
         `BoostedTreesClassifier` also for the attributes that are not listed here.
 
     References
@@ -321,7 +321,9 @@ class BoostedTreesRanker(BoostedTrees):
             )
             expect_equal_weights_in_queries(weight, query)
             if not weight.any():
-                raise ValueError("sample_weight must be positive for at least one row")
+                raise ValueError(
+                    "sample_weight must be positive for at least one row, got 0 for all rows"
+                )
             weight = weight[order]
         score = self._compute_row_scores(rows)[0, order]
         return 1 - self._make_loss().compute_query_loss(
@@ -337,7 +339,7 @@ class BoostedTreesRanker(BoostedTrees):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> Float64:
-        """Compute 1 - NDCG at `ndcg_at`, averaged over queries, after each round.
+        """Compute 1 - NDCG at `ndcg_at` after each round, as the unweighted mean over queries.
 
         Parameters
         ----------
@@ -351,7 +353,8 @@ class BoostedTreesRanker(BoostedTrees):
 
         Returns
         -------
-        ndarray of shape (n_rounds,)
+        ndarray of shape (`n_iter_`,)
+            The mean after 1, 2, ..., `n_iter_` rounds, each between 0 and 1.
         """
         rows, relevance, query, order = self._prepare_queries(X, y, group, qid)
         relevance, query, loss = relevance[order], query[order], self._make_loss()

@@ -211,6 +211,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         Hashes of the rows of the fit, by which `certify` recognises them among new rows; None if
         the model was loaded from a file that was saved without them.
     best_params_ : dict
+        The inverse temperatures (factors of errors and of size in the log weight of a pruning),
         `lambda_error` and `lambda_penalty`, as set or chosen; a list if the posteriors of a mixture
         differ in the value.
     posteriors_ : list of str
@@ -225,7 +226,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     weights_ : NodeWeights
         Posterior weights of its prunings.
     vote_ : Vote
-        The outcome of the vote in every node.
+        Class probabilities by the vote, in the leaves of `tree_`; at its splits, the part of them
+        by prunings that stop there or above.
     model_selection_ : ModelSelection, LabelledSelection or None
         The calibration set and the candidates for prediction that it can certify; None if the model
         was loaded from a file.
@@ -594,9 +596,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         posterior: Callable[[NodeStats], NodeWeights],
         rows: CertifyingRows,
     ) -> ModelSelection:
-        """Return what determines the votes that may predict, and their bounds.
+        """Return the calibration rows and the parameters of the votes that may predict.
 
-        The calibration rows give the bounds.
+        `select_model` computes bounds on the errors of these votes from them, and chooses one.
 
         Also set `model_selection_` to the result, and `calibration_` to the calibration rows.
 
@@ -614,9 +616,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         Returns
         -------
         ModelSelection
-            The calibration rows, the vote by the training set, and the parameters of the votes by
-            the calibration set, such as delta and the way of voting; `select_model` computes the
-            bounds from them, and chooses among the votes.
+            The calibration rows, the posterior by the training set, and the parameters of the votes
+            by the calibration set, such as delta and the way of voting.
         """
         held = rows.held_out(tree)
         weighing = self._count_weighted_calibration(tree, rows, held)
@@ -746,11 +747,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         return Ballots(label, values, self._output_groups.sizes[0])
 
     def _get_trained_vote(self) -> Vote:
-        """Return the vote of the nodes with one column for each class that the training set has.
+        """Return `vote_` without the columns of classes that only the calibration set has.
 
-        It holds class probabilities, (m, K'), for the m nodes and the K' classes of the training
-        set, in the order of `classes_`. `vote_` also has columns, of zeros, for classes that only
-        the calibration set has; it is returned itself if there are none.
+        Those columns are zeros. The result holds scores, (m, K'), for the m nodes of `tree_` and
+        the K' classes of the training set, in the order of `classes_`. It is `vote_` itself if
+        there are no such classes.
         """
         trained = self._trained
         return self.vote_ if trained is None else Vote(trained.collapse_columns(self.vote_.score))

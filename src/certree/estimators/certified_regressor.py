@@ -219,7 +219,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     weights_ : NodeWeights
         Posterior weights of its prunings.
     vote_ : Vote
-        The prediction in every node.
+        The prediction in the leaves of `tree_`; at its splits, the part of it by prunings that stop
+        there or above.
     preprocessor_ : transformer or None
         The fitted preprocessor.
     n_features_in_ : int

@@ -78,7 +78,8 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteCla
     weights_ : NodeWeights
         Posterior weights of its prunings.
     vote_ : Vote
-        The class probabilities in every node: the weighted average over prunings.
+        Class probabilities (weighted averages over prunings) in the leaves of `tree_`; at its
+        splits, the part of them by prunings that stop there or above.
     seen_rows_ : SeenRows or None
         What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
         leaf, target, weight, and which features are missing. None if the model does not have these

@@ -652,8 +652,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     ) -> tuple[FragmentPrunings, Float64, dict[int, Any]]:
         """Fit each node to the training rows of a fold, and compute its validation loss.
 
-        A node has a model, or a constant (its most frequent class) unless the model has fewer
-        training errors. Nodes without enough rows for a model have the constant.
+        A node predicts a constant (its most frequent class), or its model if that has fewer
+        training errors. Nodes without enough rows for a model predict the constant.
 
         Parameters
         ----------

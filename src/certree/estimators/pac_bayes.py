@@ -38,11 +38,11 @@ _POSTERIOR_CONSTRAINTS: dict[str, list[Any]] = {
 def make_voting(vote: Voting | Kind, signs: MonotonicSigns) -> Voting:
     """Return how the prunings of a classifier vote, from its parameter `vote`.
 
-    vote: "mean" (by the class frequencies of the leaf that a row reaches) or "majority" (for its
-    most frequent class), for which 0.1 rows with the class frequencies of its parent are added to
-    each node (smoothing), or a `Voting` object, which sets both; signs: the monotonic constraints,
-    -1, 0 or 1 for each of p features, which replace those of the object; None: they are not
-    replaced.
+    vote: a `Voting` object, which has the kind of the vote and the smoothing, or the kind alone:
+    "mean" (by the class frequencies of the leaf that a row reaches) or "majority" (for its most
+    frequent class). With the kind alone, the smoothing is 0.1: that many rows with the class
+    frequencies of its parent are added to each node. signs: monotonic constraint of each of p
+    features, -1, 0 or 1, (p,), which replaces that of the object; None: it is not replaced.
     """
     voting = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
     return voting if signs is None else replace(voting, slopes=signs)
@@ -58,13 +58,14 @@ class PACBayesPosteriors(BaseEstimator):
     ----------
     prior : {"leaves", "branching"} or None, default=None
         Prior over prunings. "leaves": each leaf that holds rows divides it by e; "branching": each
-        node is a leaf with probability 1/2. None: chosen with the inverse temperatures; "leaves" if
-        both of these are set.
+        node is a leaf with probability 1/2. None: a mixture has posteriors of both priors;
+        otherwise it is chosen with the inverse temperatures, or is "leaves" if both of these are
+        set.
     lambda_error : float or None, default=None
         Inverse temperature: factor of an error in the log weight of a pruning (nats); None: chosen.
     lambda_penalty : float or None, default=None
         Inverse temperature of the penalty: factor of the square root of the number of rows of a
-        leaf; None: chosen.
+        leaf; None: chosen; in a mixture 0, or eight values if `lambda_error` is set.
     search : {"mixture", "joint", "error-first"} or None, default=None
         How the inverse temperatures are chosen. "mixture": posteriors with eight values of
         `lambda_error` vote together, with the mixture weights of the smallest validation log loss;
@@ -185,7 +186,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
         by cross-validation.
     lambda_penalty : float or None, default=None
         Inverse temperature of the penalty: factor of the square root of the number of rows of a
-        leaf. None: chosen by cross-validation; 0 in a mixture.
+        leaf. None: chosen by cross-validation; in a mixture 0, or eight values if `lambda_error` is
+        set.
     search : {"mixture", "joint", "error-first"} or None, default=None
         How the posterior is chosen. "mixture": posteriors with eight values of `lambda_error` vote
         together, with the mixture weights of the smallest cross-validated log loss. If
@@ -254,7 +256,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
     weights_ : NodeWeights
         Posterior weights of its prunings.
     vote_ : Vote or DeferredVote
-        The outcome of the vote in every node; `DeferredVote`, which is computed when read, for more
+        Class probabilities by the vote, in the leaves of `tree_`; at its splits, the part of them
+        by prunings that stop there or above. `DeferredVote`, which is computed when read, for more
         than 100 classes of a single target.
     seen_rows_ : SeenRows or None
         What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
@@ -330,8 +333,9 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
     A tree is grown until its nodes hold a single value or are small. A pruning is this tree after
     some nodes have become leaves. If the leaves A of a pruning hold n(A) training rows with sums of
     squares sse(A), the pruning has weight ``exp(-sum over leaves of (lambda_error sse(A) / s +
-    lambda_penalty sqrt(n(A))))`` times its prior, where s is the noise variance. The prediction is
-    the weighted average of the leaf means of all prunings, along one path of the tree.
+    lambda_penalty sqrt(n(A))))`` times its prior, where s is the noise variance, estimated as the
+    variance of the target within small nodes. The prediction is the weighted average of the leaf
+    means of all prunings, along one path of the tree.
 
     There may be several targets, one in each column of y. Then splits reduce the mean over targets
     of the variance, each divided by its variance over all rows. The loss of a leaf is the mean over
@@ -357,7 +361,8 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
         cross-validation.
     lambda_penalty : float or None, default=None
         Inverse temperature of the penalty: factor of the square root of the number of rows of a
-        leaf. None: chosen by cross-validation; 0 in a mixture.
+        leaf. None: chosen by cross-validation; in a mixture 0, or eight values if `lambda_error` is
+        set.
     search : {"mixture", "joint", "error-first"}, default="mixture"
         How the posterior is chosen. "mixture": posteriors with eight values of `lambda_error`
         predict together, with the mixture weights of the smallest cross-validated squared error. If
@@ -407,7 +412,8 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
     weights_ : NodeWeights
         Posterior weights of its prunings.
     vote_ : Vote
-        The prediction in every node.
+        The prediction in the leaves of `tree_`; at its splits, the part of it by prunings that stop
+        there or above.
     seen_rows_ : SeenRows or None
         What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
         leaf, target, weight, and which features are missing. None if the model does not have these

@@ -155,7 +155,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
     weights_ : NodeWeights
         The pruning: weight 1 at the leaves of `tree_`, 0 at its splits.
     vote_ : Vote
-        Class frequencies in every node.
+        Class frequencies in the leaves of `tree_`; 0 at its splits.
     seen_rows_ : SeenRows or None
         What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
         leaf, target, weight, and which features are missing. None if the model does not have these
@@ -215,10 +215,10 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
     def certify_fit(self, X: ArrayLike, y: ArrayLike, delta: float = 0.05) -> Certificate:
         """Certify the fitted pruning by its training rows, if its tree was fixed without them.
 
-        With ``Grid(box, resolution="paper")`` the rows do not determine the tree, so the rows that
-        label and prune it may certify it, too. The bound covers all prunings at once, whatever the
-        rule and its alpha; see `certify_fixed_box`. It is loose: it is useful from tens of
-        thousands of rows on.
+        With a `Grid` that halves each feature equally often, as ``Grid(box, resolution="paper")``
+        does, the rows do not determine the tree, so the rows that label and prune it may certify
+        it, too. The bound covers all prunings at once, whatever the rule and its alpha; see
+        `certify_fixed_box`. It is loose: it is useful from tens of thousands of rows on.
 
         Parameters
         ----------
@@ -237,8 +237,9 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         Raises
         ------
         ValueError
-            If the rows determine the tree (another grower, categorical features, or another
-            resolution), or X and y are not the rows of the fit.
+            If the grower is no `Grid`, or its depth no multiple of the number of features; if
+            features are categorical, or there are not two classes or more than one target; or if X
+            and y are not the rows of the fit.
         """
         check_is_fitted(self)
         self._expect_one_target("a certificate")
@@ -325,7 +326,7 @@ class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
     weights_ : NodeWeights
         The pruning: weight 1 at the leaves of `tree_`, 0 at its splits.
     vote_ : Vote
-        Mean of the target in every node.
+        Mean of the target in the leaves of `tree_`; 0 at its splits.
     seen_rows_ : SeenRows or None
         What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
         leaf, target, weight, and which features are missing. None if the model does not have these

@@ -77,7 +77,7 @@ class TreeVoteEstimator(TreeModel):
 
     A pruning is the tree after some of its nodes have become leaves. `fit` grows the tree, chooses
     inverse temperatures by cross-validation, computes the posterior weights of all prunings, and
-    stores the outcome of their vote in every node. Subclasses define the target
+    stores the outcome of their vote. Subclasses define the target
     (`_compute_node_stats`) and the method (`_temperatures`, the names of its parameters that
     cross-validation may choose, `_get_candidates` and `_get_voting`).
 
@@ -90,7 +90,8 @@ class TreeVoteEstimator(TreeModel):
     weights_ : NodeWeights
         Posterior weights of its prunings, as the probability of each node to be a leaf.
     vote_ : Vote or DeferredVote
-        The outcome of the vote in every node.
+        The outcome of the vote in the leaves: class probabilities, (m, K), or predicted numbers; at
+        splits, the part of it by prunings that stop there or above.
     best_params_ : dict
         The inverse temperatures by name; a list if the posteriors of a mixture differ in it.
     posteriors_ : list of str, length g
@@ -525,7 +526,8 @@ class TreeVoteEstimator(TreeModel):
 
         tree: the tree; stats: class counts, or moments of the target, in its nodes; weights:
         posterior weights of its prunings; outcome: class probabilities or number that the vote
-        predicts in each node. They become `tree_`, `stats_`, `weights_` and `vote_`.
+        predicts in each leaf (at splits, the part of it by prunings that stop there or above). They
+        become `tree_`, `stats_`, `weights_` and `vote_`.
         """
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, outcome
 

@@ -70,10 +70,11 @@ def _explain_no_updates(model: Any) -> str | None:
 class UpdatableTree(TreeVoteEstimator):
     """Base class of estimators that rows can be added to and removed from, if their tree is fixed.
 
-    With grower=Grid(box), an integer max_depth and all inverse temperatures (or alpha) set, a fit
-    is a function of sums over the rows of each leaf. The model keeps hash, leaf, target and weight
-    of each row in `seen_rows_`, from which these sums are computed again. Other models are fitted
-    as usual, and have no `partial_fit`, `forget` and `merge`.
+    With grower=Grid(box), an integer max_depth, all inverse temperatures (or alpha) set, no
+    "balanced" class weights and a single target, a fit is a function of sums over the rows of each
+    leaf. The model keeps hash, leaf, target and weight of each row in `seen_rows_`, from which
+    these sums are computed again. Other models are fitted as usual, and have no `partial_fit`,
+    `forget` and `merge`.
 
     Attributes
     ----------
@@ -113,8 +114,9 @@ class UpdatableTree(TreeVoteEstimator):
         """Add rows to the fit; the model is then exactly that of a fit to all rows together.
 
         The first call is a fit; calls after `fit` add to its rows. The method exists only with
-        grower=Grid(box), an integer `max_depth`, and all inverse temperatures (or `alpha`) set to
-        numbers, so that rows only enter sums.
+        grower=Grid(box), an integer `max_depth`, all inverse temperatures (or `alpha`) set to
+        numbers, class weights that are not "balanced", and a single target, so that rows only enter
+        sums.
 
         Parameters
         ----------
@@ -343,8 +345,8 @@ class UpdatableTree(TreeVoteEstimator):
         """
         if reason := _explain_no_updates(self):
             raise ValueError(
-                "the model file must not have seen_rows, the rows for updates, for these "
-                f"parameters: {reason}"
+                "the model file must not have seen_rows, the rows for updates, as the parameters do "
+                f"not allow updates: {reason}; save the model again"
             )
         tree, has_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)

@@ -43,8 +43,9 @@ def compute_contributions(
         Posterior weights of its prunings: for each node, the probability that it is a leaf of a
         pruning drawn from the posterior.
     vote : Vote or DeferredVote
-        The outcome of the vote of all prunings in every node, K numbers: class probabilities, or a
-        mean. `DeferredVote` computes them when they are needed.
+        K numbers for each node: at leaves of the tree the class probabilities, or mean, that all
+        prunings predict together; at splits, the part of it by prunings that stop there or above.
+        `DeferredVote` computes them when they are needed.
     ballots : Ballots or SparseBallots
         What each node alone predicts if it is a leaf of a pruning: a label, or K numbers.
     rows_per_node : ndarray of float64, shape (m,)

@@ -188,7 +188,8 @@ def interaction_fractions(
         thresholds is divided into this number of bins with about the same number of rows, and each
         bin is represented by its median. None: no limit. Categories are never merged.
     n_draws : int
-        Number of random rows by which higher orders are estimated, if they are.
+        Number of random rows by which interactions of three features or more are estimated if the
+        trees have more than 1000 leaves.
     random_state : int
         Seed of the draws.
 
@@ -260,8 +261,8 @@ def compute_interactions(
     n_threads : int
         Number of threads.
     n_draws : int
-        Number of random rows by which higher orders are estimated if there are more than 1000
-        leaves.
+        Number of random rows by which interactions of three features or more are estimated if there
+        are more than 1000 leaves.
     random_state : int
         Seed of these rows.
 
@@ -324,7 +325,7 @@ class FeatureBins(NamedTuple):
         """Draw random rows of independent features: the bin number of each feature, (n, p) int32.
 
         n: number of rows; random: generator that draws them. A bin is drawn with its probability,
-        `mass`. Numbers are 0 .. C - 1, places in the columns of `value`.
+        `mass`. Numbers are 0 .. C - 1, row numbers of `value`.
         """
         quantiles = random.random((n, self.mass.shape[1]))
         bounds = np.cumsum(self.mass, axis=0)

@@ -23,7 +23,8 @@ class OutputGroups:
     ----------
     sizes : tuple of int
         Number of outputs of each target: 1 for a numeric target, 1 for a target of two classes
-        (the output belongs to the second class), and K for a target of K > 2 classes.
+        (the output belongs to the second class), and K for a target of K > 2 classes. Trees whose
+        prunings vote have max(2, K) outputs for a target of K classes instead.
     """
 
     sizes: tuple[int, ...]

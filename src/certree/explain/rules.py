@@ -199,10 +199,11 @@ def extract_rules(
     explainer : Explainer
         The tree, with the data that describe its nodes.
     vote : Vote or DeferredVote
-        The prediction of the model (the vote of the tree's prunings) in every node, K numbers:
-        class probabilities, or a mean.
+        The prediction of the model (the vote of the tree's prunings) in each leaf of the tree, K
+        numbers: class probabilities, or a mean. Its values at splits are not used.
     predict_outcome : callable
-        Takes the K numbers of a node. Returns a class and its probability, or a number and None.
+        Takes K such numbers, averaged over leaves. Returns a class and its probability, or a number
+        and None.
     max_leaves : int
         Largest number of rules. The subtree grows from the root where most training rows, times the
         posterior probability of a split, are.
@@ -247,10 +248,11 @@ def format_tree(
     explainer : Explainer
         The tree, with the data that describe its nodes.
     vote : Vote or DeferredVote
-        The prediction of the model (the vote of the tree's prunings) in every node, K numbers:
-        class probabilities, or a mean.
+        The prediction of the model (the vote of the tree's prunings) in each leaf of the tree, K
+        numbers: class probabilities, or a mean. Its values at splits are not used.
     predict_outcome : callable
-        Takes the K numbers of a node. Returns a class and its probability, or a number and None.
+        Takes K such numbers, averaged over leaves. Returns a class and its probability, or a number
+        and None.
     max_leaves : int
         Largest number of leaves of the subtree.
     notes : dict
@@ -297,8 +299,8 @@ def _compute_shown_outcomes(
     explainer : Explainer
         The tree.
     vote : Vote or DeferredVote
-        The prediction of the model (the vote of the tree's prunings) in every node, K numbers:
-        class probabilities, or a mean.
+        The prediction of the model (the vote of the tree's prunings) in each leaf of the tree, K
+        numbers: class probabilities, or a mean. Its values at splits are not used.
     shown : sequence of ShownNode
         All k nodes of the subtree, parents before their children.
 
@@ -334,8 +336,8 @@ def compute_mean_outcomes(
     tree : Tree
         The tree, of m nodes.
     vote : Vote or DeferredVote
-        The prediction of the model (the vote of the tree's prunings) in every node, K numbers:
-        class probabilities, or a mean.
+        The prediction of the model (the vote of the tree's prunings) in each leaf of the tree, K
+        numbers: class probabilities, or a mean. Its values at splits are not used.
     rows_per_node : ndarray of float64, shape (m,)
         Number, or total weight, of the training rows in each node.
     subtree_roots : ndarray of int, shape (k,)

@@ -65,7 +65,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _link(self) -> Link:
-        """Return the name of the function from sums of leaf values to predictions, as "softmax".
+        """Return the name of the function from sums of leaf values to predictions.
 
         "logistic" and "softmax" make probabilities from raw scores, "shares" from leaf
         probabilities; "identity" leaves probabilities or numbers as they are; "exp" and "sorted"
@@ -334,14 +334,15 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         ----------
         dtype : {"float32", "float64", "auto"}
             Type of the rows, and of probabilities or predictions. "auto" means float64 if some
-            feature needs it, and float32 otherwise. With "float64" all rows reach the same leaves
-            as in this model. With "float32" they do, too, unless a threshold separates values that
-            are equal in float32, such as Unix times; a warning names the features.
+            feature needs it or predictions may exceed float32, and float32 otherwise. With
+            "float64" all rows reach the same leaves as in this model. With "float32" they do, too,
+            unless a threshold separates values that are equal in float32, such as Unix times; a
+            warning names the features.
 
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if the model predicts several quantiles.
+            As in `to_dict`; also if dtype="float32" cannot hold the predictions.
         """
         return make_onnx_model(self._build_formula(), dtype)
 

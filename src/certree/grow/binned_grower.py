@@ -195,10 +195,10 @@ class BinnedGrower:
     min_samples_leaf : int, default=1
         Least number of rows in each child, counted likewise.
     min_gain : float, default=0
-        Least gain of a split. On gradients the gain must exceed rounding errors as well. On classes
-        and numbers the gain is the decrease of the node's impurity, times its fraction of the
-        weight of the tree's rows. At 0 nodes are split until they are pure or equal in all
-        features.
+        Least gain of a split. On gradients the gain is the sum above minus ``G^2 / (H + l2)`` of
+        the node, and must exceed rounding errors as well. On classes and numbers it is the decrease
+        of the node's impurity, times its fraction of the weight of the tree's rows; at 0 nodes are
+        then split until they are pure or equal in all features.
     order : {"best", "level", "depth"}, default="best"
         Which leaf is split next. "best": the leaf with the largest gain, of equal ones the oldest.
         "level": all leaves of a level, from the left, before the next level. "depth": all nodes
@@ -449,7 +449,9 @@ class BinnedGrower:
             raise ValueError("y must be finite, got NaN or infinity")
         criterion = translate_value(criterion, ("squared", "poisson"))
         if criterion not in ("squared", "poisson"):
-            raise ValueError(f'criterion must be "squared" or "poisson", got {criterion!r}')
+            raise ValueError(
+                f'criterion must be "squared", "squared_error" or "poisson", got {criterion!r}'
+            )
         if criterion == "poisson":
             expect_poisson_targets(target, are_all=False)
         weight = self._check_weight(sample_weight, True)
@@ -877,7 +879,8 @@ class BinnedGrower:
         shapes = [(binned.n_features, binned.n_rows) for binned in (self.bins, bins)]
         if shapes[0] != shapes[1]:
             raise ValueError(
-                f"bins must have {shapes[0]} features and rows like the grower's, got {shapes[1]}"
+                "bins must have as many features and rows as those of the grower, "
+                f"{shapes[0]}, got {shapes[1]}"
             )
         return bins
 
@@ -1019,7 +1022,7 @@ def _resolve_class_criterion(criterion: str) -> str:
     """
     criterion = translate_value(criterion, ("gini", "entropy"))
     if criterion not in ("gini", "entropy"):
-        raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
+        raise ValueError(f'criterion must be "gini", "entropy" or "log_loss", got {criterion!r}')
     return criterion
 
 

@@ -387,11 +387,11 @@ class Cart(BaseEstimator):
         """Return the targets of training samples as arguments of the C++ core's CART grower.
 
         rows: n training samples with q targets. The result is a dict of keyword arguments. For
-        classes it has "y", (q, n), and "n_classes", and "target" is None. For numbers "target", (q,
-        n), is divided by a power of two, "y" is None and "n_classes" 0; several numeric targets are
-        standardised before. "criterion" is the name of the impurity in the C++ core. The key
-        "unit" is an integer u: numeric targets were divided so that an impurity of the targets is
-        2**u times the one that the C++ core computes.
+        classes it has "y", (q, n), and "n_classes", and "target" is None. For numbers it has
+        "target", (q, n), scaled by `_prepare_numbers`, "y" is None and "n_classes" 0; several
+        numeric targets are standardised before. "criterion" is the name of the impurity in the C++
+        core. The key "unit" is an integer u: numeric targets were divided so that an impurity of
+        the targets is 2**u times the one that the C++ core computes.
         """
         y: Any = rows.y
         criterion = self._resolve_criterion(y)
@@ -503,8 +503,8 @@ def _standardise_targets(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
     Columns are put in an order that depends on their contents only, so that the tree does not
     depend on their order in y. Numeric targets become distances from their value nearest to the
     mean, in standard deviations, so that each has the same influence. rows: samples with q > 1
-    targets; criterion: main name of the impurity. Raise ValueError if the criterion does not
-    support several targets.
+    targets; criterion: the impurity, such as "squared" (no synonym). Raise ValueError if it does
+    not support several targets.
     """
     if criterion not in _ADDITIVE_CRITERIA:
         raise ValueError(
@@ -562,8 +562,10 @@ def _prepare_numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) ->
     -------
     dict
         "target": the targets, (q, n), divided by a power of two so that squares neither overflow
-        nor vanish; "criterion": the name of the impurity in the C++ core; "unit": exponent e, as
-        impurities of `y` are those of "target" times 2^e; "y": None; "n_classes": 0.
+        nor vanish. A single target is then centred, except for "poisson"; all but a single target
+        for "squared" are rounded, by less than 2^-32. "criterion": the name of the impurity in the
+        C++ core; "unit": exponent e, as impurities of `y` are those of "target" times 2^e; "y":
+        None; "n_classes": 0.
     """
     name, power = _NUMBER_CRITERIA[criterion]
     # Scaling by a power of two is exact; squares of tiny or huge numbers would vanish or overflow.

@@ -82,7 +82,7 @@ def compute_even_depth(
     Parameters
     ----------
     rows : TrainingSamples
-        n rows of p features; its `max_depth` must be None.
+        n rows of p features; its `max_depth` must be None if `resolution` is "paper".
     resolution : "paper" or None
         Parameter of the grower. "paper": each feature is halved equally often; None: it is not.
     exponent : float or None
@@ -97,8 +97,8 @@ def compute_even_depth(
     Raises
     ------
     ValueError
-        If `resolution` has another value, `exponent` is given although `resolution` is None, or n
-        is too small for one halving.
+        If `resolution` has another value, `exponent` is given although `resolution` is None,
+        `max_depth` is given although it is "paper", or n is too small for one halving.
     """
     if resolution is None:
         if exponent is not None:
@@ -133,9 +133,10 @@ class Dyadic(BaseEstimator):
         The tree may then be as large as n times its depth.
     resolution : "paper" or None, default=None
         "paper": each feature is halved equally often, as in the theorems of Scott and Nowak (NIPS
-        2003), whether nodes are pure or not. It replaces the depth limit and `stop_when_pure`. The
-        number of halvings per feature is the integer part of ``log2((n / log n)^exponent)``. None:
-        the depth limit, `min_samples_split` and `stop_when_pure` hold.
+        2003), except in nodes of fewer than `min_samples_split` rows. `stop_when_pure` is then not
+        read, and the fit must not have a depth limit. The number of halvings per feature is the
+        integer part of ``log2((n / log n)^exponent)``. None: the depth limit and `stop_when_pure`
+        hold.
     exponent : float or None, default=None
         Exponent in the number of intervals per feature, ``(n / log n)^exponent``; only with a
         resolution. None: that of the pruning rule's theorem, or 1 / p if the rule has none.

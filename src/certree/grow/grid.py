@@ -31,8 +31,8 @@ class Grid(BaseEstimator):
         the upper half of each split.
     resolution : "paper" or None, default=None
         "paper": each feature is halved equally often, as in the theorems of Scott and Nowak (NIPS
-        2003): the integer part of ``log2((n / log n)^exponent)`` times, which replaces the depth
-        limit. Rows count once, whatever their weights. None: the depth limit holds.
+        2003): the integer part of ``log2((n / log n)^exponent)`` times. The fit must then not have a
+        depth limit. Rows count once, whatever their weights. None: the depth limit holds.
     exponent : float or None, default=None
         Exponent in the number of intervals per feature, ``(n / log n)^exponent``; only with a
         resolution. None: that of the pruning rule's theorem, or 1 / p if the rule has none.
@@ -109,12 +109,13 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
     ]
     if corners[0].shape != corners[1].shape or not len(corners[0]):
         raise ValueError(
-            f"low and high must have the same length, got {len(corners[0])} and {len(corners[1])}"
+            "low and high must have the same length, at least 1, got "
+            f"{len(corners[0])} and {len(corners[1])}"
         )
     if not np.isfinite(corners).all() or not (corners[0] < corners[1]).all():
         raise ValueError(
-            "low and high must be finite, with low < high in every feature, got "
-            f"{corners[0].tolist()} and {corners[1].tolist()}"
+            "low and high, the corners of the box, must be finite, with low < high in every feature, "
+            f"got {corners[0].tolist()} and {corners[1].tolist()}"
         )
     if not 0 <= depth <= MAX_GRID_DEPTH:
         raise ValueError(f"depth must lie in 0 .. {MAX_GRID_DEPTH}, got {depth!r}")

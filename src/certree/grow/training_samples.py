@@ -170,7 +170,9 @@ class TrainingSamples:
         if weight is not None:
             present = weight > 0
             if not present.any():
-                raise ValueError("sample_weight must be positive for at least one row")
+                raise ValueError(
+                    "sample_weight must be positive for at least one row, got 0 for all rows"
+                )
             if not present.all():
                 rows, weight = np.ascontiguousarray(rows[present]), weight[present]
                 target = None if target is None else target[present]

@@ -62,10 +62,10 @@ class ArrayRecord:
 
     It has no fields itself; the constructor of a subclass takes the fields of the subclass. The
     `__post_init__` of a subclass checks its fields, with `_check`, which also makes them read-only
-    arrays. `repr` prints long arrays as
-    dtype and shape. Copies and unpickled objects are made by the constructor and checked again:
-    arrays in a pickle may have been changed, and the C++ core trusts the arrays that it gets. A
-    record is stored in a model file by `to_stored` and `from_stored`.
+    arrays. `repr` prints long arrays as dtype and shape. Copies and unpickled objects are made by
+    the constructor and checked again: arrays in a pickle may have been changed, and the C++ core
+    trusts the arrays that it gets. `to_stored` returns the fields for a model file, from which
+    `from_stored` makes the record again.
     """
 
     __slots__ = ()

@@ -239,8 +239,8 @@ def _decorate_fit(
 
     Atomically: a fit that raises changes no attribute of the model. Values are checked by the
     attribute `_parameter_constraints` of its class, as scikit-learn does. fit: the undecorated
-    method; skip_nested: whether estimators that it fits as components of the
-    model skip the check of their parameters.
+    method; skip_nested: whether estimators that it fits as components of the model skip the check
+    of their parameters.
     """
     # scikit-learn's decorator is untyped, and would hide the types of the method.
     decorate: Any = _fit_context(prefer_skip_nested_validation=skip_nested)

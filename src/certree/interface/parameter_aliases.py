@@ -144,10 +144,10 @@ def check_nested_parameters(
 
 
 def rejects_aliases(init: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a constructor: for an unknown keyword that is an alias, the error names the parameter.
+    """Decorate a constructor: a parameter name of another library raises an error with certree's name.
 
-    An alias is the name of a parameter in another library, such as LightGBM. The error is a
-    TypeError. init: the constructor, which the decorated one calls.
+    The error is a TypeError. Other libraries are LightGBM, XGBoost, CatBoost and scikit-learn. Other
+    keywords are passed on. init: the constructor, which the decorated one calls.
     """
     parameters = inspect.signature(init).parameters
 

@@ -18,8 +18,8 @@ from certree.interface.arrays import Float64, check_column
 class StoredState:
     """The content of a model file, or of a section of it.
 
-    ``state[name]`` returns an entry or array; ``name in state`` tests for it. Errors are
-    ValueErrors whose message continues a sentence that begins with the path of the file.
+    ``state[name]`` returns an entry or array, and raises ValueError if the file lacks it; ``name in
+    state`` tests for it. Callers put the path of the file before the messages of errors.
 
     Parameters
     ----------

@@ -95,7 +95,10 @@ def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
     """
     costs: Float64 = check_column("cost", cost, "float64", (tree.n_nodes,))
     if not (np.abs(costs) <= MAX_SETTING).all():
-        raise ValueError(f"cost must be finite, and at most {MAX_SETTING:g} in magnitude")
+        raise ValueError(
+            f"cost must be finite, and at most {MAX_SETTING:g} in magnitude, got {costs.min():g} .. "
+            f"{costs.max():g}"
+        )
     return costs
 
 
@@ -124,7 +127,7 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats or TargetStats
+    stats : NodeStats, TargetStats or SeveralStats
         Loss and rows of its nodes.
     alpha : float
         Price of a leaf (errors), >= 0.
@@ -158,9 +161,9 @@ class DepthPenalised(PruningRule):
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas.
 
-        Rows are numbers of rows in a leaf, depth is its depth. tree: the tree; stats: statistics of
-        its nodes, such as class counts (`NodeStats`). The penalty is the sum of ``sqrt(max(rows,
-        depth) * depth)`` over the leaves. `Family.solve` returns the pruning of an alpha >= 0.
+        tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`). The
+        penalty is the sum over the leaves of ``sqrt(max(rows, depth) * depth)``, with a leaf's
+        number of rows and its depth. `Family.solve` returns the pruning of an alpha >= 0.
         """
         unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
@@ -338,9 +341,10 @@ def pessimistic(
 class DescriptionLength(PruningRule):
     """Pruning rule that minimises the length of a description of tree and classes.
 
-    It is the length of the classes plus alpha times that of the tree, in nats: bits and choices for
-    the splits, and the stochastic complexity of the classes in each leaf. The estimator chooses
-    alpha. The rule applies to classes only.
+    It is the length of the classes plus alpha times that of the tree, in nats: whether each node is
+    a leaf, feature and threshold of each split, and the stochastic complexity of the classes in
+    each leaf. `minimum_description_length` states the formula. The estimator chooses alpha. The
+    rule applies to classes only.
 
     Parameters
     ----------

@@ -39,8 +39,9 @@ class PruningRule(BaseEstimator):
     ) -> tuple[Callable[[Tree, Any], Tunable], Grower]:
         """Return the method `family` and the grower, each adapted to the other.
 
-        Rules whose theorem fixes the resolution of a dyadic grower set it here. All other rules
-        inherit this method, which returns `family` and `grower` unchanged.
+        The rules of Scott and Nowak override it: their theorems fix the resolution of a dyadic
+        grower, which is how often it halves each feature. All other rules inherit this method,
+        which returns `family` and `grower` unchanged.
 
         Parameters
         ----------
@@ -63,5 +64,8 @@ class PruningRule(BaseEstimator):
             support.
         """
         if get_resolution(grower) is not None:
-            raise ValueError(f"grower must have resolution=None with rule={self!r}, got {grower!r}")
+            raise ValueError(
+                f"grower must have resolution=None with rule={self!r}, got {grower!r}: only the rules "
+                "of Scott and Nowak, such as SquareRoot(), set a resolution"
+            )
         return self.family, grower

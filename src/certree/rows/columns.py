@@ -70,7 +70,10 @@ class TableColumns:
                 X, dtype=object
             )  # NumPy would convert numbers beside strings to strings
         if array.ndim != 2:
-            raise ValueError(f"Expected 2D array, got array of shape {array.shape} instead")
+            raise ValueError(
+                f"Expected 2D array, got array of shape {array.shape} instead: X must have shape "
+                "(n_samples, n_features)"
+            )
         return cls([*array.T], len(array), None)
 
     def get_label(self, j: int) -> str:

@@ -16,7 +16,7 @@ _BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class WeightUnit:
-    """Unit in which row weights become integers; units of two blocks of rows can be added.
+    """Two numbers by which row weights are scaled to integers; two blocks' units can be added.
 
     Parameters
     ----------

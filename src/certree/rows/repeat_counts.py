@@ -100,7 +100,7 @@ class RepeatCounts:
         return self.n_distinct - len(self.twice) - len(self.often)
 
     def is_fit_table(self, hashed: int) -> bool:
-        """Return whether a table was passed to `fit` or an update, or consists of all these tables.
+        """Return whether a table equals one that `fit` or an update got, or all of these together.
 
         hashed: result of `hash_table` for the table.
         """

@@ -152,7 +152,7 @@ class Training:
     y : ndarray of shape (n,), or (n, n_outputs)
         Class codes 0, 1, ... (int32) or numeric targets (float64). Classes that only calibration
         rows have get codes from ``get_first_untrained_code(n_classes)`` on. If the classes were
-        passed as an argument, all other classes share this one code.
+        passed to `fit` as an argument, all classes that are not among them have this code.
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each. Models depend on ratios of weights only.
     split : TrainCalibrationSplit
@@ -613,8 +613,9 @@ class RowInputMixin:
         """Check and encode the rows of a fit, and set the fitted attributes learned from them.
 
         X: rows, (n, p). y: target, (n,) or (n, n_outputs). sample_weight: weights, (n,), or None.
-        how: keyword arguments of `training_rows`: groups (of the rows), row_splitter (draws the
-        calibration set), classes, and reuse_encoding (True in updates). Return the encoded rows.
+        how: keyword arguments of `training_rows`: groups (group of each row), row_splitter (the
+        `TrainCalibrationSplitter` that draws the calibration set), classes (all classes; by default
+        those of the training set), and reuse_encoding (True in updates). Return the encoded rows.
         Raise a TypeError if X is a file, a Dask collection or a lazy frame of polars.
         """
         expect_in_memory(self, X)
@@ -964,6 +965,8 @@ def _find_repeats(
     is_of_classes: bool,
 ) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies]]:
     """Count calibration rows that equal other rows, target included; raise if they are too many.
+
+    Without a calibration set, all n rows take the place of the calibration rows.
 
     Parameters
     ----------
@@ -1436,7 +1439,10 @@ def _check_row_type(model: Any, X: Any) -> Any:
         )
     rows: Any = X
     if rows.ndim != 2:
-        raise ValueError(f"Expected 2D array, got a sparse array of shape {rows.shape} instead")
+        raise ValueError(
+            f"Expected 2D array, got a sparse array of shape {rows.shape} instead: X must have shape "
+            "(n_samples, n_features)"
+        )
     return rows.tocsr()
 
 

@@ -34,12 +34,14 @@ Reduce = Callable[..., Any]
 class RoutedRows:
     """A block of n rows with the leaves that they reach.
 
+    `measure_exactly` and `count_exactly` sum over the rows of such blocks.
+
     Parameters
     ----------
     leaf : ndarray of int32, shape (n,)
         Leaf of each row, as a node number.
     y : ndarray of shape (n,)
-        Class (int32) or number (float64) of each row.
+        Class (int32) or numeric target (float64) of each row.
     weight : ndarray of float64, shape (n,), or None
         Positive weights; None: 1.
     cache : list
@@ -86,8 +88,8 @@ class RoutedRows:
 class LeafGroups:
     """The k groups of rows with the same leaf, or with the same leaf and class, and ranges of y.
 
-    Here y is the class or number of a row. `find_groups` makes the object of one block; adding two
-    objects merges the groups of two blocks.
+    Here y is the class or the numeric target of a row. `find_groups` makes the object of one block;
+    adding two objects merges the groups of two blocks.
 
     Parameters
     ----------
@@ -419,7 +421,8 @@ def count_exactly(reduce: Reduce, n_classes: int) -> tuple[Int32, Int32, Float64
     Returns
     -------
     leaf, y : ndarray of int32, shape (k,)
-        Leaf and class of each of the k pairs that occur, ascending by leaf and then by class.
+        Node number of the leaf, and class, of each of the k pairs that occur, ascending by leaf and
+        then by class.
     weight : ndarray of float64, shape (k,)
         Sum of the weights of the rows of each pair.
     squared_weight : ndarray of float64, shape (k,), or None
@@ -436,9 +439,9 @@ def count_exactly(reduce: Reduce, n_classes: int) -> tuple[Int32, Int32, Float64
 def reduce_in_memory(leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Reduce:
     """Return a function ``reduce(f, *arguments)`` for rows in memory, which are one block.
 
-    leaf: leaf of each row, (n,); y: class or number of each row, (n,); weight: positive row
-    weights, (n,), or None. The function returns ``f(rows, *arguments)`` with the `RoutedRows` of
-    these arrays.
+    leaf: node number of the leaf of each row, (n,); y: class or numeric target of each row, (n,);
+    weight: positive row weights, (n,), or None. The function returns ``f(rows, *arguments)`` with
+    the `RoutedRows` of these arrays.
     """
     rows = RoutedRows(leaf, y, weight)
     return lambda f, *arguments: f(rows, *arguments)

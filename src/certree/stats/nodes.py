@@ -126,6 +126,8 @@ class Stats(Protocol):
 class NodeStats(ArrayRecord):
     """Class counts and a label for every node of a tree.
 
+    `count` makes it; prunings, posteriors and votes are computed from it.
+
     Parameters
     ----------
     counts : array-like of float, shape (m, K)
@@ -439,7 +441,7 @@ def count_by_leaf(
     tree : Trees
         The tree, or several trees, with m nodes in all.
     leaf, y : ndarray of int32, shape (n,)
-        Leaf and class of each row.
+        Node number of the leaf of each row, and the row's class.
     weight : ndarray of float64, shape (n,), or None
         Row weights; None: 1.
     n_classes : int
@@ -468,9 +470,9 @@ def sum_squared_weights(
 ) -> Float64 | None:
     """Sum the squared weights of rows in every node, (m,); return None if `weight` is None.
 
-    tree: the tree or trees, of m nodes; leaf: leaf of each row, (n,); weight: row weights, (n,), or
-    None; squared_weight: if each row here stands for several rows, the sum of their squared
-    weights, (n,), else None. A sum that overflows is infinite.
+    tree: the tree or trees, of m nodes; leaf: node number of the leaf of each row, (n,); weight: row
+    weights, (n,), or None; squared_weight: if each row here stands for several rows, the sum of
+    their squared weights, (n,), else None. A sum that overflows is infinite.
     """
     if weight is None:
         return None

@@ -38,7 +38,8 @@ Entries = tuple[Int64, Int32, Float64, int]
 class SparseNodeStats(ArrayRecord):
     """Class counts and a label for every node of a tree, without zero counts.
 
-    An entry is the count of one class in one node; only positive counts have entries.
+    An entry is the count of one class in one node; only positive counts have entries. Trees for
+    many classes use it in place of `NodeStats`; `SparseNodeStats.count` makes it.
 
     Parameters
     ----------
@@ -79,7 +80,9 @@ class SparseNodeStats(ArrayRecord):
         m, n = len(self.begin) - 1, len(self.weight)
         ascends = m >= 0 and self.begin[0] == 0 and (np.diff(self.begin) >= 0).all()
         if not ascends or self.begin[-1] != n:
-            raise ValueError(f"begin must ascend from 0 to the number of entries, {n}")
+            raise ValueError(
+                f"begin must ascend from 0 to {n}, the number of entries, got {self.begin}"
+            )
         object.__setattr__(self, "classes", check_codes("classes", self.classes, n, self.n_classes))
         object.__setattr__(self, "label", check_codes("label", self.label, m, self.n_classes))
         if (np.diff(self._node * np.int64(self.n_classes) + self.classes) <= 0).any():
@@ -111,7 +114,7 @@ class SparseNodeStats(ArrayRecord):
         tree : Tree
             The tree.
         leaf, y : ndarray of int32, shape (n,)
-            Leaf and class of each row.
+            Node number of the leaf of each row, and the row's class.
         weight : ndarray of float64, shape (n,), or None
             Row weights; None: 1.
         n_classes : int

@@ -35,6 +35,8 @@ __all__ = ["TargetStats", "measure", "noise_variance"]
 class TargetStats(ArrayRecord):
     """Weight, mean and sum of squares of a numeric target for every node of a tree.
 
+    `measure` makes it; prunings, posteriors and votes are computed from it.
+
     Parameters
     ----------
     rows : array-like of float, shape (m,)
@@ -308,7 +310,7 @@ def measure_by_leaf(
     tree : Tree
         The tree.
     leaf : ndarray of int32, shape (n,)
-        Leaf of each row.
+        Node number of the leaf of each row.
     y : ndarray of float64, shape (n,)
         Target of each row.
     weight : ndarray of float64, shape (n,), or None

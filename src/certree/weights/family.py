@@ -131,8 +131,10 @@ class Tunable(Protocol):
 class Family(ArrayRecord):
     """Posteriors over the prunings of a tree, one for each setting of t inverse temperatures.
 
-    The log weight of a pruning is the sum of ``sum_f theta[f] F_f(v)`` over its leaves v, plus the
-    prior log weights `stops`. The terms F_f(v) are statistics of node v, such as its errors. The
+    Functions such as `pac_bayes_family` make it; estimators tune the inverse temperatures with it.
+
+    The log weight of a pruning is the sum of ``sum_i theta[i] F_i(v)`` over its leaves v, plus the
+    prior log weights `stops`. The f terms F_i(v) are statistics of node v, such as its errors. The
     first t factors theta are minus the inverse temperatures, the others are the constants `fixed`.
     Posteriors depend on the terms only by `gains` and `root`, so only these are stored.
 
@@ -547,7 +549,8 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     for name, values in (("log_own", leaf_weight), ("log_split", split)):
         if (np.isnan(values) | ((np.abs(values) > MAX_SETTING) & (values != -np.inf))).any():
             raise ValueError(
-                f"{name} must be finite or -inf, and at most {MAX_SETTING:g} in magnitude"
+                f"{name} must be finite or -inf, and at most {MAX_SETTING:g} in magnitude, got "
+                f"{values.min():g} .. {values.max():g}"
             )
     stops = chain_stops(tree, split)
     is_allowed = leaf_weight > -np.inf

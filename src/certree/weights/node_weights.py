@@ -21,7 +21,8 @@ from certree.tree import Tree, Trees
 class NodeWeights(ArrayRecord):
     """A distribution over the prunings of a tree, or a single pruning.
 
-    A pruning is the tree with some nodes turned into leaves. A single pruning is the distribution
+    Pruning functions such as `cost_complexity`, and posteriors such as `pac_bayes`, return it. A
+    pruning is the tree with some nodes turned into leaves. A single pruning is the distribution
     that gives it probability 1. Split decisions of different nodes are independent, so one number
     for each of the m nodes determines the distribution.
 
@@ -71,7 +72,10 @@ class NodeWeights(ArrayRecord):
             raise ValueError("log_odds must be numbers, -inf or inf, got NaN")
         for name in ("chain_entropy", "chain_mode"):
             if not (np.abs(getattr(self, name)) <= MAX_SETTING).all():
-                raise ValueError(f"{name} must be finite, and at most {MAX_SETTING:g} in magnitude")
+                raise ValueError(
+                    f"{name} must be finite, and at most {MAX_SETTING:g} in magnitude, got "
+                    f"{getattr(self, name).min():g} .. {getattr(self, name).max():g}"
+                )
 
     def check_tree(self, tree: Trees) -> NodeWeights:
         """Return these weights, or raise ValueError if `tree` has another number of nodes.
@@ -218,10 +222,10 @@ def mix_posteriors(
     """Compute a mixture of distributions over the prunings of a tree.
 
     The probability of each node to be a leaf is exactly that of the mixture, so votes and Gibbs
-    risks are, too. Split decisions of different nodes are independent in the result, unlike in the
-    mixture. Inside chains of nested regions (nodes that stand for several regions with the same
-    rows) its entropy is at most that of the mixture, and the probability of the likeliest region at
-    least that.
+    risks are those of the mixture, too. Split decisions of different nodes are independent in the
+    result, unlike in the mixture. Inside chains of nested regions (nodes that stand for several
+    regions with the same rows) its entropy is at most that of the mixture, and the probability of
+    the likeliest region at least that.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ _MOST_JOINT_ROWS, _LEAST_JOINT_LEVEL = 3000, -25.0
 def _find_boundary(
     holds: Callable[[float], bool], inside: float, outside: float, guess: float
 ) -> float:
-    """Find by bisection where a monotone condition stops to hold, to the next double.
+    """Find by bisection the number at which a monotone condition stops to hold, to the next double.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ def _find_boundary(
     Returns
     -------
     float
-        The double nearest to the boundary at which `holds` is False, or `outside`.
+        The first double past the boundary, at which `holds` is False; `outside` if there is none
+        before it.
     """
     for number in (guess - 8 * math.ulp(guess), guess + 8 * math.ulp(guess)):
         if min(inside, outside) < number < max(inside, outside):
@@ -99,8 +100,9 @@ def _log_beta_fraction(a: float, b: float, x: float) -> float:
 def log_binomial_tail(errors: float, n: float, p: float) -> float:
     """Compute log P(Bin(n, p) <= errors).
 
-    errors, n: numbers with 0 <= errors <= n, errors < n; p: probability of an error. If `errors` is
-    not an integer, the incomplete beta function interpolates. Return -inf at p = 1.
+    It is the log of the probability that at most `errors` of n independent rows are errors. errors,
+    n: numbers with 0 <= errors < n; p: probability of an error. If `errors` is not an integer, the
+    incomplete beta function interpolates. Return -inf at p = 1.
     """
     a, b = n - errors, errors + 1
     tail = float(betaincc(b, a, p))
@@ -242,7 +244,7 @@ def log_xi(n: float) -> float:
 def occam(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the Occam bound on the error of a hypothesis with a prior probability.
 
-    It is the Clopper-Pearson bound at the level delta times that probability.
+    It is the Clopper-Pearson bound that fails with probability delta times that probability.
 
     risk: fraction of errors among the n rows; complexity: minus the log of the hypothesis' prior
     probability (nats); log_delta: log of the probability that any bound fails. The bound holds for
@@ -272,16 +274,16 @@ def occam_holds(bound: float, risk: float, n: float, complexity: float, log_delt
 def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the bound on the error in one leaf, such that the bounds of all leaves hold together.
 
-    The leaf has the level ``1 - (1 - delta)^share``. Given the number of rows in each leaf, errors
-    of different leaves are independent, so that bounds whose shares sum to 1 hold together with
-    probability ``1 - delta``.
+    The bound of the leaf fails with probability ``1 - (1 - delta)^share``. Given the number of rows
+    in each leaf, errors of different leaves are independent, so that bounds whose shares sum to 1
+    hold together with probability ``1 - delta``.
 
     Parameters
     ----------
     risk : float
         Fraction of errors among the rows of the leaf.
     share : float
-        The leaf's exponent in its level, in (0, 1]; the exponents of all leaves sum to 1.
+        The leaf's exponent in this formula, in (0, 1]; the exponents of all leaves sum to 1.
     n : float
         Number of rows of the leaf; 0 gives the bound 1.
     complexity, log_delta : float
@@ -296,7 +298,7 @@ def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta
     References
     ----------
     Sidak, "Rectangular confidence regions for the means of multivariate normal distributions", JASA
-    1967, for levels of independent events; Clopper and Pearson, Biometrika 1934, for each.
+    1967, for independent events; Clopper and Pearson, Biometrika 1934, for each.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
@@ -370,7 +372,7 @@ def occam_mix(*numbers: float) -> float:
 
 
 def _split_triples(numbers: Sequence[float]) -> Iterator[tuple[float, float, float]]:
-    """Yield the numbers in threes; ValueError if their count is not a multiple of three.
+    """Yield the numbers in triples; raise ValueError if their count is not a multiple of three.
 
     Each triple is of one subset of the rows: its fraction of the new rows, the fraction of errors
     in it, and its fraction of the calibration rows.
@@ -395,10 +397,11 @@ def prevalence_limits(positives: int, n: int, log_level: float) -> tuple[float, 
 
 
 def compute_rate_level(log_level: float) -> float:
-    """Return the log of the level that the confidence band of one class's score distribution uses.
+    """Return the log of the probability with which one class's confidence band may fail.
 
-    log_level: natural log of the probability that any limit at any threshold fails. The band of
-    each of the two classes uses 45 % of that probability.
+    The band limits the distribution of the scores of the rows of the class. log_level: natural log
+    of the probability that any limit at any threshold fails; the band of each of the two classes
+    uses 45 % of that probability.
     """
     return log_level + math.log((1 - _OF_PREVALENCE) / 2)
 
@@ -1010,7 +1013,7 @@ def _check_log_delta(log_delta: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Inequality:
-    """A bound with its limit for an infinite number of rows.
+    """A bound with its limit for an infinite number of rows; a value of the dict `INEQUALITIES`.
 
     `observed` stands for the observed numbers of the inequality, such as the fraction of errors;
     `complexity` is the price of choosing by the rows (nats).

@@ -37,9 +37,9 @@ def estimate_matches(n: int, n_once: int, n_new: int) -> float:
 def bound_matches(n: int, n_once: int, n_twice: int, n_new: int, *, level: float = _LEVEL) -> int:
     """Return the largest plausible number of new rows that equal some row of a fit in all features.
 
-    The probability that a new row does has a beta distribution with the mean of Good and Turing and
-    the variance of Esty, plus the binomial variance of the new rows. One pair of equal rows is
-    added to the counts, so that the limit is not 0 if all rows of the fit differ.
+    The probability that a new row equals one of the fit has a beta distribution with the mean of
+    Good and Turing and the variance of Esty, plus the binomial variance of the new rows. One pair
+    of equal rows is added to the counts, so that the limit is not 0 if all rows of the fit differ.
 
     Parameters
     ----------

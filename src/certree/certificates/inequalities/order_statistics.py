@@ -72,8 +72,9 @@ def compute_cdf_bound(k: int, n: int, log_delta: float) -> float:
 def _is_exact(n: int, log_delta: float) -> bool:
     """Return whether `compute_cdf_bounds` uses equal local levels: n <= 10,000 and delta >= 1e-9.
 
-    With equal local levels the bound on each draw fails with the same probability. If not, the DKW
-    and Bonferroni inequalities give the band.
+    With equal local levels the bound on each draw fails with the same probability. Otherwise the
+    DKW and Bonferroni inequalities give the band. n: number of draws; log_delta: log of delta, the
+    probability that the band fails anywhere.
     """
     return n <= _MOST_DRAWS and log_delta >= math.log(_LEAST_DELTA)
 
@@ -81,9 +82,9 @@ def _is_exact(n: int, log_delta: float) -> bool:
 def _compute_closed_form(k: Float64, n: int, log_delta: float) -> Float64:
     """Compute entries k of the band by the DKW and Bonferroni inequalities, whichever is higher.
 
-    k: indices of entries, 0 .. n, array of floats; n: number of draws; log_delta: log of the level
-    of the band, of which each inequality uses half. Return an array of the shape of k, not clipped
-    to 0 .. 1.
+    k: indices of entries, 0 .. n, array of floats; n: number of draws; log_delta: log of the
+    probability that the band fails anywhere, of which each inequality uses half. Return an array of
+    the shape of k, not clipped to 0 .. 1.
     """
     half, rows = log_delta - math.log(2), max(n, 1)
     shift = math.sqrt((math.log(2) - half) / (2 * rows))

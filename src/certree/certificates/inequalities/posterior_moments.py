@@ -42,7 +42,7 @@ def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
     Returns
     -------
     float
-        -inf if all prunings are excluded.
+        The log of the sum; -inf if all prunings are excluded.
     """
     nothing = np.zeros((tree.n_nodes, 0))
     stops = np.ascontiguousarray(log_stop), np.ascontiguousarray(log_split)

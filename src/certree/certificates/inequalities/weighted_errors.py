@@ -47,8 +47,8 @@ def bound_weighted_errors(
     Returns
     -------
     float
-        Above the exact bound by at most about a hundredth of its distance from the observed cost.
-        Cached.
+        The bound, at most about a hundredth of its distance from the observed cost above the exact
+        one. The result is cached.
 
     References
     ----------
@@ -104,9 +104,10 @@ class _ConfidenceSet:
         def compute_rank(first: Float64, second: Float64) -> Float64:
             """Compute the rank statistic of outcomes with `first` and `second` errors, both arrays.
 
-            It is the cost plus `spread` times its standard deviation, (a,) for arrays (a,). The
-            enclosing method sets `one` and `other`, the costs of an error of each kind, and
-            `spread`, the normal quantile of 1 - level, but at least 0.
+            It is the cost plus `spread` times an estimate of its standard deviation, in which each
+            count is raised by 1; (a,) for arrays (a,). The enclosing method sets `one` and `other`,
+            the costs of an error of each kind, and `spread`, the normal quantile of 1 - level, but
+            at least 0.
             """
             open_to_chance = np.sqrt(one**2 * (first + 1) + other**2 * (second + 1))
             rank: Float64 = one * first + other * second + spread * open_to_chance

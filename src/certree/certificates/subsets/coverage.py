@@ -128,7 +128,9 @@ class Scores(ArrayRecord):
             object.__setattr__(self, name, values)
         steps = np.diff(start)
         if not len(mass) or start[0] != 0 or start[-1] != len(value) or steps.min() < 0:
-            raise ValueError(f"start must rise from 0 to the {len(value)} scores, got {start}")
+            raise ValueError(
+                f"start must rise from 0 to {len(value)}, the number of scores, got {start}"
+            )
         if not ((mass > 0).all() and mass.sum() <= 1 + 1e-9):
             raise ValueError(
                 f"mass must hold positive fractions that sum to at most 1, got {mass.tolist()}"
@@ -252,6 +254,8 @@ _SPARE = 3
 class PredictionIntervals(ArrayRecord):
     """Scale and region of each node of a tree, which set the widths of its prediction intervals.
 
+    Certified regressors make it in ``fit``, and keep it as their attribute ``intervals_``.
+
     The interval of a row in leaf v is its prediction plus and minus ``scale[v]`` times the score
     limit of region ``region[v]``.
 
@@ -289,8 +293,8 @@ class PredictionIntervals(ArrayRecord):
     def scores(self, leaf: Int32, error: Float64, mass: Float64) -> Scores:
         """Compute the sorted conformity scores of rows, absolute error divided by the leaf's scale.
 
-        leaf: leaf of each row, (N,); error: its absolute error, (N,), in units of the target; mass:
-        fraction of delta of each region, (R,).
+        leaf: node number of the leaf of each row, (N,); error: absolute error of each row, (N,), in
+        units of the target; mass: fraction of delta of each region, (R,).
         """
         with np.errstate(over="ignore"):  # a score of infinity is never covered
             value = error / self.scale[leaf]
@@ -299,8 +303,8 @@ class PredictionIntervals(ArrayRecord):
     def half_width(self, leaf: Int32, reach: Float64) -> Float64:
         """Return half the width of the prediction intervals of rows, (N,), in units of the target.
 
-        leaf: leaf that each row reaches, (N,); reach: limit of the conformity score in each region,
-        (R,).
+        leaf: node number of the leaf that each row reaches, (N,); reach: limit of the conformity
+        score in each region, (R,).
         """
         with np.errstate(over="ignore"):
             half: Float64 = reach[self.region[leaf]] * self.scale[leaf]

@@ -250,7 +250,7 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         Returns
         -------
         Certificate
-            By the method "every_mix".
+            Upper bound on the error on such new rows, by the method "every_mix".
 
         Raises
         ------

@@ -50,6 +50,8 @@ class RowSubset:
 class CodedLabels:
     """Labels of rows as codes, such as the class or the group of each row.
 
+    `encode_labels` makes it.
+
     Parameters
     ----------
     names : list
@@ -159,10 +161,10 @@ def make_leaf_subsets(
 ) -> dict[int, RowSubset]:
     """Count rows and errors in each leaf of the smallest pruning that predicts the same as a labelling.
 
-    Leaf regions are the largest nodes below which all leaves have one label. Their fractions of the
-    level are proportional to 1 + their number of training rows; given the number of calibration
-    rows in each, errors are independent, so that levels ``1 - (1 - delta)^fraction`` hold together
-    (Sidak).
+    The leaves of this pruning are the largest nodes below which all leaves have one label. Each has
+    a fraction proportional to 1 + its number of training rows, with sum 1. Given the number of
+    calibration rows in each leaf, errors are independent, so that bounds that each fail with
+    probability ``1 - (1 - delta)^fraction`` hold together with probability 1 - delta (Sidak).
 
     Parameters
     ----------
@@ -173,7 +175,7 @@ def make_leaf_subsets(
     label : ndarray of int32, shape (m,)
         Label of each node; those of leaves are read.
     leaf : ndarray of int32, shape (n,)
-        Leaf that each calibration row reaches.
+        Node number of the leaf that each calibration row reaches.
     wrong : ndarray of bool, shape (n,)
         Whether each calibration row is an error.
     nats : float
@@ -182,7 +184,8 @@ def make_leaf_subsets(
     Returns
     -------
     dict of int to RowSubset
-        By node number. Observed are the fraction of errors and the leaf's fraction of the level.
+        By node number. `observed` are the fraction of errors and the leaf's fraction, the exponent
+        in the formula.
     """
     shares, ends = grown + 1, tree.is_leaf
     places = np.flatnonzero(ends).astype(np.int32)
@@ -214,7 +217,7 @@ def make_node_subsets(
     grown : ndarray of shape (m,)
         Number of training rows in each node.
     leaf : ndarray of int32, shape (n,)
-        Leaf that each calibration row reaches.
+        Node number of the leaf that each calibration row reaches.
     wrong : ndarray of bool, shape (n,)
         Whether each calibration row is an error.
     nats : float
@@ -239,9 +242,9 @@ def _count_in_nodes(
 ) -> Iterable[tuple[int, float, int]]:
     """Yield (node, fraction of errors, number of rows) for each node of `nodes`.
 
-    A row counts in its leaf and in all nodes above it. tree: the tree; leaf: leaf that each row
-    reaches, (n,); wrong: whether each row is an error, (n,); nodes: node numbers. The fraction is 0
-    for a node without rows.
+    A row counts in its leaf and in all nodes above it. tree: the tree; leaf: node number of
+    the leaf that each row reaches, (n,); wrong: whether each row is an error, (n,); nodes: node
+    numbers. The fraction is 0 for a node without rows.
     """
     outcomes = count_by_leaf(tree, leaf, wrong.astype(np.int32), None, 2).counts[nodes]
     of_each = _compute_risks(outcomes.sum(axis=1), outcomes[:, 1])

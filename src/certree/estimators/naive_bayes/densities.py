@@ -636,8 +636,9 @@ def compute_bin_edges(x: Float64, bins: int | str) -> Float64:
         Value of each row, NaN where it is missing. Row weights play no part.
     bins : int or {"auto", "fd", "sturges"}
         Number of bins, or the rule that chooses it: "fd" of Freedman and Diaconis, "sturges", or
-        "auto", the larger number of the two, as in NumPy. The number is at most twice the number of
-        distinct values, and for "fd" at most twice the square root of the number of rows.
+        "auto", the larger number of the two, as in NumPy. The number of a rule is at most that of
+        "sturges" or twice the number of distinct values, whichever is larger; that of "fd" is also
+        at most twice the square root of the number of rows.
 
     Returns
     -------

@@ -83,8 +83,8 @@ class PowerLosses(ArrayRecord):
     rows : float
         Number of rows of all batches so far.
     older, recent : ndarray of float64, shape (len(POWERS),)
-        Total losses (nats) of the rows that came before, and after, the number of rows last passed
-        a power of two.
+        Total losses (nats). `recent`: of the rows from the batch on with which `rows` last passed a
+        power of two. `older`: of the rows between the time before and that batch.
     """
 
     rows: float

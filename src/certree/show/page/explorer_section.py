@@ -94,8 +94,8 @@ def encode_tree(
         What page.js reads: "title", "outputs" (classes, or None) and "scale" (unit) of the
         predictions, and lists with an entry for each node, such as "feature" (-1: a leaf),
         "threshold", "left" (entry of the left child; the right one is next), "rows" and
-        "prediction"; parents come before children. Numbers of rows and predictions have five
-        significant digits.
+        "prediction"; parents come before children. Numbers of rows and predictions that are no
+        integers have five significant digits.
     """
     n_leaves = _MAX_LEAVES
     while True:
