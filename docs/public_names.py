@@ -112,13 +112,13 @@ def write_reference(place: Path) -> None:
 
 
 def write_if_new(path: Path, text: str) -> None:
-    """A file that stays as it is keeps its date, so that nothing is built again for it."""
+    """Write a file unless it has this text; Sphinx rebuilds only files with a new date."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
 
 
-def uses() -> dict[str, list[str]]:
-    """Of every word of code on the pages, the pages that have it."""
+def find_uses() -> dict[str, list[str]]:
+    """Return the pages on which each word of code occurs."""
     found: dict[str, list[str]] = {}
     for page in sorted(HERE.rglob("*.md")):
         words = set()
@@ -129,21 +129,21 @@ def uses() -> dict[str, list[str]]:
     return found
 
 
-def say_where_it_is_used(
+def list_pages_with_name(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Add the pages with a name to what its docstring says."""
-    # Docstrings of scikit-learn link to its own pages, and set formulas in letters from elsewhere.
+    """Add the list of pages that use a name to its docstring."""
+    # Docstrings of scikit-learn link to pages that this site lacks and need fonts for their formulas.
     lines[:] = [re.sub(r":ref:`([^<`]+) <[^`]*>`", r"\1", line) for line in lines]
     lines[:] = [re.sub(r":math:(`[^`]*`)", r"`\1`", line) for line in lines]
-    room, _, short = name.rpartition(".")
-    if short in public_names().get(room, ()) and (where := app.config.certree_uses.get(short)):
+    package, _, short = name.rpartition(".")
+    if short in public_names().get(package, ()) and (where := app.config.certree_uses.get(short)):
         links = ", ".join(f":doc:`/{page}`" for page in where)
         lines += ["", f"**On these pages:** {links}", ""]
 
 
-def leave_out(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool:
-    """Skip what scikit-learn and Python bring along."""
+def skip_inherited(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool:
+    """Return whether to skip a member: methods inherited from scikit-learn or Python are skipped."""
     home = getattr(inspect.unwrap(obj) if callable(obj) else obj, "__module__", "") or ""
     foreign = home.split(".")[0] in ("sklearn", "builtins", "collections", "typing")
     return skip or (foreign and name not in SHOWN_OF_SKLEARN and callable(obj))
@@ -166,7 +166,7 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
         target = targets.get(name) if is_name else None
         if target is None or (package and not target.startswith(f"{package}.")):
             continue
-        if isinstance(literal.parent, nodes.reference | addnodes.pending_xref | nodes.title):
+        if is_inside_link_or_title(literal):
             continue
         link = addnodes.pending_xref(
             "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True, refwarn=False
@@ -176,10 +176,18 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
         link += literal
 
 
+def is_inside_link_or_title(node: nodes.Node) -> bool:
+    """Return whether a node stands in a title, or in a link, where a second link would be invalid."""
+    while (node := node.parent) is not None:
+        if isinstance(node, nodes.reference | addnodes.pending_xref | nodes.title):
+            return True
+    return False
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the functions above to Sphinx."""
-    app.add_config_value("certree_uses", uses(), "")
-    app.connect("autodoc-process-docstring", say_where_it_is_used, priority=800)
-    app.connect("autodoc-skip-member", leave_out)
+    app.add_config_value("certree_uses", find_uses(), "")
+    app.connect("autodoc-process-docstring", list_pages_with_name, priority=800)
+    app.connect("autodoc-skip-member", skip_inherited)
     app.connect("doctree-read", link_names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

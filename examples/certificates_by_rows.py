@@ -21,21 +21,21 @@ PLANTED = (POINTS @ [1.0, 0.6] > 0.8 * SIDE).astype(int)
 
 # Line, colour (Okabe and Ito) and style of each quantity, from the highest down.
 STYLES = {
-    "bound on a vote by calibration samples": ("#E69F00", "-."),
-    "bound on what is deployed": ("#0072B2", "-"),
-    "true error of what is deployed": ("#009E73", "-"),
+    "bound on the vote of all prunings": ("#E69F00", "-."),
+    "bound on the fitted model": ("#0072B2", "-"),
+    "true error of the fitted model": ("#009E73", "-"),
 }
 
 
-def figures_of(n: int, draw: int) -> list[float]:
-    """Bounds and true error of one fit."""
+def measure(n: int, draw: int) -> list[float]:
+    """Return the two bounds and the true error of one fit."""
     rng = np.random.default_rng([n, draw])
     point = rng.integers(len(POINTS), size=n)
     y = PLANTED[point] ^ (rng.random(n) < NOISE)
     model = CertifiedTreeClassifier(duplicates="genuine", random_state=draw)
     model.fit(POINTS[point], y)
-    apart = np.mean(model.predict(POINTS) != PLANTED)
-    true_error = NOISE + (1 - 2 * NOISE) * apart
+    disagreement = np.mean(model.predict(POINTS) != PLANTED)
+    true_error = NOISE + (1 - 2 * NOISE) * disagreement
     return [model.certificates_[1].bound, model.certificate_.bound, true_error]
 
 
@@ -47,14 +47,14 @@ def plot(figures: np.ndarray) -> Figure:
         np.moveaxis(figures, 2, 0), STYLES.items(), strict=True
     ):
         ax.plot(ROWS, values.mean(axis=1), color=colour, linestyle=style, marker=".", label=label)
-    for k, label in ((1, "bound on what is deployed"), (2, "true error of what is deployed")):
+    for k, label in ((1, "bound on the fitted model"), (2, "true error of the fitted model")):
         low, high = figures[:, :, k].min(axis=1), figures[:, :, k].max(axis=1)
         ax.fill_between(ROWS, low, high, color=STYLES[label][0], alpha=0.15, linewidth=0)
-    ax.axhline(NOISE, color="black", linewidth=1, label="no classifier errs less")
+    ax.axhline(NOISE, color="black", linewidth=1, label="lowest error of any classifier")
     ax.set_xscale("log", base=2)
     ax.set_xticks(ROWS, [f"{n:,}" for n in ROWS])
     ax.set_ylim(0.05, None)
-    ax.set_xlabel("rows, of which 35 to 85 % grow the tree")
+    ax.set_xlabel("rows (35 to 85 % of them are training rows)")
     ax.set_ylabel("error")
     ax.grid(alpha=0.3)
     ax.legend(loc="upper right")
@@ -63,7 +63,7 @@ def plot(figures: np.ndarray) -> Figure:
 
 def main() -> None:
     matplotlib.rcParams["font.size"] = 9
-    figures = np.array([[figures_of(n, draw) for draw in range(DRAWS)] for n in ROWS])
+    figures = np.array([[measure(n, draw) for draw in range(DRAWS)] for n in ROWS])
     print(f"{'rows':>7}" + "".join(f"  {label}" for label in STYLES))
     for n, values in zip(ROWS, figures.mean(axis=1), strict=True):
         print(
