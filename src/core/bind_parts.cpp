@@ -188,7 +188,7 @@ std::unique_ptr<GivenRows> rows_of(const RowsOfPart& given) {
     if (target < 0 || std::cmp_greater_equal(target, y.shape(0)))
       throw std::invalid_argument("goals are those of targets");
   }
-  expect_shared_out(made->goals, static_cast<std::int64_t>(n_outputs));
+  expect_each_output_once(made->goals, static_cast<std::int64_t>(n_outputs));
   made->rows = {made->goals, view(y), sized("weight", weight, n), sized("keys", keys, n),
                 sized("scores", scores, n_outputs, n)};
   return made;
