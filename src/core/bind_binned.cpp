@@ -196,7 +196,7 @@ auto grow_numbers(const RowCodes& codes, const Kept& kept, const std::optional<D
 }
 
 auto grow_columns(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
-                  const Doubles2& y, const std::optional<Ints>& n_classes, const Doubles& share,
+                  const Doubles2& y, const std::optional<Ints>& n_classes, const Doubles& factor,
                   const std::string& criterion, const Bagged& bagged, const Limits& limits,
                   const MonotonicSigns& monotonic, const Groups& groups, int n_threads) {
   if (monotonic) throw std::invalid_argument("monotonic must be None with several targets");
@@ -204,11 +204,11 @@ auto grow_columns(const RowCodes& codes, const Kept& kept, const std::optional<D
   const auto table = sized("y", y, static_cast<std::size_t>(rows.n_rows()));
   const auto q = static_cast<std::size_t>(table.width);
   if (q == 0) throw std::invalid_argument("y must have at least one column");
-  const Columns columns{table, sized("n_classes", n_classes, q), sized("share", share, q),
+  const Columns columns{table, sized("n_classes", n_classes, q), sized("factor", factor, q),
                         n_classes ? criterion_of(criterion) : Criterion::squared};
   for (std::size_t k = 0; k < q; ++k) {
-    const bool is_share = columns.share[k] >= 0.0 && columns.share[k] < kInfinity;
-    if (!is_share) throw std::invalid_argument("share must be finite and not negative");
+    const bool is_valid = columns.factor[k] >= 0.0 && columns.factor[k] < kInfinity;
+    if (!is_valid) throw std::invalid_argument("shares must be finite and not negative");
     if (!n_classes) continue;
     const std::int32_t most = columns.n_classes[k];
     if (most < 1) throw std::invalid_argument("n_classes must be at least 1");
@@ -299,8 +299,8 @@ void bind_binned(nb::module_& core) {
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on numbers, and the weight and the sum of every node.");
   core.def("grow_output_trees", &grow_columns, "codes"_array, "kept"_a, "weight"_array_or_none,
-           "y"_array, "n_classes"_array_or_none, "share"_array, "criterion"_a, "bags"_a, "limits"_a,
-           "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,
+           "y"_array, "n_classes"_array_or_none, "factor"_array, "criterion"_a, "bags"_a,
+           "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,
            "The same of several columns of numbers or classes, and the weight and sums of nodes.");
   core.def("grow_sampled_trees", &grow_samples, "X"_array, "category"_array, "weight"_array_or_none,
            "y"_array, "n_classes"_a, "criterion"_a, "samples"_a, "limits"_a,

@@ -119,7 +119,7 @@ inline BinnedTable binned(const AnyCodes& codes, const Kept& kept) {
 
 using MonotonicSigns = std::optional<In<std::int8_t, 1>>;
 using Groups = std::optional<Codes>;
-// max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_cuts,
+// max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_splits,
 // ties_by_root, order of features.
 using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int64_t, double,
                           std::string, std::int64_t, bool, bool, std::optional<Ints>>;
@@ -127,7 +127,7 @@ using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int64_t
 inline BinnedGrowth growth_of(const Limits& limits, const MonotonicSigns& monotonic,
                               const Groups& groups, std::size_t p, int n_threads) {
   const auto& [max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features,
-               random_cuts, ties_by_root, feature_order] = limits;
+               random_splits, ties_by_root, feature_order] = limits;
   BinnedGrowth growth{max_leaves,
                       max_depth,
                       std::max<std::int64_t>(min_split, 2),
@@ -135,9 +135,9 @@ inline BinnedGrowth growth_of(const Limits& limits, const MonotonicSigns& monoto
                       min_gain,
                       order == "best"    ? Order::best
                       : order == "depth" ? Order::depth
-                                         : Order::level,
+                                         : Order::breadth,
                       max_features,
-                      random_cuts,
+                      random_splits,
                       ties_by_root,
                       sized("monotonic", monotonic, p),
                       {},

@@ -13,8 +13,8 @@ namespace {
 
 auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
                  const Doubles2& gradient, const Doubles2& hessian, double shrinkage,
-                 const VotersGiven& given, double share, double curvature, const Doubles& stop,
-                 const Ints& feature, const MonotonicSigns& monotonic_signs) {
+                 const VotersGiven& given, double fraction_of_others, double curvature,
+                 const Doubles& stop, const Ints& feature, const MonotonicSigns& monotonic_signs) {
   const Shape tree = shape(left);
   const std::size_t n = leaf.size(), n_outputs = gradient.shape(0);
   const RoundRows rows{view(leaf), view(growing), view(others),
@@ -27,8 +27,8 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
   expect_codes("growing", rows.growing, static_cast<std::int64_t>(n));
   expect_codes("others", rows.others, static_cast<std::int64_t>(n));
   const std::vector<Voters> voters = voters_of(given, static_cast<std::int64_t>(n_outputs));
-  const RoundVote vote =
-      vote_of(shrinkage, voters, share, curvature, stop, feature, monotonic_signs, tree.size());
+  const RoundVote vote = vote_of(shrinkage, voters, fraction_of_others, curvature, stop, feature,
+                                 monotonic_signs, tree.size());
   const auto loop = [&](auto step, auto deviation, auto weight) {
     return certree::round_steps(tree, rows, vote, step, deviation, weight);
   };
@@ -143,11 +143,11 @@ using RunArguments =
     std::tuple<AnyCodes, Kept, Doubles2, std::optional<Doubles>, In<std::uint64_t, 1>, Ints,
                std::uint64_t, Doubles2, std::variant<Doubles2, Sparse<double>>, Doubles2,
                std::optional<Ranked>>;
-// Of each goal the parameter of the loss, its share in that of a row, its first output, how many it
-// has, and its target.
+// Of each goal the parameter of the loss, its fraction of the loss of a row, its first output, how
+// many it has, and its target.
 using Goals = std::vector<std::tuple<double, double, std::int64_t, std::int64_t, std::int64_t>>;
-// Name of the loss, goals, learning rate, share of other goals in votes, l2, curvature, share of
-// the rows that grow, stops, numbers of features.
+// Name of the loss, goals, learning rate, fraction of the losses of other goals that counts in
+// votes, l2, curvature, fraction of the rows that grow, stops, numbers of features.
 using RoundArguments =
     std::tuple<std::string, Goals, double, double, double, double, double, Doubles, Ints>;
 
@@ -157,13 +157,13 @@ using Watched = std::tuple<bool, std::int64_t, double, Doubles>;
 std::vector<Goal> goals_of(const std::string& name, const Goals& given) {
   if (given.empty()) throw std::invalid_argument("rounds have a goal at least");
   std::vector<Goal> goals;
-  for (const auto& [parameter, share, first, n_outputs, target] : given) {
+  for (const auto& [parameter, fraction, first, n_outputs, target] : given) {
     const Loss loss = loss_of_rounds(name, parameter);
     if (n_outputs < 1 || (n_outputs > 1 && loss.kind != LossKind::classes))
       throw std::invalid_argument("a loss of numbers takes scores of one output");
     if (target < 0 || std::cmp_greater_equal(target, given.size()))
       throw std::invalid_argument("targets are as many as goals");
-    goals.push_back({loss, share, first, n_outputs, target});
+    goals.push_back({loss, fraction, first, n_outputs, target});
   }
   return goals;
 }
@@ -206,7 +206,7 @@ RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) 
   return rows;
 }
 
-// Runs go on side by side, and share the threads.
+// Runs go on at the same time, and share the threads.
 auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
                  const Watched& watched, const Limits& limits, const MonotonicSigns& monotonic,
                  const Groups& groups, std::int64_t first, std::int64_t last, int n_threads) {
@@ -220,7 +220,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   const int threads_of_run = std::max(1, n_threads / static_cast<int>(n_runs));
   const std::vector<Goal> goals = goals_of(name, parts);
   const std::size_t n_outputs = std::get<7>(runs[0]).shape(0);
-  expect_shared_out(goals, static_cast<std::int64_t>(n_outputs));
+  expect_each_output_once(goals, static_cast<std::int64_t>(n_outputs));
   const RoundSettings settings{
       goals,      learning_rate,    others,
       l2,         curvature,        subsample,
@@ -268,7 +268,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   return results;
 }
 
-// Single rows must be fast, so the columns are not looked through here: Trees has done it.
+// Single rows must be fast, so the columns are not checked here: Trees has done it.
 TreesView trees_of(const TreeView& nodes, const In<std::int64_t, 1>& root, const Doubles2& value) {
   return {nodes, view(root), sized("value", value, nodes.left.size()), {}};
 }
@@ -384,10 +384,12 @@ void bind_ensembles(nb::module_& core) {
            "monotonic"_array_or_none, "groups"_array_or_none, "first"_a, "last"_a, "n_threads"_a,
            "Of each run: scores, columns of the trees, steps, their deviations, growing rows of "
            "nodes, losses, and scores of rounds that are watched.");
-  core.def("compute_round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array,
-           "others"_array, "gradient"_array, "hessian"_array, "shrinkage"_a, "voters"_a, "share"_a,
-           "curvature"_a, "stop"_array, "feature"_array, "monotonic_signs"_array_or_none,
-           "(steps, deviations, weight, log evidence) of a tree whose prunings have been weighed.");
+  core.def(
+      "compute_round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array,
+      "others"_array, "gradient"_array, "hessian"_array, "shrinkage"_a, "voters"_a,
+      "fraction_of_others"_a, "curvature"_a, "stop"_array, "feature"_array,
+      "monotonic_signs"_array_or_none,
+      "(steps, deviations, weight, log evidence) of a tree whose prunings have posterior weights.");
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array,
            "What steps of walks read of each node, in one piece.");

@@ -39,20 +39,20 @@ auto interactions(const Ints& feature, const Doubles& threshold, const Ints& lef
                   const Flags& missing_left, const In<std::int64_t, 1>& category_start,
                   const Ints& categories, const Roots& root, const Doubles2& value,
                   const std::optional<Flags>& both, const std::optional<Doubles>& n,
-                  const Doubles2& cells, const Doubles2& mass, const In<std::int32_t, 2>& draws,
-                  bool wants_total, int n_threads) {
+                  const Doubles2& bin_values, const Doubles2& mass,
+                  const In<std::int32_t, 2>& draws, bool wants_total, int n_threads) {
   const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
   const TreesView trees{nodes, view(root), sized("value", value, left.size()), {}};
   const MissingRouting missing{sized("both", both, left.size()), sized("n", n, left.size())};
   if (both && !n) throw std::invalid_argument("n must be given with both");
-  const std::size_t p = cells.shape(1);
-  const FeatureBins bins{view(cells), sized("mass", mass, cells.shape(0), p)};
+  const std::size_t p = bin_values.shape(1);
+  const FeatureBins bins{view(bin_values), sized("mass", mass, bin_values.shape(0), p)};
   const auto drawn = sized("draws", draws, draws.shape(0), p);
   expect_codes("draws", drawn.values(), bins.probability.n_rows);
   for (std::int64_t i = 0; i < drawn.n_rows; ++i)
     for (std::size_t j = 0; j < p; ++j)
       if (!(bins.probability.row(drawn.row(i)[j])[j] > 0.0))
-        throw std::invalid_argument("draws must be cells that have a mass");
+        throw std::invalid_argument("draws must be bins that have a mass");
   Interactions result;
   auto [single, fitted] = run(
       [&](auto single_variance, auto fitted_values) {
@@ -82,12 +82,12 @@ void bind_explain(nb::module_& core) {
   core.def(
       "analyse_interactions", &interactions, "feature"_array, "threshold"_array, "left"_array,
       "missing_left"_array, "category_start"_array, "categories"_array, "root"_array, "value"_array,
-      "both"_array_or_none, "n"_array_or_none, "cells"_array, "mass"_array, "draws"_array,
+      "both"_array_or_none, "n"_array_or_none, "bin_values"_array, "mass"_array, "draws"_array,
       "wants_total"_a, "n_threads"_a,
       "Analyse the variance of summed trees by independent features, each with bins of values "
-      "(cells) and probabilities (mass). Return the variances of single features, the first and "
-      "second features of pairs, the variances of pairs, the mean plus these components at draws, "
-      "and the total variance.");
+      "(bin_values) and probabilities (mass). Return the variances of single features, the first "
+      "and second features of pairs, the variances of pairs, the mean plus these components at "
+      "draws, and the total variance.");
   bind_explain_of<float>(core);
   bind_explain_of<double>(core);
 }

@@ -14,7 +14,7 @@ using MonotonicSigns = std::optional<In<std::int8_t, 1>>;
 using Orders = In<std::uint32_t, 2>;  // ranks and rows take turns
 
 // feature, threshold, left, chain, missing_left, category_start (may be empty), categories, and
-// whether every split is the best of its cell (None: nothing was maximised).
+// whether every split is the best of its node (None: nothing was maximised).
 auto columns(TreeColumns&& tree, std::optional<bool> optimal = std::nullopt) {
   return std::tuple(owned(std::move(tree.feature)), owned(std::move(tree.threshold)),
                     owned(std::move(tree.left)), owned(std::move(tree.chain)),
@@ -116,7 +116,7 @@ auto grow_cart(const In<Real, 2>& X, const CodeRows& y, const NumberRows& target
                std::int32_t n_classes, const std::string& criterion, const Numbers& weight,
                double min_samples_split, int max_depth, double min_gain, double min_leaf_rows,
                double min_leaf_weight, std::int64_t max_leaves, std::int64_t max_features,
-               bool random_cuts, std::uint64_t key, const Flags& category,
+               bool random_splits, std::uint64_t key, const Flags& category,
                const MonotonicSigns& monotonic, const Codes& feature_order,
                const std::optional<Orders>& order, const Codes& place, int n_threads) {
   const auto rule = stopping(X, {}, weight, min_samples_split, max_depth);
@@ -131,8 +131,8 @@ auto grow_cart(const In<Real, 2>& X, const CodeRows& y, const NumberRows& target
   const auto given = ranked(order, place, X.shape(0), n_numbers(categorical, X.shape(1)));
   if (max_features < 1) throw std::invalid_argument("max_features must be at least 1");
   const FeatureOrder features_in_order = order_of_features(feature_order, X.shape(1));
-  const Greedy greedy{min_gain,    min_leaf_rows, min_leaf_weight, max_leaves, max_features,
-                      random_cuts, key,           categorical,     signs,      features_in_order};
+  const Greedy greedy{min_gain,      min_leaf_rows, min_leaf_weight, max_leaves, max_features,
+                      random_splits, key,           categorical,     signs,      features_in_order};
   const auto x = rows(X);
   auto tree = run([&] { return certree::grow_cart(x, given, answer, rule, greedy, n_threads); });
   const bool optimal = !tree.heuristic;
@@ -150,7 +150,7 @@ void bind_grow_of(nb::module_& core) {
   core.def("grow_cart", &grow_cart<Real>, "X"_array, "y"_array_or_none, "target"_array_or_none,
            "n_classes"_a, "criterion"_a, "weight"_array_or_none, "min_samples_split"_a,
            "max_depth"_a, "min_gain"_a, "min_leaf_rows"_a, "min_leaf_weight"_a, "max_leaves"_a,
-           "max_features"_a, "random_cuts"_a, "key"_a, "category"_array_or_none,
+           "max_features"_a, "random_splits"_a, "key"_a, "category"_array_or_none,
            "monotonic"_array_or_none, "feature_order"_array_or_none, "order"_array_or_none,
            "place"_array_or_none, "n_threads"_a,
            "Columns of the greedy tree over the rows of X, which may be some of those ranked.");

@@ -40,9 +40,10 @@ inline Table<const double> scores_of(const Loss& loss, const Doubles2& scores, s
 // First of the outputs that vote together, how many they are, and the temperature of their loss.
 using VotersGiven = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
 
-// What shares outputs 0, ..., n_outputs - 1 out, in any order.
+// Checks that each of the outputs 0, ..., n_outputs - 1 belongs to one part; parts come in any
+// order.
 template <class Part>
-inline void expect_shared_out(std::vector<Part> parts, std::int64_t n_outputs) {
+inline void expect_each_output_once(std::vector<Part> parts, std::int64_t n_outputs) {
   std::ranges::sort(parts, {}, &Part::first);
   std::int64_t next = 0;
   for (const Part& part : parts) {
@@ -56,7 +57,7 @@ inline void expect_shared_out(std::vector<Part> parts, std::int64_t n_outputs) {
 inline std::vector<Voters> voters_of(const VotersGiven& given, std::int64_t n_outputs) {
   std::vector<Voters> voters;
   for (const auto& [first, of, temperature] : given) voters.push_back({first, of, temperature});
-  expect_shared_out(voters, n_outputs);
+  expect_each_output_once(voters, n_outputs);
   return voters;
 }
 
@@ -65,7 +66,7 @@ inline void expect_probabilities(std::span<const double> stop) {
     throw std::invalid_argument("stop must lie between 0 and 1");
 }
 
-// How the prunings of a tree of so many nodes are weighed.
+// How the weights of the prunings of a tree of so many nodes are chosen.
 inline RoundVote vote_of(double shrinkage, std::span<const Voters> voters, double others,
                          double curvature, const Doubles& stop, const Ints& feature,
                          const MonotonicSigns& monotonic_signs, std::size_t n_nodes) {

@@ -188,7 +188,7 @@ std::unique_ptr<GivenRows> rows_of(const RowsOfPart& given) {
     if (target < 0 || std::cmp_greater_equal(target, y.shape(0)))
       throw std::invalid_argument("goals are those of targets");
   }
-  expect_shared_out(made->goals, static_cast<std::int64_t>(n_outputs));
+  expect_each_output_once(made->goals, static_cast<std::int64_t>(n_outputs));
   made->rows = {made->goals, view(y), sized("weight", weight, n), sized("keys", keys, n),
                 sized("scores", scores, n_outputs, n)};
   return made;
@@ -428,8 +428,8 @@ auto grow_gradients_by_sums(const Kept& kept, const Ints& features, const Limits
   const auto& [l2, min_hessian, gradient, hessian, n_rows, total] = given;
   const auto& [decided, cuts, keys, sums, squares] = known;
   const GivenGradients of_all{l2, min_hessian, gradient, hessian, n_rows, sized("total", total, 3)};
-  const KnownCells cells{view(decided), sized("cuts", cuts, decided.size(), kCutBytes), view(keys),
-                         sized("sums", sums, keys.size(), sums.shape(1)),
+  const KnownNodes cells{view(decided), sized("cuts", cuts, decided.size(), kSplitBytes),
+                         view(keys), sized("sums", sums, keys.size(), sums.shape(1)),
                          sized("squares", squares, keys.size())};
   GivenTree made;
   run([&] { made = certree::grow_gradients_by_sums(bins, view(features), growth, of_all, cells); });
@@ -437,11 +437,12 @@ auto grow_gradients_by_sums(const Kept& kept, const Ints& features, const Limits
   append(made.tree.columns, columns);
   finish_columns(columns);
   const std::size_t m = columns.left.size(), n_cuts = made.feature.size();
-  return std::tuple(
-      handed_over(std::move(columns), {0}), owned(std::move(made.tree.sums), m, 3),
-      owned(std::move(made.cuts), keys.size(), kCutBytes), owned(std::move(made.keys), n_cuts, 3),
-      owned(std::move(made.feature)), owned(std::move(made.goes_left), n_cuts, 256),
-      owned(std::move(made.n_rows), n_cuts, 2), owned(std::move(made.wanted), n_cuts, 2));
+  return std::tuple(handed_over(std::move(columns), {0}), owned(std::move(made.tree.sums), m, 3),
+                    owned(std::move(made.splits), keys.size(), kSplitBytes),
+                    owned(std::move(made.keys), n_cuts, 3), owned(std::move(made.feature)),
+                    owned(std::move(made.goes_left), n_cuts, 256),
+                    owned(std::move(made.n_rows), n_cuts, 2),
+                    owned(std::move(made.wanted), n_cuts, 2));
 }
 
 auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes2& whole,

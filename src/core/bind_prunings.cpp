@@ -18,12 +18,12 @@ auto critical_prices(const Ints& left, const Doubles& cost_gain, const Doubles& 
 
 auto fragment_pruning(const Ints& left, const Doubles& cost_gain, const Doubles& leaf_gain,
                       const Doubles& chain_leaves, const Doubles& size_penalty,
-                      const Doubles& cell_penalty) {
+                      const Doubles& node_penalty) {
   const Shape tree = shape(left);
   const FragmentPenalty penalty{split_gains(tree, cost_gain, leaf_gain),
                                 sized("chain_leaves", chain_leaves, tree.size()),
                                 sized("size_penalty", size_penalty, tree.size()),
-                                sized("cell_penalty", cell_penalty, tree.size())};
+                                sized("node_penalty", node_penalty, tree.size())};
   const auto loop = [&](std::span<std::uint8_t> division) {
     certree::fragment_pruning(tree, penalty,
                               {reinterpret_cast<Division*>(division.data()), division.size()});
@@ -48,7 +48,7 @@ void bind_prunings(nb::module_& core) {
            "not split it; -1 at leaves.");
   core.def(
       "find_fragment_pruning", &fragment_pruning, "left"_array, "cost_gain"_array,
-      "leaf_gain"_array, "chain_leaves"_array, "size_penalty"_array, "cell_penalty"_array,
+      "leaf_gain"_array, "chain_leaves"_array, "size_penalty"_array, "node_penalty"_array,
       "Find the pruning with the smallest cost plus penalty of its cheapest root fragment. Return "
       "for each node 2 if pruning and fragment split it, 1 if only the pruning does, else 0.");
   core.def(

@@ -64,18 +64,18 @@ auto combine_moments(const Ints& left, const Ints& leaf, const Doubles& weight, 
 }
 
 auto group_ranges(const Ints& group, const Doubles& values, std::int64_t n_groups) {
-  expect_codes("cell", view(group), n_groups);
+  expect_codes("group", view(group), n_groups);
   const auto numbers = sized("values", values, group.size());
   return run([&](auto ranges) { certree::group_ranges(view(group), numbers, ranges); },
              Rows<double>(static_cast<std::size_t>(n_groups), 2));
 }
 
 auto exact_sums(const Ints& group, const Doubles& values, const Doubles& largest, std::int64_t n) {
-  expect_codes("cell", view(group), static_cast<std::int64_t>(largest.size()));
+  expect_codes("group", view(group), static_cast<std::int64_t>(largest.size()));
   const auto numbers = sized("values", values, group.size());
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (!(std::abs(numbers[i]) <= largest.data()[group.data()[i]]))
-      throw std::invalid_argument("values must be at most the largest ones of their cells");
+      throw std::invalid_argument("values must be at most the largest ones of their groups");
   return run([&](auto sums) { certree::exact_sums(view(group), numbers, view(largest), n, sums); },
              Rows<std::int64_t>(largest.size(), 2));
 }
@@ -138,16 +138,16 @@ void bind_stats(nb::module_& core) {
            "mean"_array, "squares"_array,
            "Return the moments of all nodes, as moments() does, from those of the leaves given.");
   core.def(
-      "find_group_ranges", &group_ranges, "cell"_array, "values"_array, "n_cells"_a,
-      "Return the smallest and the largest value of each group of rows, (n_cells, 2); (inf, -inf) "
-      "for an empty group. cell: the group of each row.");
+      "find_group_ranges", &group_ranges, "group"_array, "values"_array, "n_groups"_a,
+      "Return the smallest and the largest value of each group of rows, (n_groups, 2); (inf, -inf) "
+      "for an empty group. group: the group of each row.");
   core.def(
-      "sum_groups_exactly", &exact_sums, "cell"_array, "values"_array, "largest"_array, "n"_a,
+      "sum_groups_exactly", &exact_sums, "group"_array, "values"_array, "largest"_array, "n"_a,
       "Sum up finite values by group of rows, as two integers per group whose sums over blocks of "
       "rows do not depend on the blocks. largest: bound of the absolute values of each group; n: "
       "bound of the number of rows.");
   core.def("convert_exact_sums", &exact_sums_to_doubles, "sums"_array, "largest"_array, "n"_a,
-           "Convert the integers of sums_of_cells() to float64, with the same largest and n.");
+           "Convert the integers of sum_groups_exactly() to float64, with the same largest and n.");
   core.def("smooth_means", &smoothed_means, "left"_array, "rows"_array, "mean"_array, "smoothing"_a,
            "weight_unit"_a, "Return the mean of each node, smoothed towards its parent's.");
 }

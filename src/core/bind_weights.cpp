@@ -33,13 +33,15 @@ auto squared_gains(const Ints& left, const Doubles& rows, const Doubles& mean, d
   return run(loop, Rows<double>(tree.size(), n_terms));
 }
 
-auto weigh(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
-           const Doubles& theta, const Doubles& root, bool prune) {
+auto compute_posterior(const Ints& left, const Doubles2& gains, const Doubles& stop,
+                       const Doubles& split, const Doubles& theta, const Doubles& root,
+                       bool prune) {
   const PosteriorFamily family = family_of(left, gains, stop, split);
   const auto parameters = sized("theta", theta, family.n_terms());
   const auto root_features = sized("root", root, family.n_terms());
   const auto loop = [&](auto weight, auto log_odds) {
-    return certree::weigh(family, parameters, root_features, mode_of(prune), weight, log_odds);
+    return certree::compute_posterior(family, parameters, root_features, mode_of(prune), weight,
+                                      log_odds);
   };
   return run(loop, Column<double>(left.size()), Column<double>(left.size()));
 }
@@ -81,8 +83,8 @@ void bind_weights(nb::module_& core) {
            "roots of "
            "rows and, with three terms, leaves. rows, mean: weight and mean of each node.");
   core.def(
-      "compute_posterior", &weigh, "left"_array, "gains"_array, "stop"_array, "split"_array,
-      "theta"_array, "root"_array, "prune"_a,
+      "compute_posterior", &compute_posterior, "left"_array, "gains"_array, "stop"_array,
+      "split"_array, "theta"_array, "root"_array, "prune"_a,
       "Compute one posterior over prunings, or the best pruning. Return the probability of each "
       "node to be a leaf, its log odds of being split, and the log evidence.");
   core.def("compute_reach_probabilities", &reach, "left"_array, "log_odds"_array,

@@ -16,8 +16,8 @@ constexpr std::size_t kValuesAtOnce = 256;
 // Writes to code[r] the number of thresholds below x[r], or kMissingCode for NaN.
 //
 // Branch-free binary searches of all values advance together, as branches would be mispredicted
-// half of the time. The first three levels compare with all kPivots pivots, which takes less time
-// than to fetch one threshold per value and level.
+// half of the time. The first three steps compare with all kPivots pivots, which takes less time
+// than to fetch one threshold per value and step.
 //
 // threshold: (n,) ascending, with n = 2^k - 1 >= kPivots; x and code: (kValuesAtOnce,).
 CERTREE_SIMD_CLONES void count_below(const double* threshold, std::size_t n, const double* x,

@@ -174,8 +174,8 @@ inline auto indices_down(std::integral auto n, std::integral auto steps) {
 }
 inline auto indices_down(std::integral auto n) { return Indices<true>(n, 1); }
 
-// Cuts a column into consecutive chunks and counts the steps of each, so that the inner loops over
-// chunks can be plain ones. Columns of at most kShort entries are not counted: growers have
+// Divides a column into consecutive chunks and counts the steps of each, so that the inner loops
+// over chunks can be plain ones. Columns of at most kShort entries are not counted: growers have
 // millions of nodes with a few rows, and count the steps of those themselves.
 template <class T>
 class Chunks {

@@ -7,9 +7,9 @@
 //   chain[v]        int32    number (>= 1) of nested regions with the same rows that v stands for
 //   missing_left[v] uint8    whether NaN goes left
 // A node may test for a set of categories instead, which are stored as the numbers 0, 1, ...: the
-// categories of its set go to the side opposite to NaN, all other values to the side of NaN. The
-// set of node v is categories[category_start[v]], ..., categories[category_start[v + 1] - 1],
-// ascending. A node whose set is empty compares with its threshold.
+// categories of its set go to the other child than NaN, all other values go with NaN. The set of
+// node v is categories[category_start[v]], ..., categories[category_start[v + 1] - 1], ascending. A
+// node whose set is empty compares with its threshold.
 //
 // The nodes of several trees are stored one tree after the other. The root of each tree is its
 // first node, children come after their parents, and siblings are adjacent. So a loop from m - 1

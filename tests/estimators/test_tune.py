@@ -633,9 +633,9 @@ def test_mixing_equals_the_literal_algorithm(seed, n, n_posteriors, n_steps):
 
 
 def test_mixing_predictions_of_the_wrong_shape_is_refused():
-    with pytest.raises(ValueError, match="share has length 2, expected 3"):
+    with pytest.raises(ValueError, match="probability has length 2, expected 3"):
         _core.fit_mixture(np.ones(3), np.ones((2, 2)), 1)
-    with pytest.raises(ValueError, match="share is empty"):
+    with pytest.raises(ValueError, match="probability is empty"):
         _core.fit_mixture(np.ones(0), np.ones((0, 2)), 1)
 
 

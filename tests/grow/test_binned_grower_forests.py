@@ -196,7 +196,7 @@ def test_columns_are_checked():
         ({"y": columns * np.nan}, ValueError, "y must be finite"),
         ({"y": columns.astype(str)}, TypeError, "y must be numeric"),
         ({"shares": [1.0]}, ValueError, r"shares must have shape \(2,\)"),
-        ({"shares": [1.0, -1.0]}, ValueError, "share must be finite and not negative"),
+        ({"shares": [1.0, -1.0]}, ValueError, "shares must be finite and not negative"),
         (
             {"n_classes": [9]},
             ValueError,

@@ -1155,7 +1155,7 @@ SWITCHES = {
     "min_leaf_weight": 0.0,
     "max_leaves": 0,
     "max_features": 1,
-    "random_cuts": False,
+    "random_splits": False,
     "key": 0,
     "category": None,
     "monotonic": None,

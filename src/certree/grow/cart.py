@@ -212,7 +212,7 @@ class Cart(BaseEstimator):
             / _ROUNDING,
             max_leaves=_resolve_max_leaves(self.max_leaf_nodes),
             max_features=n_drawn_features,
-            random_cuts=self.splitter == "random",
+            random_splits=self.splitter == "random",
             key=_draw_key(rows.random_state) if draws else 0,
             category=rows.is_categorical,
             monotonic=rows.monotonic_signs,

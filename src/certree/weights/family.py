@@ -296,8 +296,8 @@ class Family(ArrayRecord):
         lambda_penalty), (g, t); votes: the prediction of each node as a leaf, and statistics of the
         validation set; n_threads: number of threads. Keys are "left", "gains", "stop", "split" and
         "prune" (tree and terms), "theta" (their factors, (g, f)), "label", "frequency" and
-        "judging" (the fields label, values and validation of `votes`), and "n_threads"; the caller
-        adds "loss".
+        "validation" (the fields label, values and validation of `votes`), and "n_threads"; the
+        caller adds "loss".
         """
         return {
             "left": self.tree.left,
@@ -308,7 +308,7 @@ class Family(ArrayRecord):
             "prune": self.prune,
             "label": votes.label,
             "frequency": votes.values,
-            "judging": votes.validation,
+            "validation": votes.validation,
             "n_threads": n_threads,
         }
 

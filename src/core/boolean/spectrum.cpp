@@ -126,15 +126,15 @@ class ReachableNodes {
     if (left == kLeaf || !is_reached(v)) return;
     const auto parent = static_cast<std::int32_t>(v);
     const auto child = static_cast<std::size_t>(left - first_);
-    const std::int32_t side = decided_side(v);
-    if (side != kUnreached) only_child_[static_cast<std::size_t>(v - first_)] = left + side;
-    if (side != 1) parent_[child] = parent;
-    if (side != 0) parent_[child + 1] = parent;
+    const std::int32_t which = decided_child(v);
+    if (which != kUnreached) only_child_[static_cast<std::size_t>(v - first_)] = left + which;
+    if (which != 1) parent_[child] = parent;
+    if (which != 0) parent_[child + 1] = parent;
   }
 
-  // Returns the side, 0 (left) or 1, to which all inputs of v go because an ancestor tests the same
-  // bit; kUnreached if there is no such ancestor.
-  std::int32_t decided_side(std::int64_t v) const {
+  // Returns the child, 0 (left) or 1, to which all inputs of v go because an ancestor tests the
+  // same bit; kUnreached if there is no such ancestor.
+  std::int32_t decided_child(std::int64_t v) const {
     const std::int32_t bit = trees_.bit[static_cast<std::size_t>(v)];
     StepCounter counter;
     for (std::int64_t child = v; child != first_;) {

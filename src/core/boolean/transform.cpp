@@ -15,7 +15,7 @@ constexpr std::int64_t kBlock = std::int64_t{1} << 12;
 constexpr std::int64_t kLine = 8;
 
 // Transforms the columns of a table (n, width) in place; n is a power of two. Each pass over the
-// table does two levels of the butterfly.
+// table does two stages of the butterfly.
 CERTREE_SIMD_CLONES void transform_columns(double* data, std::int64_t n,
                                            std::int64_t width) noexcept {
   std::int64_t half = 1;

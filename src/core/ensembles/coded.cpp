@@ -96,7 +96,7 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
       by_feature(thresholds,
                  [&](std::uint32_t feature, std::vector<double> own) {
                    if (own.size() > kMostThresholds) return false;
-                   // As many as a search by halves looks at.
+                   // As many as a binary search compares.
                    own.resize(std::max(2 * std::bit_floor(own.size()) - 1, kPivots), kInfinity);
                    add(feature, 1, std::move(own));
                    return true;
@@ -186,7 +186,7 @@ void CodedTrees::add_tree(const TreesView& trees, std::size_t begin, std::size_t
                               : static_cast<std::uint8_t>(n_leaves[left] + n_leaves[left + 1]);
   }
   count_steps(end - begin);
-  n_levels_ += std::bit_width(n_leaves[0]);
+  n_steps_ += std::bit_width(n_leaves[0]);
   leaves_.resize(leaves_.size() + n_leaves[0]);
   first[0] = 0;
   for (std::size_t v = begin; v < end; ++v) {
@@ -236,7 +236,7 @@ const CodedFeature& CodedTrees::feature(std::uint32_t number, bool has_sets) con
   return *std::ranges::lower_bound(features_, std::pair(has_sets, number), {}, key);
 }
 
-bool CodedTrees::pay() const { return n_levels_ > kStepsOfCode * std::ssize(features_); }
+bool CodedTrees::pay() const { return n_steps_ > kStepsOfCode * std::ssize(features_); }
 
 template <class Real>
 void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64_t width,

@@ -2,7 +2,7 @@
 //
 // What a node asks of a number is answered by how many thresholds of the feature lie below it, so a
 // block of rows is coded once for many trees. Leaves are numbered from left to right: a row stands
-// at the first leaf of the cell that it has come to, and a node that sends it right moves it by the
+// at the first leaf of the node that it has come to, and a node that sends it right moves it by the
 // leaves on its left. All rows ask all nodes, parents first and without branches, so that 16 to 64
 // rows share an instruction. Categories are one bit each. QuickScorer (Lucchese and others, SIGIR
 // 2015) keeps a mask of leaves for each row instead.
@@ -30,7 +30,7 @@ struct CodedSplit {
   std::uint32_t plane;     // of the codes that are compared, unless it has a set
   std::uint32_t has_set;   // whose rows have codes above 0
   std::uint8_t low, more;  // codes low, ..., low + more go left, and 0 comes after 255
-  std::uint8_t first;      // the first leaf of its cell
+  std::uint8_t first;      // the first leaf of its node
   std::uint8_t n_left;     // leaves on its left; 0 ends the splits of a tree
 };
 
@@ -70,7 +70,7 @@ class CodedTrees {
 
   std::vector<CodedFeature> features_;
   std::size_t n_planes_ = 0, first_ = 0;
-  std::int64_t n_levels_ = 0;  // about how many steps walks of a row would take
+  std::int64_t n_steps_ = 0;  // about how many steps walks of a row would take
   std::vector<Begin> trees_;
   std::vector<CodedSplit> splits_;
   std::vector<SetPart> parts_;

@@ -99,7 +99,7 @@ inline void scale_gradients(std::span<const double> weight, Table<double> gradie
 }
 
 // MonotonicSigns of a random direction among the outputs, which one tree serves: a random
-// projection of the gradients is enough to find cuts that serve all of them (Iosipoi and
+// projection of the gradients is enough to find splits that serve all of them (Iosipoi and
 // Vakhrushev, "SketchBoost", NeurIPS 2022). Adds what some outputs have in it. mixed: (2, n).
 inline void add_mixed(Table<const double> g, Table<const double> h, std::span<const double> factors,
                       Table<double> mixed) {

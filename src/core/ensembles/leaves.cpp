@@ -9,7 +9,7 @@ namespace certree {
 namespace {
 
 // Rows that a task scores: their sums stay in the cache.
-constexpr std::int64_t kJudged = 256;
+constexpr std::int64_t kBlock = 256;
 
 std::int32_t first_of(std::span<const std::int64_t> root, std::int64_t t) {
   return static_cast<std::int32_t>(root[static_cast<std::size_t>(t)]);
@@ -63,7 +63,7 @@ std::vector<std::int32_t> parents(std::span<const std::int32_t> left) {
   return parent;
 }
 
-// What a tree says of a row once the row is taken out of all the cells that hold it.
+// What a tree says of a row once the row is taken out of all the nodes that hold it.
 class WithoutItself {
  public:
   WithoutItself(const LeafTargets& targets, Table<const double> sums, double rows,
@@ -97,7 +97,7 @@ class WithoutItself {
  private:
   double left_in(std::int32_t v) const { return sums_.row(v)[0] - own_[0]; }
 
-  // From what a cell's parent says to what the cell does.
+  // From what a node's parent says to what the node does.
   void step(std::int32_t v, double rows) {
     const double whole = left_in(v) + rows;
     if (!(whole > 0.0)) return;
@@ -133,14 +133,14 @@ void score_rows(const Arrivals& arrivals, int n_threads, Table<double> total,
                 std::span<std::int32_t> n_trees, const Made& made) {
   fill(total.values(), 0.0);
   fill(n_trees, 0);
-  parallel_for((total.n_rows + kJudged - 1) / kJudged, n_threads, [&](std::int64_t block) {
+  parallel_for((total.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
     auto says = made();
     StepCounter counter;
-    const std::int64_t end = std::min(total.n_rows, (block + 1) * kJudged);
+    const std::int64_t end = std::min(total.n_rows, (block + 1) * kBlock);
     for (std::int64_t t = 0; t < arrivals.leaf.n_rows; ++t) {
       const std::int32_t* const leaf = arrivals.leaf.row(t);
-      counter.add(kJudged * total.width);
-      for (std::int64_t i = block * kJudged; i < end; ++i)
+      counter.add(kBlock * total.width);
+      for (std::int64_t i = block * kBlock; i < end; ++i)
         if (leaf[i] < 0)
           n_trees[static_cast<std::size_t>(i)] +=
               says.add(static_cast<std::size_t>(i), ~leaf[i], total.row(i), counter);
@@ -221,10 +221,10 @@ void average_leaves(std::span<const std::int32_t> left, std::span<const double> 
     }
     const auto child = static_cast<std::size_t>(left[v]);
     below[v] = below[child] + below[child + 1];
-    const double share = below[v] > 0.0 ? below[child + 1] / below[v] : 0.5;
+    const double fraction = below[v] > 0.0 ? below[child + 1] / below[v] : 0.5;
     const double *const first = mean.row(child), *const second = mean.row(child + 1);
     for (std::int64_t k = 0; k < mean.width; ++k)
-      own[k] = first[k] * (1.0 - share) + second[k] * share;
+      own[k] = first[k] * (1.0 - fraction) + second[k] * fraction;
   }
 }
 

@@ -43,8 +43,9 @@ CERTREE_SIMD_CLONES void compute_gradients_of_two(const double* y, const double*
                                                   double* hessian) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     const double e = exp_minus(std::abs(score[i]));
-    const double share = (score[i] < 0.0 ? e : 1.0) / (1.0 + e), variance = share * (1.0 - share);
-    gradient[i] = share - y[i];
+    const double probability = (score[i] < 0.0 ? e : 1.0) / (1.0 + e),
+                 variance = probability * (1.0 - probability);
+    gradient[i] = probability - y[i];
     hessian[i] = variance > kLeastHessian ? variance : kLeastHessian;
   }
 }
@@ -79,9 +80,9 @@ CERTREE_SIMD_CLONES void compute_gradients_of_more(const double* y,
     double* const second = hessian.row(k) + rows.first;
     const auto own = static_cast<double>(k);
     for (std::size_t i = 0; i < rows.n; ++i) {
-      const double share = part[i] / sum[i], variance = share * (1.0 - share);
+      const double probability = part[i] / sum[i], variance = probability * (1.0 - probability);
       second[i] = (variance > kLeastHessian ? variance : kLeastHessian) * factor;
-      part[i] = share - (y[i] == own ? 1.0 : 0.0);
+      part[i] = probability - (y[i] == own ? 1.0 : 0.0);
     }
   }
 }

@@ -97,7 +97,7 @@ void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
   }
 }
 
-// The same for a row that many trees walk with side by side.
+// The same for a row that many trees walk with at a time.
 template <class Real, class Router, class Take>
 void take_row(const TreesView& trees, std::size_t first, std::size_t last, const Router& router,
               const Real* x, std::int64_t i, const Take& take, StepCounter& counter) {

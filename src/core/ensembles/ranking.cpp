@@ -65,10 +65,10 @@ CERTREE_SIMD_CLONES void add_pair_gradients(double score, double gain, double di
   for (std::size_t j = 0; j < n; ++j) {
     const double apart = score - scores[j], more = gain - gains[j];
     const double e = exp_minus(apart > 0.0 ? apart : 0.0);
-    const double share = (more > 0.0 ? e : 1.0) / (1.0 + e);  // that the order is wrong
+    const double probability = (more > 0.0 ? e : 1.0) / (1.0 + e);  // that the order is wrong
     const double worth = (more > 0.0 ? more : -more) * (discount - discounts[j] + kAnywhere);
-    first[j] = share * (more > 0.0 ? worth : -worth);
-    const double variance = share * (1.0 - share);
+    first[j] = probability * (more > 0.0 ? worth : -worth);
+    const double variance = probability * (1.0 - probability);
     second[j] = worth * (variance > kLeastHessian ? variance : kLeastHessian);
   }
 }
@@ -184,8 +184,8 @@ double ranking_loss(const Queries& queries, const double* score, std::span<const
   for (std::size_t q = 0; q < n; ++q) {
     ranked.rank(queries, q, score);
     const double best = queries.best[q], factor = weight.empty() ? 1.0 : weight[queries.first[q]];
-    const double share = best > 0.0 ? dcg_of(queries, ranked) / best : 1.0;
-    losses[q] = factor * std::max(1.0 - share, 0.0);
+    const double ndcg = best > 0.0 ? dcg_of(queries, ranked) / best : 1.0;
+    losses[q] = factor * std::max(1.0 - ndcg, 0.0);
   }
   return sum_of({losses.get(), n}, {});
 }

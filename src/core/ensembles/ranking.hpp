@@ -19,7 +19,7 @@ struct RankingGoal {
 struct Queries {
   RankingGoal goal;
   std::vector<std::size_t> first;  // (n_queries + 1,) row of each query
-  std::vector<double> gain;        // (n,) of the rows, as shares of the query's best DCG
+  std::vector<double> gain;        // (n,) of the rows, as fractions of the query's best DCG
   std::vector<double> best;        // (n_queries,) DCG at `at` of the best order, in the same unit
   std::vector<double> discount;    // of each rank
 };
@@ -35,7 +35,7 @@ void compute_ranking_gradients(const Queries& queries, const double* score,
                                std::span<double> gradient, std::span<double> hessian);
 
 // 1 - NDCG of each query, times its weight, summed up; documents of equal score share their places.
-// A query without gains has NDCG 1. Queries weigh as their first rows.
+// A query without gains has NDCG 1. The weight of a query is that of its first row.
 double ranking_loss(const Queries& queries, const double* score, std::span<const double> weight);
 
 // The mean.

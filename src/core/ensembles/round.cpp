@@ -9,7 +9,7 @@
 namespace certree {
 namespace {
 
-// Gradients and Hessians of one side of the rows of each node, of one output.
+// Gradients and Hessians of the in-bag or out-of-bag rows of each node, of one output.
 struct Sums {
   double gradient, hessian;
 };
@@ -61,11 +61,12 @@ void sum_up(Shape tree, std::span<const std::int32_t> leaf, std::span<const std:
   add_below(tree, whole, of_gradient, of_hessian, sums);
 }
 
-// The sums of an output over the rows that have grown the tree, and over those that weigh it.
-struct Sides {
+// The sums of an output over the rows that have grown the tree, and over those that choose the
+// weights of its prunings.
+struct SumsByRowSet {
   std::vector<Sums> grown, other;
 
-  explicit Sides(std::size_t m) : grown(m), other(m) {}
+  explicit SumsByRowSet(std::size_t m) : grown(m), other(m) {}
 
   void sum(Shape tree, const RoundRows& rows, std::int64_t output) {
     const auto n = static_cast<std::size_t>(rows.gradient.width);
@@ -76,12 +77,12 @@ struct Sides {
   }
   void sum(Shape tree, const RoundSums& given, std::int64_t output) {
     for (const bool grows : {true, false}) {
-      const SideSums& side = grows ? given.growing : given.others;
-      const double* const largest = side.largest.row(output);
-      const std::int64_t* const from = side.whole.row(output);
-      std::vector<std::int64_t> whole(from, from + side.whole.width);
-      add_below(tree, whole, FixedPoint(largest[0], side.n_rows),
-                FixedPoint(largest[1], side.n_rows), grows ? grown : other);
+      const RowSetSums& row_set = grows ? given.growing : given.others;
+      const double* const largest = row_set.largest.row(output);
+      const std::int64_t* const from = row_set.whole.row(output);
+      std::vector<std::int64_t> whole(from, from + row_set.whole.width);
+      add_below(tree, whole, FixedPoint(largest[0], row_set.n_rows),
+                FixedPoint(largest[1], row_set.n_rows), grows ? grown : other);
     }
   }
 };
@@ -124,8 +125,8 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
       log_split[v] = splits;
     }
     const std::span weights(part.data() + j * m, m);
-    evidence[j] =
-        weigh(posterior, {&theta, 1}, {own.data(), 1}, PruningMode::average, weights, log_odds);
+    evidence[j] = compute_posterior(posterior, {&theta, 1}, {own.data(), 1}, PruningMode::average,
+                                    weights, log_odds);
   }
   const double best = std::ranges::max(evidence);
   double total = 0.0;
@@ -170,13 +171,13 @@ void add_changes(Shape tree, const Voters& voters, Table<const double> value,
 
 // own: (n_voters, m) log weights by the losses of each, to which those of all others are added, as
 // far as they count.
-void add_others(double share, Table<double> own) {
+void add_others(double fraction, Table<double> own) {
   const auto m = static_cast<std::size_t>(own.width);
   std::vector<double> all(m, 0.0);
   for (std::int64_t j = 0; j < own.n_rows; ++j)
     for (std::size_t v = 0; v < m; ++v) all[v] += own.row(j)[v];
   for (std::int64_t j = 0; j < own.n_rows; ++j)
-    for (std::size_t v = 0; v < m; ++v) own.row(j)[v] += share * (all[v] - own.row(j)[v]);
+    for (std::size_t v = 0; v < m; ++v) own.row(j)[v] += fraction * (all[v] - own.row(j)[v]);
 }
 
 template <class Rows>
@@ -185,7 +186,7 @@ double steps_by(Shape tree, const Rows& rows, const RoundVote& vote, Table<doubl
   const std::size_t m = tree.size();
   const auto width = static_cast<std::int64_t>(m), n_voters = std::ssize(vote.voters);
   const std::int64_t n_outputs = step.width;
-  Sides sides(m);
+  SumsByRowSet sums(m);
   std::vector<double> log_weight(m * vote.voters.size(), 0.0), grown(m), refilled(m);
   const Table<double> own{log_weight.data(), n_voters, width};
   const auto room = make_buffer<double>(m, n_outputs);
@@ -193,15 +194,15 @@ double steps_by(Shape tree, const Rows& rows, const RoundVote& vote, Table<doubl
   for (std::int64_t j = 0; j < n_voters; ++j) {
     const Voters& voters = vote.voters[static_cast<std::size_t>(j)];
     for (std::int64_t k = voters.first; k < voters.first + voters.n_outputs; ++k) {
-      sides.sum(tree, rows, k);
-      shrunk(tree, vote, [&](std::size_t v) { return sides.grown[v]; }, grown);
+      sums.sum(tree, rows, k);
+      shrunk(tree, vote, [&](std::size_t v) { return sums.grown[v]; }, grown);
       const auto of_both = [&](std::size_t v) {
-        const Sums &a = sides.grown[v], &b = sides.other[v];
+        const Sums &a = sums.grown[v], &b = sums.other[v];
         return Sums{a.gradient + b.gradient, a.hessian + b.hessian};
       };
       shrunk(tree, vote, of_both, refilled);
       for (std::size_t v = 0; v < m; ++v) {
-        const auto& [gradient, hessian] = sides.other[v];
+        const auto& [gradient, hessian] = sums.other[v];
         const double half = 0.5 * vote.curvature * hessian * grown[v];
         own.row(j)[v] -= voters.temperature * (gradient + half) * grown[v];
         values.row(v)[k] = refilled[v];

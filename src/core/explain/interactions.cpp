@@ -14,7 +14,7 @@ struct Run {
   double fraction;
 };
 
-// One side of a box: the bins of one feature that a leaf accepts.
+// The extent of a box in one feature: the bins that a leaf accepts.
 struct Condition {
   std::int32_t feature;
   double probability;               // of the accepted bins
@@ -106,10 +106,10 @@ class BoxFinder {
       for (std::size_t c = bins.begin; c < bins.end; ++c) {
         const double accepted_above = e < 0 ? 1.0 : accepted(above)[c];
         if (accepted_above == 0.0) continue;
-        for_each_side_reached(trees_, router_, missing_, paths, v, bins_.value.row(c),
-                              [&](std::size_t side, double fraction) {
-                                accept(left + side, c, accepted_above * fraction);
-                              });
+        visit_reached_children(trees_, router_, missing_, paths, v, bins_.value.row(c),
+                               [&](std::size_t child, double fraction) {
+                                 accept(left + child, c, accepted_above * fraction);
+                               });
       }
     }
     counter.flush();

@@ -51,8 +51,8 @@ Paths find_paths(const TreesView& trees, std::size_t t) {
       same = paths.parent[static_cast<std::size_t>(same)];
     const bool is_new = same <= 0;
     paths.left[u] = trees.nodes.left[first + u] - static_cast<std::int32_t>(first);
-    for (const std::size_t side : {0, 1}) {
-      const std::size_t v = static_cast<std::size_t>(paths.left[u]) + side;
+    for (const std::size_t child : {0, 1}) {
+      const std::size_t v = static_cast<std::size_t>(paths.left[u]) + child;
       paths.parent[v] = static_cast<std::int32_t>(u);
       paths.feature[v] = feature;
       paths.previous[v] = is_new ? -1 : same;
@@ -71,12 +71,12 @@ std::vector<Paths> find_all_paths(const TreesView& trees, int n_threads) {
   return paths;
 }
 
-// Calls visit(side, fraction) for each child of node u that row x goes to: side 0 (left) or 1, and
-// the fraction of the row that goes there.
+// Calls visit(child, fraction) for each child of node u that row x goes to: child 0 (left) or 1,
+// and the fraction of the row that goes there.
 template <class Real, class Router, class Visit>
-CERTREE_INLINE void for_each_side_reached(const TreesView& trees, const Router& router,
-                                          const MissingRouting& missing, const Paths& paths,
-                                          std::size_t u, const Real* x, const Visit& visit) {
+CERTREE_INLINE void visit_reached_children(const TreesView& trees, const Router& router,
+                                           const MissingRouting& missing, const Paths& paths,
+                                           std::size_t u, const Real* x, const Visit& visit) {
   const std::size_t v = paths.root + u;
   for_each_child_reached(trees.nodes, router, missing, x, {static_cast<std::int32_t>(v), 1.0},
                          [&](const RowFraction& next) {

@@ -5,7 +5,7 @@
 namespace certree {
 namespace {
 
-// Rows that are computed side by side by vector instructions.
+// Rows that are computed together by vector instructions.
 constexpr std::size_t kLanes = 8;
 // One number for each of these rows.
 struct Lanes {
@@ -123,9 +123,9 @@ void find_matches(const TreesView& trees, const Router& router, const MissingRou
     for (std::size_t w = 0; w < width; ++w) {
       const double above = e < 0 ? 1.0 : entry(static_cast<std::size_t>(e), w);
       entry(left, w) = entry(left + 1, w) = 0.0;
-      for_each_side_reached(
+      visit_reached_children(
           trees, router, missing, paths, u, X.row(first + static_cast<std::int64_t>(w)),
-          [&](std::size_t side, double fraction) { entry(left + side, w) = fraction * above; });
+          [&](std::size_t child, double fraction) { entry(left + child, w) = fraction * above; });
     }
   }
 }
@@ -253,17 +253,18 @@ class GroupedValues {
     while (!stack_.empty()) {
       const auto [v, depth] = stack_.back();
       stack_.pop_back();
-      if (levels_.size() <= depth) levels_.resize(depth + 1);
+      if (groups_at_depth_.size() <= depth) groups_at_depth_.resize(depth + 1);
       counter.add(X.n_rows + background_.n_rows);
       if (v == 0) {
-        levels_[0].rows.start(static_cast<std::size_t>(X.n_rows));
-        levels_[0].background.start(static_cast<std::size_t>(background_.n_rows));
+        groups_at_depth_[0].rows.start(static_cast<std::size_t>(X.n_rows));
+        groups_at_depth_[0].background.start(static_cast<std::size_t>(background_.n_rows));
       } else {
-        divide(paths, v, X, levels_[depth - 1].rows, levels_[depth].rows);
-        divide(paths, v, background_, levels_[depth - 1].background, levels_[depth].background);
+        divide(paths, v, X, groups_at_depth_[depth - 1].rows, groups_at_depth_[depth].rows);
+        divide(paths, v, background_, groups_at_depth_[depth - 1].background,
+               groups_at_depth_[depth].background);
       }
       if (paths.is_leaf(v)) {
-        add_leaf(paths, v, levels_[depth], attribution, counter);
+        add_leaf(paths, v, groups_at_depth_[depth], attribution, counter);
         continue;
       }
       const auto left = static_cast<std::size_t>(paths.left[v]);
@@ -274,7 +275,7 @@ class GroupedValues {
 
  private:
   // The groups at the current node of each depth.
-  struct Level {
+  struct NodeGroups {
     Groups rows, background;
   };
 
@@ -319,23 +320,24 @@ class GroupedValues {
     return any;
   }
 
-  void add_leaf(const Paths& paths, std::size_t v, const Level& level,
+  void add_leaf(const Paths& paths, std::size_t v, const NodeGroups& node_groups,
                 const Table<double>& attribution, StepCounter& counter) {
     const auto n_slots = static_cast<std::size_t>(paths.n_slots[v]);
     if (n_slots == 0) return;
-    count(level.background);
+    count(node_groups.background);
     paths.last_nodes(v, feature_);
     for (std::int32_t& entry : feature_) entry = paths.feature[static_cast<std::size_t>(entry)];
-    const std::size_t n_groups = level.rows.fails.size();
-    counter.add(static_cast<std::int64_t>(n_groups * level.background.fails.size()));
+    const std::size_t n_groups = node_groups.rows.fails.size();
+    counter.add(static_cast<std::int64_t>(n_groups * node_groups.background.fails.size()));
     value_.assign(n_groups * n_slots, 0.0);
     any_.resize(n_groups);
     for (std::size_t g = 0; g < n_groups; ++g)
-      any_[g] = fill_values(level.rows.fails[g], level.background, &value_[g * n_slots]);
+      any_[g] =
+          fill_values(node_groups.rows.fails[g], node_groups.background, &value_[g * n_slots]);
     const std::int64_t n_outputs = trees_.value.width, p = attribution.width / n_outputs;
     const double* const leaf_value = trees_.value.row(paths.root + v);
     for (std::int64_t i = 0; i < attribution.n_rows; ++i) {
-      const auto g = static_cast<std::size_t>(level.rows.group[static_cast<std::size_t>(i)]);
+      const auto g = static_cast<std::size_t>(node_groups.rows.group[static_cast<std::size_t>(i)]);
       if (!any_[g]) continue;
       const double* const value = &value_[g * n_slots];
       for (std::int64_t k = 0; k < n_outputs; ++k) {
@@ -355,7 +357,7 @@ class GroupedValues {
   const Table<const Real>& background_;
   const LeafValues& leaf_values_;
   std::vector<Pending> stack_;
-  std::vector<Level> levels_;
+  std::vector<NodeGroups> groups_at_depth_;
   std::vector<std::int32_t> number_, feature_;  // feature_: (n_slots,) at the current leaf
   std::vector<int> n_fails_;                    // (n background groups,) at the current leaf
   std::vector<double> fraction_;                // (n background groups,) at the current leaf

@@ -155,8 +155,8 @@ inline void take_away(const std::int64_t* part, std::span<const std::int32_t> fe
 template <class Target>
 void take_away(const FewBins<Target>& part, std::size_t n_bins, std::int64_t* all) {
   for (std::size_t i = 0; i < part.n_bins + part.has_missing; ++i)
-    Target::OfCell::take_away(*part.at(i), all + (i < part.n_bins ? part.bin(i) : n_bins),
-                              n_bins + 1);
+    Target::NodeEvaluator::take_away(*part.at(i), all + (i < part.n_bins ? part.bin(i) : n_bins),
+                                     n_bins + 1);
 }
 
 // -- histograms with only those bins that have rows
@@ -173,13 +173,12 @@ template <class Target>
 class FewSums {
   // Whether the target adds up, and moves, the bins of a block together.
   static constexpr bool kByBlocks =
-      requires(const typename Target::OfCell& of, const std::uint8_t* bin, Target::Sum* sums) {
-        of.move(bin, 0, sums, sums);
-      };
+      requires(const typename Target::NodeEvaluator& of, const std::uint8_t* bin,
+               Target::Sum* sums) { of.move(bin, 0, sums, sums); };
 
  public:
   using Sum = typename Target::Sum;
-  using OfCell = typename Target::OfCell;
+  using NodeEvaluator = typename Target::NodeEvaluator;
 
   explicit FewSums(const Target& target)
       : sums_(std::max(kCache, 256 * target.most_sums())),
@@ -187,13 +186,13 @@ class FewSums {
         taken_(257 * target.most_sums()) {}
 
   // Returns the number of features whose histograms fit into the cache.
-  static std::size_t together(const OfCell& of) {
+  static std::size_t together(const NodeEvaluator& of) {
     return std::clamp<std::size_t>(kCache / (256 * of.n_sums()), 1, kMostTogether);
   }
 
   // Adds up rows for at most together() features. codes(j): the bins of feature j.
   template <class CodesOf>
-  void add_up(const OfCell& of, const Part<Target>& part, const CodesOf& codes,
+  void add_up(const NodeEvaluator& of, const Part<Target>& part, const CodesOf& codes,
               std::span<const std::int32_t> features) {
     restart(features.size());
     count_steps(part.rows.size() * features.size());
@@ -216,7 +215,7 @@ class FewSums {
   // Adds up items for the f-th of these features, which is sparse: items without a stored bin are
   // in bin `zero`. all: the sums over all items.
   template <class Item>
-  void add_stored(const OfCell& of, std::span<const Item> items, const Sum* all,
+  void add_stored(const NodeEvaluator& of, std::span<const Item> items, const Sum* all,
                   std::span<const StoredCode> stored, std::size_t zero, std::size_t f) {
     Sum *const sums = at(of, f, 0), *const rest = at(of, f, zero);
     std::uint64_t* const seen = seen_[f].data();
@@ -239,7 +238,7 @@ class FewSums {
   }
 
   // Sets the sums of a bin of the f-th feature, which were added up elsewhere.
-  void put(const OfCell& of, std::size_t f, std::uint8_t bin, const Sum* sums,
+  void put(const NodeEvaluator& of, std::size_t f, std::uint8_t bin, const Sum* sums,
            std::int64_t n_rows) {
     std::copy_n(sums, of.n_sums(), at(of, f, bin));
     if (!rows_.empty()) rows_[256 * f + bin] = n_rows;
@@ -247,7 +246,7 @@ class FewSums {
   }
 
   // Moves out the histogram of the f-th feature. It is valid until the next call.
-  FewBins<Target> take(const OfCell& of, std::size_t f, std::size_t n_bins) {
+  FewBins<Target> take(const NodeEvaluator& of, std::size_t f, std::size_t n_bins) {
     --waiting_;
     return rows_.empty() ? take<false>(of, f, n_bins) : take<true>(of, f, n_bins);
   }
@@ -256,7 +255,7 @@ class FewSums {
   static constexpr std::size_t kCache = (1 << 15) / sizeof(Sum), kMostTogether = 8;
   static constexpr std::size_t kBlock = 256, kFew = 160;
 
-  Sum* at(const OfCell& of, std::size_t f, std::size_t bin) {
+  Sum* at(const NodeEvaluator& of, std::size_t f, std::size_t bin) {
     return sums_.data() + (256 * f + bin) * of.n_sums();
   }
 
@@ -268,7 +267,8 @@ class FewSums {
   }
 
   template <bool few, class Codes>
-  void add_block(const OfCell& of, const Part<Target> block, const Codes code, std::size_t f) {
+  void add_block(const NodeEvaluator& of, const Part<Target> block, const Codes code,
+                 std::size_t f) {
     Sum* const sums = at(of, f, 0);
     std::uint64_t* const seen = seen_[f].data();
     const std::size_t n = block.rows.size();  // a copy, as adding to sums could change it
@@ -286,7 +286,7 @@ class FewSums {
   }
 
   template <bool counts_rows>
-  FewBins<Target> take(const OfCell& of, std::size_t f, std::size_t n_bins) {
+  FewBins<Target> take(const NodeEvaluator& of, std::size_t f, std::size_t n_bins) {
     const std::size_t n_sums = of.n_sums();  // a copy, as writing could change it
     Sum* const from = at(of, f, 0);
     Sum* const to = taken_.data();

@@ -71,9 +71,9 @@ inline BinThreshold threshold_behind(const KeptBins& bins, std::int32_t feature,
   return {threshold_between(high[bin], bin + 1 < n_bins ? low[bin + 1] : kInfinity), bin};
 }
 
-// Returns the categories of a feature that go to the other side than missing values, ascending.
+// Returns the categories of a feature that go to the other child than missing values, ascending.
 // goes_left: by bin.
-inline std::vector<std::int32_t> levels_against_missing(
+inline std::vector<std::int32_t> categories_against_missing(
     const KeptBins& bins, std::int32_t feature, std::span<const std::uint8_t, 256> goes_left) {
   const auto start = [&](std::int64_t j) {
     return static_cast<std::size_t>(bins.category_start[static_cast<std::size_t>(j)]);

@@ -1,9 +1,9 @@
 // Growth from sums over bins.
 //
-// Rows of a cell lie together, in the order in which they were given. Either the sums of cells by
-// all features are kept, for those below; or features are drawn in every cell, and their sums are
-// forgotten. Then rows know their codes, which lie row by row: whenever a cell has shrunk to an
-// eighth, those of its rows are copied together, so that those of small cells lie in the cache.
+// Rows of a node lie together, in the order in which they were given. Either the sums of nodes by
+// all features are kept, for those below; or features are drawn in every node, and their sums are
+// forgotten. Then rows know their codes, which lie row by row: whenever a node has shrunk to an
+// eighth, those of its rows are copied together, so that those of small nodes lie in the cache.
 
 #include "grow/binned_growth.hpp"
 
@@ -38,7 +38,7 @@ void copy(std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
   for (const auto part : chunks(from)) at = std::ranges::copy(part, at).out;
 }
 
-// Sums: what keeps those of cells, in memory of its own.
+// Sums: what keeps those of nodes, in memory of its own.
 template <class Sums, class SumsMemory>
 BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
                    std::span<const std::int32_t> features, const BinnedGrowth& growth,
@@ -50,9 +50,9 @@ BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
   fit(memory.room, std::max(rows.growing.size(), rows.others.size()));
   fit(of_sums.items, static_cast<std::size_t>(table.n_rows()));
   target.itemise(rows.growing, of_sums.items.data());
-  CellSums totals;
+  NodeTotals totals;
   target.total(rows.growing, of_sums.items.data(), totals);
-  totals.end_cell();
+  totals.end_node();
   Sums sums(table, memory.growing, totals, features, growth, target, of_sums);
   const MovedRows<std::int32_t> moved{memory.growing, memory.others, memory.room.data(),
                                       memory.room.data()};
@@ -82,13 +82,13 @@ BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
 
 GivenTree grow_gradients_by_sums(const KeptBins& bins, std::span<const std::int32_t> features,
                                  const BinnedGrowth& growth, const GivenGradients& given,
-                                 const KnownCells& known) {
+                                 const KnownNodes& known) {
   const Gradients target({{}, {}, given.l2, given.min_hessian},
                          {given.largest_gradient, given.largest_hessian}, given.n_rows, growth);
-  CellSums totals;
+  NodeTotals totals;
   for (const std::int32_t lane : {0, 1, 2})
     totals.add(lane, given.total[static_cast<std::size_t>(lane)]);
-  totals.end_cell();
+  totals.end_node();
   GivenTree made;
   GivenSums<Gradients> sums(bins, totals, features, growth, target, known, made);
   TreeGrowth tree(bins, MovedRows<std::int32_t>{}, growth, totals, sums);
@@ -141,8 +141,8 @@ struct WholeWeights {
   std::int64_t of(std::size_t i) const { return whole.empty() ? 1 : whole[i]; }
 };
 
-// Weights of drawn rows by which all classes of each column weigh the same, as integers; 0 for
-// others. class_of(i, k): class of a row in a column, of n_classes[k].
+// Weights of drawn rows by which all classes of each column have the same weight, as integers; 0
+// for others. class_of(i, k): class of a row in a column, of n_classes[k].
 template <class ClassOf>
 std::vector<std::int64_t> balanced_weights(std::span<const std::int32_t> count,
                                            const WholeWeights& weight,
@@ -169,7 +169,7 @@ std::vector<std::int64_t> balanced_weights(std::span<const std::int32_t> count,
   return balanced;
 }
 
-template <class Cells, class Target>
+template <class NodeBins, class Target>
 BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weight,
                        const Bags& bags, std::int64_t number, const BinnedGrowth& growth,
                        const Target& target, std::span<const std::int32_t> count) {
@@ -184,16 +184,16 @@ BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weig
     n += one > 0 ? 1 : 0;
   }
   const std::span<Item> growing(items.get(), n);
-  CellSums totals;
+  NodeTotals totals;
   target.total(growing, totals);
-  totals.end_cell();
-  DrawnSums<Target, Cells> sums(
+  totals.end_node();
+  DrawnSums<Target, NodeBins> sums(
       rows, growing, totals,
       features_of_tree(growth.feature_order, bags.max_features_of_tree, key(Draw::features)),
       growth, target);
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
-  BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};
+  BinnedTrees grown{tree.grow(key(Draw::nodes)), {0}, {}};
   if (!Target::kSparse) grown.sums.sum.reserve(checked_size(totals.size(), target.most_sums()));
   for (const std::size_t v : indices(totals.size())) {
     grown.sums.begin.push_back(std::ssize(grown.sums.sum));
@@ -203,15 +203,15 @@ BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weig
 }
 
 // Small items serve where weights are small, and give the same tree. balanced(count): weights of
-// the rows of a tree whose classes weigh the same.
+// the rows of a tree whose classes have the same weight.
 template <class Small, class Wide, class Balanced>
 BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
                        const BinnedGrowth& growth, const typename Small::Response& response,
                        bool may_be_small, const Balanced& balanced) {
   constexpr std::int64_t kMostDraws = 0xFFFFFFFF;
-  const Weighing weighing{weight.unit, growth.min_rows};
-  const Small small(response, weighing);
-  const Wide wide(response, weighing);
+  const RowLimits limits{weight.unit, growth.min_rows};
+  const Small small(response, limits);
+  const Wide wide(response, limits);
   may_be_small &= weight.whole.empty() && !bags.is_balanced && bags.drawing.most_rows <= kMostDraws;
   std::vector<BinnedTrees> grown(static_cast<std::size_t>(bags.n_trees));
   parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
@@ -222,11 +222,11 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
         bags.is_balanced ? balanced(count) : std::vector<std::int64_t>{};
     const auto& whole = bags.is_balanced ? of_tree : weight.whole;
     const auto grow_on = [&]<class Target>(const Target& target) {
-      const auto grow = [&]<class Cells>(std::type_identity<Cells>) {
-        return grow_drawn<Cells>(rows, whole, bags, number, growth, target, count);
+      const auto grow = [&]<class NodeBins>(std::type_identity<NodeBins>) {
+        return grow_drawn<NodeBins>(rows, whole, bags, number, growth, target, count);
       };
-      return rows.is_sparse() ? grow(std::type_identity<SparseCells<Target>>())
-                              : grow(std::type_identity<DenseCells<Target>>());
+      return rows.is_sparse() ? grow(std::type_identity<SparseNodeBins<Target>>())
+                              : grow(std::type_identity<DenseNodeBins<Target>>());
     };
     const auto is_small = [](std::int32_t one) { return one <= Small::Item::kMostWeight; };
     grown[static_cast<std::size_t>(i)] =
@@ -307,7 +307,7 @@ struct WholeLanes {
     WholeNumbers numbers(columns.y, n_draws);
     whole = std::move(numbers.whole);
     for (std::size_t k = 0; k < response.n_columns; ++k)
-      add_lane(columns.share[k], false, numbers.bits[k], numbers.unit[k]);
+      add_lane(columns.factor[k], false, numbers.bits[k], numbers.unit[k]);
   }
 
   // Gini's index of two classes is twice the variance of the second.
@@ -317,7 +317,7 @@ struct WholeLanes {
     for (std::size_t k = 0; k < q; ++k) {
       first.push_back(static_cast<std::int32_t>(factor.size()));
       const bool is_one = columns.n_classes[k] < 3;
-      const double of = columns.share[k] * (is_one && !response.logs ? 2.0 : 1.0);
+      const double of = columns.factor[k] * (is_one && !response.logs ? 2.0 : 1.0);
       for (std::int32_t c = 0; c < (is_one ? 1 : columns.n_classes[k]); ++c)
         add_lane(of, is_one, 1, 0);
     }
@@ -338,7 +338,7 @@ struct WholeLanes {
 
 namespace {
 
-// Shares of the largest weight that differ by less differ by rounding alone: fractions with
+// Fractions of the largest weight that differ by less differ by rounding alone: fractions with
 // denominators of 16 bits lie farther apart.
 constexpr double kNothing = 1e-12;
 
@@ -365,11 +365,11 @@ WeightUnit unit_of_weights(std::span<const double> weight) {
   std::int64_t n_units = 1;  // of the largest weight
   for (const auto part : chunks(weight))
     for (const double one : part) {
-      const double share = one / seen.largest, units = share * static_cast<double>(n_units);
+      const double fraction = one / seen.largest, units = fraction * static_cast<double>(n_units);
       const double nearest = std::nearbyint(units);
       if (nearest > 0.0 && std::abs(units - nearest) <= kNothing * static_cast<double>(n_units))
         continue;
-      const std::int64_t more = denominator_of(share);
+      const std::int64_t more = denominator_of(fraction);
       if (more > 0) n_units = std::lcm(n_units, more);
       if (more == 0 || static_cast<double>(n_units) > kMostWhole) return {seen.largest, 0.0};
     }

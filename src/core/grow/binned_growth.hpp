@@ -1,6 +1,6 @@
-// Growth from sums over bins: a cell is cut where sums of whole numbers say, row by row is only
-// added up. A tree depends neither on the order of rows, given those that are drawn, nor on the
-// number of threads.
+// Growth from sums over bins: sums of whole numbers decide how a node is split; rows are only added
+// up. A tree depends neither on the order of rows, given those that are drawn, nor on the number of
+// threads.
 #pragma once
 
 #include "grow/binned.hpp"
@@ -8,25 +8,25 @@
 
 namespace certree {
 
-// Which leaf is divided next: that whose cut gains most, that which was made first, or that which
-// was made last, the left one of two.
-enum class Order { best, level, depth };
+// Which leaf is split next: that whose split gains most, that which was made first (breadth first),
+// or that which was made last, the left one of two (depth first).
+enum class Order { best, breadth, depth };
 
-// Which cuts are looked at, and which of them are made.
+// Which splits are compared, and which of them are made.
 struct BinnedGrowth {
   std::int64_t max_leaves;
   std::int32_t max_depth;
-  std::int64_t min_split;  // growing rows of a cell that is cut
-  std::int64_t min_rows;   // on either side of a cut
-  double min_gain;         // of a cut; for classes and numbers as a share of the tree's weight
+  std::int64_t min_split;  // growing rows of a node that is split
+  std::int64_t min_rows;   // in either child of a split
+  double min_gain;         // of a split; for classes and numbers as a fraction of the tree's weight
   Order order;
-  std::int64_t max_features;  // that vary are drawn in a cell; 0: all, in the order below
-  bool random_cuts;           // one random cut of each feature instead of all
-  bool ties_by_root;  // equal cuts: that by the feature whose best cut of the root is better
+  std::int64_t max_features;  // that vary are drawn in a node; 0: all, in the order below
+  bool random_splits;         // one random split of each feature instead of all
+  bool ties_by_root;  // equal splits: that by the feature whose best split of the root is better
   std::span<const std::int8_t> monotonic;  // (p,) 1: rising, -1: falling, 0: free; or empty
   Table<const std::uint8_t> groups;        // (k, p) features that may act together; or no rows
   int n_threads;
-  FeatureOrder feature_order{};  // in which order features are looked at, and drawn of
+  FeatureOrder feature_order{};  // in which order features are compared, and drawn of
 };
 
 // -- one tree on gradients and Hessians
@@ -49,7 +49,7 @@ struct RowFactors {
 struct Derivatives {
   std::span<const double> gradient, hessian;  // (n,)
   double l2;                                  // added to sums of Hessians
-  double min_hessian;                         // sum of Hessians on either side
+  double min_hessian;                         // sum of Hessians in either child
   RowFactors factors{};                       // of both, of each row
 };
 
@@ -74,24 +74,24 @@ struct GivenGradients {
   std::span<const std::int64_t> total;  // (3,) sums of gradients and Hessians, number of rows
 };
 
-// How a cell is cut, as bytes.
-inline constexpr std::size_t kCutBytes = 400;
+// How a node is split, as bytes.
+inline constexpr std::size_t kSplitBytes = 400;
 
-// Cells are known by keys, which tell the path to them; that of the root is 0.
-struct KnownCells {
+// Nodes are known by keys, which depend on the path to them; that of the root is 0.
+struct KnownNodes {
   std::span<const std::uint64_t> decided;  // (d,) keys
-  Table<const std::uint8_t> cuts;          // (d, kCutBytes) that were told of them before
+  Table<const std::uint8_t> splits;        // (d, kSplitBytes) that were found for them before
   std::span<const std::uint64_t> keys;     // (c,) of those that wait
   Table<const std::int64_t> sums;          // (c, any) by the features, as SumsLayout has them
   std::span<const std::int64_t> squares;   // (c,)
 };
 
-// As far as a tree has grown by the cells that are known: others are taken for leaves. It is done
+// As far as a tree has grown by the nodes that are known: others are taken for leaves. It is done
 // where nothing is wanted.
 struct GivenTree {
   BinnedTree tree;
   std::vector<std::uint8_t>
-      cuts;  // (c, kCutBytes) of the cells that waited; 0: it was not looked at
+      splits;  // (c, kSplitBytes) of the nodes that waited; 0: it was not searched
   // Of the nodes that are divided, in the order in which they were.
   std::vector<std::uint64_t> keys;      // of the node, and of its children, (any, 3)
   std::vector<std::int32_t> feature;    // (any,)
@@ -103,7 +103,7 @@ struct GivenTree {
 // features: those that the tree may compare, ascending.
 GivenTree grow_gradients_by_sums(const KeptBins& bins, std::span<const std::int32_t> features,
                                  const BinnedGrowth& growth, const GivenGradients& given,
-                                 const KnownCells& known);
+                                 const KnownNodes& known);
 
 // -- many trees on classes or numbers, each on rows of its own that are drawn
 
@@ -128,7 +128,7 @@ struct Bags {
   Drawing drawing;
   std::int64_t first, n_trees;        // numbers of the trees
   std::int64_t max_features_of_tree;  // drawn once for a tree
-  bool is_balanced = false;           // classes weigh the same among the rows of each tree
+  bool is_balanced = false;           // classes have the same weight among the rows of each tree
 };
 
 // What StoredCodes holds, row by row.
@@ -165,8 +165,8 @@ struct Numbers {
 struct Columns {
   Table<const double> y;                    // (n, q) numbers, or classes 0, 1, ...
   std::span<const std::int32_t> n_classes;  // (q,) or empty: numbers
-  std::span<const double> share;            // (q,) what the impurity of each counts
-  Criterion criterion;                      // squared; gini or entropy, whose shares are equal
+  std::span<const double> factor;           // (q,) factor of the impurity of each
+  Criterion criterion;                      // squared; gini or entropy, whose factors are equal
 };
 
 // What the rows of nodes sum up to. Entries begin[v] .. begin[v + 1] - 1 are those of node v:

@@ -214,7 +214,7 @@ std::int32_t category_code(double x) {
 // A category and its number of rows.
 using CategoryCount = std::pair<std::int32_t, std::int64_t>;
 // Returns the categories of a column with their numbers of rows, ascending.
-std::vector<CategoryCount> count_levels(std::span<const double> column) {
+std::vector<CategoryCount> count_categories(std::span<const double> column) {
   std::vector<std::int32_t> category_codes;
   for (const auto chunk : chunks(column))
     for (const double x : chunk)
@@ -257,7 +257,7 @@ std::size_t assign_category_bins(const std::vector<CategoryCount>& counts,
 
 FeatureBins bin_categories(std::span<const double> column, std::uint8_t* code) {
   FeatureBins bins;
-  const std::vector<CategoryCount> counts = count_levels(column);
+  const std::vector<CategoryCount> counts = count_categories(column);
   for (const CategoryCount& count : counts) bins.category_codes.push_back(count.first);
   bins.n_bins = assign_category_bins(counts, bins.category_bin);
   for (const auto chunk : chunks(column))

@@ -1,9 +1,9 @@
-// Greedy cells (CART): every cell is cut where the response becomes purest.
+// CART: every node is split where the response becomes purest.
 //
-// Every feature of numbers keeps the rows of a cell in the order of its values, so that one sweep
-// along them sees all cuts; a cut of the cell splits these lists and keeps their order. Small cells
-// are grown in copies of their lists with rows of their own numbering, which fit into the cache. No
-// cut is missed and no value is rounded.
+// Every feature of numbers keeps the rows of a node in the order of its values, so that one sweep
+// along them compares all splits; a split of the node partitions these lists and keeps their order.
+// Small nodes are grown in copies of their lists with rows of their own numbering, which fit into
+// the cache. No split is missed and no value is rounded.
 
 #include "grow/cart_search.hpp"
 #include "grow/cart_send.hpp"
@@ -12,7 +12,7 @@
 namespace certree {
 namespace {
 
-// Makes what searches rows for cuts, as their criterion says.
+// Makes what searches rows for splits, as their criterion says.
 template <class Rows>
 using MakeSearch = std::unique_ptr<AnySearch> (*)(const Rows&, const Decisions<Rows>&,
                                                   const Greedy&, std::vector<std::int64_t>&, int);
@@ -26,8 +26,8 @@ std::unique_ptr<AnySearch> search_by(const Rows& rows, const Decisions<Rows>& de
 template <class Rows>
 class CartRule {
  public:
-  using Cell = CartCell;
-  using Cut = certree::Cut;
+  using Node = CartNode;
+  using SplitInfo = certree::SplitInfo;
 
   CartRule(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
            std::vector<std::int64_t>& precedence, int n_threads, MakeSearch<Rows> make_search)
@@ -36,23 +36,24 @@ class CartRule {
         search_(make_search(rows, decide_, greedy, precedence, n_threads)),
         sender_(rows) {}
 
-  Cell root() const { return decide_.root(); }
+  Node root() const { return decide_.root(); }
 
-  bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
-    const Cut cut = search(cell);
-    if (!cut.is_made()) return false;
-    divide(cell, cut, split, left, right);
+  bool split(const Node& node, Split& split, Node& left, Node& right) const {
+    const SplitInfo split_info = search(node);
+    if (!split_info.is_made()) return false;
+    divide(node, split_info, split, left, right);
     return true;
   }
 
-  Cut search(const Cell& cell) const { return search_->best(cell); }
+  SplitInfo search(const Node& node) const { return search_->best(node); }
 
-  void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right) const {
-    const std::int64_t middle = cell.begin + sender_.mark(cell, cut, split);
-    sender_.move_members(cell, middle);
-    left = decide_.child(cell, cut, 0, cell.begin, middle);
-    right = decide_.child(cell, cut, 1, middle, cell.end);
-    if (!left.is_leaf || !right.is_leaf) sender_.move_others(cell, middle, n_threads_);
+  void divide(const Node& node, const SplitInfo& split_info, Split& split, Node& left,
+              Node& right) const {
+    const std::int64_t middle = node.begin + sender_.mark(node, split_info, split);
+    sender_.move_members(node, middle);
+    left = decide_.child(node, split_info, 0, node.begin, middle);
+    right = decide_.child(node, split_info, 1, middle, node.end);
+    if (!left.is_leaf || !right.is_leaf) sender_.move_others(node, middle, n_threads_);
   }
 
  private:
@@ -62,13 +63,13 @@ class CartRule {
   Sender<Rows> sender_;
 };
 
-// The rows of a cell under numbers of their own, so that what belongs to them lies close together.
+// The rows of a node under numbers of their own, so that what belongs to them lies close together.
 template <class Rows>
 class Part {
  public:
   // number: (n,) scratch, of which disjoint parts use disjoint entries.
-  Part(const Rows& whole, const Cell& cell, std::uint32_t* number)
-      : m_(cell.end - cell.begin),
+  Part(const Rows& whole, const GrowingNode& node, std::uint32_t* number)
+      : m_(node.end - node.begin),
         original_(make_buffer<std::uint32_t>(m_)),
         y_(make_buffer<typename Rows::Y>(m_, whole.y.n_rows)),
         weight_(make_buffer<double>(whole.weight ? m_ : 0)),
@@ -85,7 +86,7 @@ class Part {
               whole.n_classes,
               {lists_.get(), whole.lists.n_rows, m_},
               {codes_.get(), whole.codes.n_rows, m_}} {
-    const auto members = whole.members(cell);
+    const auto members = whole.members(node);
     for (std::size_t i = 0; i < members.size(); ++i) {
       const std::uint32_t row = members[i].row;
       number[row] = static_cast<std::uint32_t>(i);
@@ -97,7 +98,7 @@ class Part {
                              [&](const RankedRow& e) { return whole.y.row(k)[e.row]; });
     for (const std::size_t l : indices(whole.lists.n_rows, m_)) {
       RankedRow* to = rows_.lists.row(l);
-      for (const RankedRow& e : Rows::part(whole.lists.row(l), cell))
+      for (const RankedRow& e : Rows::part(whole.lists.row(l), node))
         *to++ = {e.rank, number[e.row]};
     }
     for (const std::size_t s : indices(whole.codes.n_rows, m_)) {
@@ -118,7 +119,7 @@ class Part {
   Rows rows_;
 };
 
-// search_part: what searches parts, whose cells are smaller.
+// search_part: what searches parts, whose nodes are smaller.
 template <class Rows>
 TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
                            int n_threads, MakeSearch<Rows> search, MakeSearch<Rows> search_part) {
@@ -128,14 +129,14 @@ TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Gre
   const Rule rule(rows, stopping, greedy, precedence, n_threads, search);
   if (greedy.max_leaves > 0) return grow_best_first(rule, rule.root(), greedy.max_leaves);
   const auto number = make_buffer<std::uint32_t>(rows.size());
-  const auto grow_part = [&](const CartCell& cell) {
-    if (cell.is_leaf) return Growth<Rule>::whole(rule, cell);
-    const Part<Rows> part(rows, cell, number.get());
+  const auto grow_part = [&](const CartNode& node) {
+    if (node.is_leaf) return Growth<Rule>::whole(rule, node);
+    const Part<Rows> part(rows, node, number.get());
     const Rule part_rule(part.rows(), stopping, greedy, precedence, 1, search_part);
-    CartCell part_cell = cell;
-    part_cell.begin = 0;
-    part_cell.end = part.rows().size();
-    return Growth<Rule>::whole(part_rule, part_cell);
+    CartNode part_node = node;
+    part_node.begin = 0;
+    part_node.end = part.rows().size();
+    return Growth<Rule>::whole(part_rule, part_node);
   };
   return Growth<Rule>::run(rule, rule.root(), n_threads, grow_part);
 }
@@ -166,7 +167,7 @@ class OwnUnit {
 };
 
 // Whether sweeps count rows beside their weights: where leaves need several rows. Without weights
-// the weight of a side is its number of rows. Sets the least weight of a leaf in the unit of
+// the weight of a child is its number of rows. Sets the least weight of a leaf in the unit of
 // weights.
 inline bool counts_rows(std::span<const double> weight, int unit, Greedy& greedy) {
   if (weight.empty())
@@ -175,13 +176,13 @@ inline bool counts_rows(std::span<const double> weight, int unit, Greedy& greedy
   return !weight.empty() && greedy.min_leaf_rows > 1.0;
 }
 
-// The features of numbers that cells count by value. Not where weights or numbers are summed, whose
-// order shows in the last bits, or where cells look at few features.
+// The features of numbers that nodes count by value. Not where weights or numbers are summed, whose
+// order shows in the last bits, or where nodes compare few features.
 template <class Sweep, class Real, class Y>
 FewValues counted_features(const Table<const Real>& X, Table<const Y> y, std::int32_t n_classes,
                            const double* weight, const Greedy& greedy, int n_threads) {
   constexpr std::int64_t kMostRows = std::int64_t{1} << 26;  // their squares are exact
-  if (std::is_same_v<Y, double> || weight || X.n_rows > kMostRows || greedy.random_cuts ||
+  if (std::is_same_v<Y, double> || weight || X.n_rows > kMostRows || greedy.random_splits ||
       greedy.max_features < X.width)
     return {};
   return {X, greedy.category, Sweep(y, weight, false, n_classes).width(), n_threads};
@@ -244,7 +245,7 @@ TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response&
       return summed(std::type_identity<SquaredSweep<double>>(), response.target);
     if (response.criterion == Criterion::gini) return summed(std::type_identity<GiniSweep>(), y);
     if (is_counted && static_cast<double>(X.n_rows) <= Information::kMost)
-      return summed(std::type_identity<CountedEntropySweep<LookedUp>>(), y);
+      return summed(std::type_identity<CountedEntropySweep<TabulatedTerms>>(), y);
     return summed(std::type_identity<EntropySweep>(), y);
   }
   const bool binary = y.data && response.n_classes <= 2;
@@ -267,8 +268,8 @@ TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response&
     case Criterion::entropy:
       if (!is_counted) return with(std::type_identity<EntropySweep>(), y);
       if (static_cast<double>(X.n_rows) > Information::kMost)
-        return by_counted_entropy(std::type_identity<LookedUpOrNot>());
-      return by_counted_entropy(std::type_identity<LookedUp>());
+        return by_counted_entropy(std::type_identity<PartlyTabulatedTerms>());
+      return by_counted_entropy(std::type_identity<TabulatedTerms>());
     case Criterion::misclassification:
       return with(std::type_identity<MisclassificationSweep>(), y);
     default:

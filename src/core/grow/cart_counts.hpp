@@ -3,7 +3,7 @@
 // The sums are of integers, so they do not depend on the order of the rows.
 #pragma once
 
-#include "grow/cart_cells.hpp"
+#include "grow/cart_nodes.hpp"
 #include "grow/two_sets.hpp"
 
 namespace certree {
@@ -17,13 +17,13 @@ class Counts {
       : rows_(rows), width_(width), sums_(checked_size(rows.few->n_slots(), width)), all_(width) {}
 
   // Sums up the rows of a node, to which the functions below then refer.
-  void count(const Cell& cell, const Sweep& sweep, int n_threads) {
+  void count(const GrowingNode& node, const Sweep& sweep, int n_threads) {
     if (rows_.few->empty()) return;
-    const auto members = rows_.members(cell);
+    const auto members = rows_.members(node);
     std::fill(all_.begin(), all_.end(), 0.0);
     for (const auto part : chunks(members))
       for (const RankedRow& e : part) sweep.add(all_.data(), e.row);
-    const int n_parts = threads_for(cell, n_threads);
+    const int n_parts = threads_for(node, n_threads);
     std::vector<std::vector<double>> others(static_cast<std::size_t>(n_parts - 1));
     parallel_for(n_parts, n_parts, [&](std::int64_t i) {
       auto& sums = i == 0 ? sums_ : others[static_cast<std::size_t>(i - 1)];

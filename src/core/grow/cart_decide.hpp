@@ -1,8 +1,8 @@
-// What is decided about the cells of the greedy grower: which are leaves, which features they look
-// at, and which cuts are allowed.
+// What is decided about the nodes of the greedy grower: which are leaves, which features they
+// compare, and which splits are allowed.
 #pragma once
 
-#include "grow/cart_cells.hpp"
+#include "grow/cart_nodes.hpp"
 #include "grow/random.hpp"
 
 namespace certree {
@@ -17,56 +17,56 @@ class Decisions {
         greedy_(greedy),
         forbids_(!greedy.monotonic.empty() || greedy.min_leaf_weight > 0.0 || rows.counts_rows) {}
 
-  CartCell root() const {
-    CartCell cell{{0, rows_.size(), 0}, false, greedy_.key};
-    cell.is_leaf = is_leaf(cell);
-    return cell;
+  CartNode root() const {
+    CartNode node{{0, rows_.size(), 0}, false, greedy_.key};
+    node.is_leaf = is_leaf(node);
+    return node;
   }
 
-  // The rows of the cell that go to one side, 0 or 1, are those of [begin, end).
-  CartCell child(const CartCell& cell, const Cut& cut, std::uint64_t side, std::int64_t begin,
-                 std::int64_t end) const {
-    CartCell part = cell;
+  // Returns the left (which = 0) or the right child (1) of a node, with the rows [begin, end).
+  CartNode child(const CartNode& node, const SplitInfo& split_info, std::uint64_t which,
+                 std::int64_t begin, std::int64_t end) const {
+    CartNode part = node;
     part.begin = begin;
     part.end = end;
-    part.depth = cell.depth + 1;
-    part.key = key_of(cell.key, side);
-    const int sign = monotonic_sign(cut.feature);
-    // All means below the left child stay on one side of the middle, those below the right child on
-    // the other.
-    if (sign != 0) ((sign > 0) == (side == 0) ? part.upper : part.lower) = cut.middle;
+    part.depth = node.depth + 1;
+    part.key = key_of(node.key, which);
+    const int sign = monotonic_sign(split_info.feature);
+    // The middle bounds all means below the left child from one direction, and those below the
+    // right child from the other.
+    if (sign != 0) ((sign > 0) == (which == 0) ? part.upper : part.lower) = split_info.middle;
     part.is_leaf = is_leaf(part);
     return part;
   }
 
-  // Whether there are cuts that are not allowed.
+  // Whether there are splits that are not allowed.
   bool forbids() const { return forbids_; }
-  // Whether the cut that the sweep stands at leaves enough on both sides, and keeps to the
-  // monotonic constraints and to the bounds of the cell.
+  // Whether the split that the sweep stands at leaves enough in both children, and keeps to the
+  // monotonic constraints and to the bounds of the node.
   template <class Sweep>
-  bool is_allowed(const Sweep& sweep, const CartCell& cell, std::int64_t j) const {
+  bool is_allowed(const Sweep& sweep, const CartNode& node, std::int64_t j) const {
     if (!forbids_) return true;
     if (sweep.weights().least() < greedy_.min_leaf_weight) return false;
     if (rows_.counts_rows && sweep.rows().least() < greedy_.min_leaf_rows) return false;
     if (greedy_.monotonic.empty()) return true;
     const double left = sweep.mean_left(), right = sweep.mean_right();
-    return std::min(left, right) >= cell.lower && std::max(left, right) <= cell.upper &&
+    return std::min(left, right) >= node.lower && std::max(left, right) <= node.upper &&
            monotonic_sign(j) * (right - left) >= 0.0;
   }
 
-  // Features in a random order, constant ones left out, until there are max_features: these as they
-  // are looked at.
-  std::vector<std::int64_t> drawn_features(const CartCell& cell) const {
+  // Features in a random order, constant ones left out, until there are max_features: these in the
+  // order in which they are compared.
+  std::vector<std::int64_t> drawn_features(const CartNode& node) const {
     std::vector<std::int64_t> features(greedy_.feature_order.features.begin(),
                                        greedy_.feature_order.features.end());
     std::vector<std::int64_t> drawn;
-    Random random(cell.key);
+    Random random(node.key);
     for (auto n = static_cast<std::int64_t>(features.size());
          n > 0 && static_cast<std::int64_t>(drawn.size()) < greedy_.max_features; --n) {
       std::swap(features[static_cast<std::size_t>(random.below(n))],
                 features[static_cast<std::size_t>(n - 1)]);
       const std::int64_t j = features[static_cast<std::size_t>(n - 1)];
-      if (rows_.varies(cell, j)) drawn.push_back(j);
+      if (rows_.varies(node, j)) drawn.push_back(j);
     }
     std::ranges::sort(drawn, std::less(),
                       [&](std::int64_t j) { return greedy_.feature_order.of(j); });
@@ -74,9 +74,9 @@ class Decisions {
   }
 
  private:
-  bool is_leaf(const Cell& cell) const {
-    if (cell.depth >= stopping_.max_depth) return true;
-    const auto rows = rows_.members(cell);
+  bool is_leaf(const GrowingNode& node) const {
+    if (node.depth >= stopping_.max_depth) return true;
+    const auto rows = rows_.members(node);
     if (stopping_.too_few(std::ssize(rows))) return true;
     for (std::int64_t k = 0; k < rows_.y.n_rows; ++k) {
       const auto* const y = rows_.y.row(k);

@@ -9,7 +9,7 @@ namespace {
 using Numbers2 = PairTarget<WidePairItem>;
 using Classes3 = ClassTarget<WideClassItem>;
 
-CellSums::One one_of(const LanesOfCells& lanes, std::size_t c) {
+NodeTotals::One one_of(const LanesOfCells& lanes, std::size_t c) {
   const auto begin = static_cast<std::size_t>(lanes.begin[c]);
   const auto n = static_cast<std::size_t>(lanes.begin[c + 1]) - begin;
   return {lanes.lane.subspan(begin, n), lanes.sum.subspan(begin, n)};
@@ -18,14 +18,14 @@ CellSums::One one_of(const LanesOfCells& lanes, std::size_t c) {
 // Calls f with the target that grows trees in memory.
 template <class F>
 auto with_target(const PartTarget& given, std::int64_t min_rows, std::int64_t weight, const F& f) {
-  const Weighing weighing{0, min_rows};
-  if (given.n_classes > 2) return f(Classes3({{}, given.n_classes, given.criterion}, weighing));
+  const RowLimits limits{0, min_rows};
+  if (given.n_classes > 2) return f(Classes3({{}, given.n_classes, given.criterion}, limits));
   std::vector<double> logs;
   if (given.criterion == Criterion::entropy) logs = logs_up_to(weight);
   const bool are_classes = given.n_classes > 0;
   const PairResponse response{
       are_classes, given.criterion == Criterion::poisson, logs, {}, given.bits, given.unit};
-  return f(Numbers2(response, weighing));
+  return f(Numbers2(response, limits));
 }
 
 template <class Target>
@@ -39,7 +39,7 @@ typename Target::Item item_of(std::int32_t row, const std::int64_t* of_row) {
 
 // Numbers that a bin of a cell has in tables.
 template <class Target>
-std::size_t width_of(const typename Target::OfCell& of) {
+std::size_t width_of(const typename Target::NodeEvaluator& of) {
   static_assert(sizeof(typename Target::Sum) % sizeof(std::int64_t) == 0);
   return of.n_sums() * sizeof(typename Target::Sum) / sizeof(std::int64_t);
 }
@@ -58,8 +58,8 @@ class PartOfCells {
     std::iota(features_.begin(), features_.end(), 0);
   }
 
-  void add(std::span<const std::int32_t> order, const PartNumbers& rows, const CellSums::One& total,
-           bool by_bin) {
+  void add(std::span<const std::int32_t> order, const PartNumbers& rows,
+           const NodeTotals::One& total, bool by_bin) {
     items_.clear();
     for (const std::int32_t row : order) items_.push_back(item_of<Target>(row, rows.row(row)));
     rows_.n = std::ssize(items_);
@@ -103,7 +103,7 @@ class PartOfCells {
 
   Table<const std::uint8_t> codes_;
   const PartTarget& wanted_;
-  typename Target::OfCell of_;
+  typename Target::NodeEvaluator of_;
   FewSums<Target> few_;
   CellTables& made_;
   std::vector<std::int32_t> features_;
@@ -204,7 +204,7 @@ template <class Target>
 class GivenCells {
  public:
   using Item = typename Target::Item;
-  using OfCell = typename Target::OfCell;
+  using NodeEvaluator = typename Target::NodeEvaluator;
 
   GivenCells(const GivenTables& tables, std::size_t n_features, bool counts_rows)
       : tables_(&tables), p_(n_features), counts_rows_(counts_rows), bin_(n_features + 1) {}
@@ -221,9 +221,9 @@ class GivenCells {
   }
   const GivenRows& rows() const { return rows_; }
 
-  void open(BinnedCell&, std::span<Item>, const OfCell&, bool) {}
+  void open(BinnedNode&, std::span<Item>, const NodeEvaluator&, bool) {}
   static bool may_vary(std::int32_t) { return true; }
-  void add_up(const BinnedCell&, std::span<Item>, const OfCell& of,
+  void add_up(const BinnedNode&, std::span<Item>, const NodeEvaluator& of,
               std::span<const std::int32_t> features, FewSums<Target>& few) const {
     few.restart(features.size());
     for (std::size_t f = 0; f < features.size(); ++f)
@@ -264,7 +264,7 @@ class SumsOfParts : public DrawnSums<Target, GivenCells<Target>> {
  public:
   static constexpr bool kElsewhere = true;
 
-  SumsOfParts(const KeptBins& bins, GivenCells<Target>&& cells, const CellSums& totals,
+  SumsOfParts(const KeptBins& bins, GivenCells<Target>&& cells, const NodeTotals& totals,
               std::vector<std::int32_t>&& features, const BinnedGrowth& growth,
               const Target& target, CutCells& made)
       : DrawnSums<Target, GivenCells<Target>>(bins, std::move(cells), {}, totals,
@@ -272,12 +272,12 @@ class SumsOfParts : public DrawnSums<Target, GivenCells<Target>> {
         made_(made) {}
 
   void next(std::size_t cell, std::int64_t n_rows, std::size_t width) {
-    this->cells().next(cell, n_rows, width);
+    this->node_bins().next(cell, n_rows, width);
   }
-  std::int64_t n_left(const Cut& cut, const GoesLeft& goes_left) {
-    return this->cells().n_left(cut.feature, goes_left);
+  std::int64_t n_left(const SplitInfo& cut, const GoesLeft& goes_left) {
+    return this->node_bins().n_left(cut.feature, goes_left);
   }
-  void note(const BinnedCell&, const Cut& cut, const GoesLeft& goes_left) {
+  void note(const BinnedNode&, const SplitInfo& cut, const GoesLeft& goes_left) {
     made_.gain.push_back(cut.gain);
     made_.has_missing.push_back(cut.has_missing);
     made_.goes_left.insert(made_.goes_left.end(), goes_left.begin(), goes_left.end());
@@ -295,7 +295,7 @@ void write(const Split& split, CutCells& made) {
   made.category_start.push_back(std::ssize(made.categories));
 }
 
-void write(const BinnedCell& child, const Bounds& bounds, const CellSums::One& total,
+void write(const BinnedNode& child, const Bounds& bounds, const NodeTotals::One& total,
            CutCells& made) {
   made.n_rows.push_back(child.size());
   made.key.push_back(child.key);
@@ -311,28 +311,28 @@ CutCells cut_by(const KeptBins& bins, const BinnedGrowth& growth, const Target& 
                 const WaitingCells& cells, const GivenTables& tables, bool counts_rows,
                 OfRoot& of_root) {
   CutCells made;
-  CellSums totals;
+  NodeTotals totals;
   const bool are_sparse = Target::kSparse;
   SumsOfParts<Target> sums(bins, {tables, bins.n_bins.size(), counts_rows}, totals,
                            std::vector(of_root.features), growth, target, made);
   sums.go_on(of_root.least);
   for (const std::size_t c : indices(cells.n_rows.size(), 64)) {
-    const CellSums::One total = one_of(cells.totals, c);
-    totals = CellSums();
+    const NodeTotals::One total = one_of(cells.totals, c);
+    totals = NodeTotals();
     for (std::size_t l = 0; l < total.lane.size(); ++l) totals.add(total.lane[l], total.sum[l]);
-    totals.end_cell();
+    totals.end_node();
     sums.next(c, cells.n_rows[c], are_sparse ? total.lane.size() : 2);
     TreeGrowth tree(bins, MovedRows<typename Target::Item>{}, growth, totals, sums);
-    const BinnedCell cell{0, cells.n_rows[c], cells.depth[c], 0, cells.key[c], 0};
+    const BinnedNode cell{0, cells.n_rows[c], cells.depth[c], 0, cells.key[c], 0};
     Bounds bounds;
     if (cells.bounds.n_rows > 0) bounds = {cells.bounds.row(c)[0], cells.bounds.row(c)[1]};
     Split split;
-    std::array<BinnedCell, 2> children{};
-    made.is_cut.push_back(tree.cut_alone(cell, bounds, split, children));
+    std::array<BinnedNode, 2> children{};
+    made.is_cut.push_back(tree.split_alone(cell, bounds, split, children));
     if (!made.is_cut.back()) continue;
     write(split, made);
-    for (const BinnedCell& child : children)
-      write(child, tree.bounds_of(child.node), totals.of(child.node), made);
+    for (const BinnedNode& child : children)
+      write(child, tree.bounds_of(child.index), totals.of(child.index), made);
   }
   if (growth.ties_by_root) of_root.features = sums.features();
   of_root.least = sums.least();
@@ -343,8 +343,8 @@ CutCells cut_by(const KeptBins& bins, const BinnedGrowth& growth, const Target& 
 
 // Looks up how cells are cut, and notes which cell each node is.
 struct LookedUp {
-  using Cell = BinnedCell;
-  struct Cut {
+  using Node = BinnedNode;
+  struct SplitInfo {
     double gain;
     bool is_cut;
     bool is_made() const { return is_cut; }
@@ -353,18 +353,18 @@ struct LookedUp {
   const DecidedCells& cells;
   std::vector<std::int32_t>& cell_of_node;
 
-  static Cell cell_of(std::int32_t number) {
-    Cell cell{};
+  static Node cell_of(std::int32_t number) {
+    Node cell{};
     cell.end = 1;
-    cell.node = number;
+    cell.index = number;
     return cell;
   }
-  Cut search(const Cell& cell) const {
-    const auto c = static_cast<std::size_t>(cell.node);
+  SplitInfo search(const Node& cell) const {
+    const auto c = static_cast<std::size_t>(cell.index);
     return {cells.gain[c], cells.child[c] != kLeaf};
   }
-  void divide(const Cell& cell, const Cut&, Split& split, Cell& left, Cell& right) const {
-    const auto c = static_cast<std::size_t>(cell.node);
+  void divide(const Node& cell, const SplitInfo&, Split& split, Node& left, Node& right) const {
+    const auto c = static_cast<std::size_t>(cell.index);
     split.feature = cells.feature[c];
     split.threshold = cells.threshold[c];
     split.missing_left = cells.missing_left[c] != 0;
@@ -374,11 +374,11 @@ struct LookedUp {
     split.categories.assign(some.begin(), some.end());
     left = cell_of(cells.child[c]);
     right = cell_of(cells.child[c] + 1);
-    cell_of_node.push_back(left.node);
-    cell_of_node.push_back(right.node);
+    cell_of_node.push_back(left.index);
+    cell_of_node.push_back(right.index);
   }
-  bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
-    const Cut cut = search(cell);
+  bool split(const Node& cell, Split& split, Node& left, Node& right) const {
+    const SplitInfo cut = search(cell);
     if (cut.is_made()) divide(cell, cut, split, left, right);
     return cut.is_made();
   }
@@ -480,7 +480,7 @@ CellTables tables_of_some(const CellsInTables& told, const CellsInTables& above,
   return made;
 }
 
-std::uint64_t key_of_root(std::uint64_t seed) { return key_of_tree(seed, 0, Draw::cells); }
+std::uint64_t key_of_root(std::uint64_t seed) { return key_of_tree(seed, 0, Draw::nodes); }
 
 CutCells cut_cells(const KeptBins& bins, const BinnedGrowth& growth, const PartTarget& wanted,
                    const WaitingCells& cells, const GivenTables& tables, OfRoot& of_root) {
@@ -494,7 +494,7 @@ TreeOfCells tree_of_cells(const DecidedCells& cells, Order order, std::int64_t m
   TreeOfCells made;
   made.cell.push_back(0);
   const LookedUp rule{cells, made.cell};
-  const BinnedCell root = LookedUp::cell_of(0);
+  const BinnedNode root = LookedUp::cell_of(0);
   made.columns = order == Order::depth ? Growth<LookedUp>::whole(rule, root).columns()
                                        : grow_best_first(rule, root, max_leaves);
   return made;

@@ -23,7 +23,7 @@ struct PartTarget {
 // Rows of a part: (n, 2) weight, and class or whole number.
 using PartNumbers = Table<const std::int64_t>;
 
-// Sums of cells in lanes, as CellSums has them.
+// Sums of cells in lanes, as NodeTotals has them.
 struct LanesOfCells {
   std::span<const std::int64_t> begin;  // (c + 1,)
   std::span<const std::int32_t> lane;   // ascending in a cell: classes, or weight and sum

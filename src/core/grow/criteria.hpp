@@ -1,17 +1,17 @@
 // The split criteria of CART, as sweeps: a sweep moves the rows of a node one by one from the right
-// side to the left, and updates the value of the split.
+// child to the left, and updates the value of the split.
 //
 // A sweep is constructed from the responses of all rows, (1, n), or (q, n) for q outputs.
-// start(rows) puts the rows of a node on the right, restart() does so again, and take(row) moves a
-// row to the left. value() is to be maximised; decrease(value()) is the decrease in impurity, times
-// the weight of the node.
+// start(rows) puts the rows of a node in the right child, restart() does so again, and take(row)
+// moves a row to the left. value() is to be maximised; decrease(value()) is the decrease in
+// impurity, times the weight of the node.
 //
 // Rows can also be moved in groups, such as those of a category. The sums of a group are width()
 // numbers, of which the first is its weight: add(sums, row) adds a row to them, take(sums, 1) moves
 // the group to the left, and take(sums, -1) moves it back. If is_ordered(), some optimal split of
 // groups is a prefix of their order by score(sums).
 //
-// weights() returns the weights of both sides, and rows() their numbers of rows, if these are
+// weights() returns the weights of both children, and rows() their numbers of rows, if these are
 // counted in addition to weights. Then groups have one more number, n_sums() in all.
 #pragma once
 
@@ -22,13 +22,13 @@
 
 namespace certree {
 
-// A quantity on both sides of a split.
-struct Sides {
+// A quantity in both children of a split.
+struct ChildValues {
   double left, right;
   double least() const { return std::min(left, right); }
 };
 
-// Counts the rows on the left side of a split, if rows have weights and a limit on rows needs it.
+// Counts the rows in the left child of a split, if rows have weights and a limit on rows needs it.
 struct RowCount {
   bool is_on = false;  // whether rows are counted
   double all = 0.0, left = 0.0;
@@ -47,7 +47,7 @@ struct RowCount {
   void take(const double* sum, double sign) {
     if (is_on) left += sign * *sum;
   }
-  Sides sides() const { return {left, all - left}; }
+  ChildValues children() const { return {left, all - left}; }
 };
 
 // Squared error; and the Gini index of two classes, which is squared error on 0 and 1.
@@ -90,8 +90,8 @@ struct SquaredSweep {
   }
   double mean_left() const { return s_left / w_left; }
   double mean_right() const { return (s - s_left) / (w - w_left); }
-  Sides weights() const { return {w_left, w - w_left}; }
-  Sides rows() const { return count.sides(); }
+  ChildValues weights() const { return {w_left, w - w_left}; }
+  ChildValues rows() const { return count.children(); }
 
   std::size_t width() const { return 2; }
   std::size_t n_sums() const { return count.is_on ? 3 : 2; }
@@ -110,11 +110,11 @@ struct SquaredSweep {
   double score(const double* sums) const { return sums[1] / sums[0]; }
 };
 
-// Half of the Poisson deviance. A side with all numbers 0 would predict 0, so that every other
+// Half of the Poisson deviance. A child with all numbers 0 would predict 0, so that every other
 // number had probability 0: such a split is not made.
 struct PoissonSweep : SquaredSweep<double> {
   using SquaredSweep::SquaredSweep;
-  // A sum of a side below this fraction of that of the node is a rounding error of 0.
+  // A sum of a child below this fraction of that of the node is a rounding error of 0.
   static constexpr double kNothing = 0x1p-46;
 
   static double part(double sum, double weight) { return sum * std::log(sum / weight); }
@@ -124,7 +124,7 @@ struct PoissonSweep : SquaredSweep<double> {
     return part(s_left, w_left) + part(s_right, w - w_left);
   }
   double decrease(double value) const { return value - part(s, w); }
-  // Returns whether a group cannot be a side on its own.
+  // Returns whether a group cannot be a child on its own.
   bool refuses(const double* sums) const { return sums[1] <= 0.0; }
 };
 
@@ -161,7 +161,7 @@ struct AbsoluteSweep {
   PartialSums::Sum total, total_left;
   std::vector<double> numbers;       // distinct values of the node, ascending
   std::vector<std::uint32_t> place;  // (n,) index in numbers, for the rows of the node
-  double uncut = 0.0;
+  double unsplit = 0.0;
 
   AbsoluteSweep(Table<const double> y_, const double* weight_, bool counts_rows, std::int32_t)
       : y(y_.data), weight(weight_), count{counts_rows} {}
@@ -191,7 +191,7 @@ struct AbsoluteSweep {
       for (const RankedRow& e : chunk) add_to(all, total, e.row);
     count.start(rows);
     restart();
-    uncut = distances([&](std::size_t i) { return all[i]; }, total);
+    unsplit = distances([&](std::size_t i) { return all[i]; }, total);
   }
   void restart() {
     left.restart(numbers.size());
@@ -207,14 +207,14 @@ struct AbsoluteSweep {
     const auto others = [&](std::size_t i) { return less(all[i], left[i]); };
     return -distances(below, total_left) - distances(others, less(total, total_left));
   }
-  double decrease(double value) const { return value + uncut; }
+  double decrease(double value) const { return value + unsplit; }
   double mean_left() const { return total_left.sum / total_left.weight; }
   double mean_right() const {
     const PartialSums::Sum right = less(total, total_left);
     return right.sum / right.weight;
   }
-  Sides weights() const { return {total_left.weight, total.weight - total_left.weight}; }
-  Sides rows() const { return count.sides(); }
+  ChildValues weights() const { return {total_left.weight, total.weight - total_left.weight}; }
+  ChildValues rows() const { return count.children(); }
 
   // The sums of groups serve to sort them by their means.
   std::size_t width() const { return 2; }
@@ -254,7 +254,7 @@ struct AbsoluteSweep {
   }
 };
 
-// The base of criteria for any number of classes: class weights on both sides.
+// The base of criteria for any number of classes: class weights in both children.
 template <class Derived>
 struct ClassSweep {
   const std::int32_t* y;
@@ -262,7 +262,7 @@ struct ClassSweep {
   RowCount count;
   std::vector<double> all, left, right;
   double w = 0.0, w_left = 0.0;
-  std::size_t n_present = 0, last_present = 0;  // classes in the cell
+  std::size_t n_present = 0, last_present = 0;  // classes in the node
 
   ClassSweep(Table<const std::int32_t> y_, const double* weight_, bool counts_rows,
              std::int32_t n_classes)
@@ -301,11 +301,11 @@ struct ClassSweep {
     move(static_cast<std::size_t>(y[row]), weight ? weight[row] : 1.0);
     if (weight) count.take();
   }
-  // Means of the sides; for two classes 0 and 1.
+  // Means of the children; for two classes 0 and 1.
   double mean_left() const { return left.back() / w_left; }
   double mean_right() const { return right.back() / (w - w_left); }
-  Sides weights() const { return {w_left, w - w_left}; }
-  Sides rows() const { return count.sides(); }
+  ChildValues weights() const { return {w_left, w - w_left}; }
+  ChildValues rows() const { return count.children(); }
 
   std::size_t width() const { return 1 + all.size(); }
   std::size_t n_sums() const { return width() + (count.is_on ? 1 : 0); }
@@ -374,7 +374,7 @@ class Information {
 };
 
 // n log n for numbers of rows of a node, from a table.
-struct LookedUp {
+struct TabulatedTerms {
   static constexpr double scale = Information::kScale;
   const std::int64_t* table = nullptr;
 
@@ -383,7 +383,7 @@ struct LookedUp {
 };
 
 // The same for nodes that may have more rows than the table; subtrees grown independently do not.
-struct LookedUpOrNot {
+struct PartlyTabulatedTerms {
   double scale = Information::kScale;
   const std::int64_t* table = nullptr;
 
@@ -429,7 +429,7 @@ struct CountedEntropySweep {
   Part part;
   std::uint32_t n = 0, n_left = 0;
   std::int64_t sum = 0, parts = 0;
-  std::size_t n_present = 0, last_present = 0;  // classes in the cell
+  std::size_t n_present = 0, last_present = 0;  // classes in the node
 
   CountedEntropySweep(Table<const std::int32_t> y_, const double*, bool, std::int32_t n_classes)
       : y(y_.data), all(static_cast<std::size_t>(n_classes)), left(all.size()) {}
@@ -462,11 +462,13 @@ struct CountedEntropySweep {
   double decrease(double value) const {
     return value - static_cast<double>(sum - part[n]) / part.scale;
   }
-  // Means of the sides; for two classes 0 and 1.
+  // Means of the children; for two classes 0 and 1.
   double mean_left() const { return static_cast<double>(left.back()) / n_left; }
   double mean_right() const { return static_cast<double>(all.back() - left.back()) / (n - n_left); }
-  Sides weights() const { return {static_cast<double>(n_left), static_cast<double>(n - n_left)}; }
-  Sides rows() const { return weights(); }
+  ChildValues weights() const {
+    return {static_cast<double>(n_left), static_cast<double>(n - n_left)};
+  }
+  ChildValues rows() const { return weights(); }
 
   std::size_t width() const { return 1 + all.size(); }
   std::size_t n_sums() const { return width(); }
@@ -515,20 +517,22 @@ struct BinaryEntropySweep {
     ++n_left;
     ones_left += y[row];
   }
-  std::int64_t side(std::uint32_t rows, std::uint32_t of_class_one) const {
+  std::int64_t value_of(std::uint32_t rows, std::uint32_t of_class_one) const {
     return part[of_class_one] + part[rows - of_class_one] - part[rows];
   }
   double value() const {
-    const std::int64_t total = side(n_left, ones_left) + side(n - n_left, ones - ones_left);
+    const std::int64_t total = value_of(n_left, ones_left) + value_of(n - n_left, ones - ones_left);
     return static_cast<double>(total) / part.scale;
   }
   double decrease(double value) const {
-    return value - static_cast<double>(side(n, ones)) / part.scale;
+    return value - static_cast<double>(value_of(n, ones)) / part.scale;
   }
   double mean_left() const { return static_cast<double>(ones_left) / n_left; }
   double mean_right() const { return static_cast<double>(ones - ones_left) / (n - n_left); }
-  Sides weights() const { return {static_cast<double>(n_left), static_cast<double>(n - n_left)}; }
-  Sides rows() const { return weights(); }
+  ChildValues weights() const {
+    return {static_cast<double>(n_left), static_cast<double>(n - n_left)};
+  }
+  ChildValues rows() const { return weights(); }
 
   std::size_t width() const { return 2; }
   std::size_t n_sums() const { return width(); }
@@ -580,8 +584,8 @@ struct SummedSweep {
   // Monotonic constraints need a single output.
   double mean_left() const { return 0.0; }
   double mean_right() const { return 0.0; }
-  Sides weights() const { return each.front().weights(); }
-  Sides rows() const { return count.sides(); }
+  ChildValues weights() const { return each.front().weights(); }
+  ChildValues rows() const { return count.children(); }
 
   // The sums of a group are those of each output in turn, each with the weight.
   std::size_t width() const { return each.size() * each.front().width(); }
@@ -613,12 +617,12 @@ struct OfParts {
   using type = Sweep;
 };
 template <>
-struct OfParts<BinaryEntropySweep<LookedUpOrNot>> {
-  using type = BinaryEntropySweep<LookedUp>;
+struct OfParts<BinaryEntropySweep<PartlyTabulatedTerms>> {
+  using type = BinaryEntropySweep<TabulatedTerms>;
 };
 template <>
-struct OfParts<CountedEntropySweep<LookedUpOrNot>> {
-  using type = CountedEntropySweep<LookedUp>;
+struct OfParts<CountedEntropySweep<PartlyTabulatedTerms>> {
+  using type = CountedEntropySweep<TabulatedTerms>;
 };
 
 struct MisclassificationSweep : ClassSweep<MisclassificationSweep> {

@@ -1,9 +1,9 @@
-// Deciding by sums: the best cut of a cell, a feature at a time.
+// The best split of a node by its sums, one feature at a time.
 //
-// Of equal cuts that of the feature that was looked at first is taken, of those by one feature one
-// that sends missing values right, then the lowest. The categories of a cell, a missing value among
-// them, stand in the order of their responses, if they differ by more than chance explains; then
-// they are cut like numbers.
+// Of equal splits that of the feature that was searched first is taken, of those by one
+// feature one that sends missing values right, then the lowest. The categories of a node, a missing
+// value among them, stand in the order of their responses, if they differ by more than chance
+// explains; then they are split like numbers.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline double largest_of_bits(std::int64_t bits) {
   return bits < 0 ? -kInfinity : std::bit_cast<double>(bits);
 }
 
-// The sums of a cell by one feature: lanes with an entry for each of its bins, and one for missing
+// The sums of a node by one feature: lanes with an entry for each of its bins, and one for missing
 // values behind them. The last lane counts rows.
 struct AllBins {
   const std::int64_t* lanes;  // (n_lanes, width)
@@ -39,7 +39,7 @@ struct AllBins {
   std::int64_t sum(std::size_t lane, std::size_t i) const { return lanes[lane * width + i]; }
 };
 
-// The same by the bins alone that rows of the cell have; an entry is one sum or more.
+// The same by the bins alone that rows of the node have; an entry is one sum or more.
 template <class Target>
 struct FewBins {
   using Sum = typename Target::Sum;
@@ -56,39 +56,41 @@ struct FewBins {
   const Sum* at(std::size_t i) const { return sums + i * n_sums; }
 };
 
-// Where rows of a category go; those that no row of the cell has go where missing values go.
-enum class Side : std::uint8_t { right, left, unseen };
+// The child that rows of a category go to; categories without rows in the node go where missing
+// values go.
+enum class Child : std::uint8_t { right, left, unseen };
 
-// Growing rows, and what is known of their cell.
-struct BinnedCell {
+// Growing rows, and what is known of their node.
+struct BinnedNode {
   std::int64_t begin, end;
-  std::int32_t depth, node;
+  std::int32_t depth, index;
   std::uint64_t key;  // of what is drawn
   std::size_t copy;   // of the codes that its rows mean
 
   std::int64_t size() const { return end - begin; }
 };
 
-// Of the responses below a cell.
+// Bounds of the responses below a node.
 struct Bounds {
   double lower = -kInfinity, upper = kInfinity;
 };
 
-struct Cut {
-  double gain = 0.0;          // what decides which leaf is divided next
-  double value = -kInfinity;  // what decides between the cuts of a cell
+// The best split of a node so far.
+struct SplitInfo {
+  double gain = 0.0;          // what decides which leaf is split next
+  double value = -kInfinity;  // what decides between the splits of a node
   std::int32_t feature = -1;
-  bool has_missing = false;  // whether rows of the cell lack the value
+  bool has_missing = false;  // whether rows of the node lack the value
   bool missing_left = false;
-  bool is_drawn = false;           // whether the threshold is as it shall be
-  BinThreshold threshold{};        // or the last occupied bin left
-  std::size_t next = 0;            // the first occupied bin right; 0: none
-  std::vector<Side> sides;         // of the categories by code; or empty
-  std::vector<std::int64_t> sums;  // of the left side
+  bool is_drawn = false;            // whether the threshold is final
+  BinThreshold threshold{};         // or the last occupied bin left
+  std::size_t next = 0;             // the first occupied bin right; 0: none
+  std::vector<Child> child_of_bin;  // of a categorical feature; or empty
+  std::vector<std::int64_t> sums;   // of the left child
   // Where sums are kept.
-  std::vector<std::int32_t> varying;        // features that are not constant in the cell
-  SumsPool::Place place = SumsPool::kNone;  // of the cell's
-  std::int64_t squares = 0;                 // of the cell
+  std::vector<std::int32_t> varying;        // features that are not constant in the node
+  SumsPool::Place place = SumsPool::kNone;  // of the node's
+  std::int64_t squares = 0;                 // of the node
 
   bool is_made() const { return feature >= 0; }
 
@@ -96,9 +98,9 @@ struct Cut {
     value = -kInfinity;
     feature = -1;
   }
-  // The better one of two searches of a cell; what both found to vary and what is known of the cell
+  // The better one of two searches of a node; what both found to vary and what is known of the node
   // stay. feature_order: of equal ones, that of the feature which comes first in it.
-  void challenge(Cut&& other, const FeatureOrder& feature_order) {
+  void challenge(SplitInfo&& other, const FeatureOrder& feature_order) {
     varying.insert(varying.end(), other.varying.begin(), other.varying.end());
     const bool is_equal = is_made() && other.is_made() && other.value == value;
     if (!(other.value > value || (is_equal && feature_order.is_before(other.feature, feature))))
@@ -110,53 +112,54 @@ struct Cut {
   }
 };
 
-// What the decider knows of a cell.
+// What the decider knows of a node.
 template <class Target>
 struct Undecided {
-  typename Target::OfCell& of;
+  typename Target::NodeEvaluator& of;
   std::span<const std::int64_t> total;
   std::int64_t n_rows;
   Bounds bounds;
   std::uint64_t key;  // of what is drawn
 };
 
-// All cuts are allowed.
-struct AllCuts {
+// All splits are allowed.
+struct AllSplits {
   bool operator()(const std::int64_t*) const { return true; }
 };
 
-// Sums up to each of some cuts, (lanes, width), and their values.
-struct CutSums {
+// Sums up to each of some splits, (lanes, width), and their values.
+struct SplitSums {
   std::vector<std::int64_t> prefix;
   std::array<double, 257> value;
 };
 
-// The first of the best of n cuts that beat `most`, which becomes its value, and are allowed by the
-// sums on their left, which it tells; n: none does. most_of_all: the largest value; shift: is added
-// to sums, of missing values: without others, where the last lane counts rows, they do not go left,
-// as that they go right has been tried.
+// The first of the best of n splits that beat `most`, which becomes its value, and are allowed by
+// the sums on their left, which are written to `left`; n: none does. most_of_all: the largest
+// value; shift: is added to sums, of missing values: without others, where the last lane counts
+// rows, they do not go left, as that they go right has been tried.
 template <class Target, class Allows>
-std::size_t first_of_best(const CutSums& cuts, std::size_t width, std::size_t n,
+std::size_t first_of_best(const SplitSums& splits, std::size_t width, std::size_t n,
                           std::span<const std::int64_t> shift, double most_of_all,
                           const Allows& allows, double& most, std::vector<std::int64_t>& left) {
   if (!(most_of_all > most)) return n;
   const auto sum_left = [&](std::size_t at) {
     left.resize(shift.size());
-    for (std::size_t l = 0; l < shift.size(); ++l) left[l] = cuts.prefix[l * width + at] + shift[l];
+    for (std::size_t l = 0; l < shift.size(); ++l)
+      left[l] = splits.prefix[l * width + at] + shift[l];
   };
   std::size_t best = n;
-  if constexpr (std::is_same_v<Allows, AllCuts>) {
+  if constexpr (std::is_same_v<Allows, AllSplits>) {
     best = static_cast<std::size_t>(
-        std::find(cuts.value.data(), cuts.value.data() + n, most_of_all) - cuts.value.data());
+        std::find(splits.value.data(), splits.value.data() + n, most_of_all) - splits.value.data());
     most = most_of_all;
   } else {
     std::vector<std::int64_t> own(shift.size());
     for (std::size_t b = 0; b < n; ++b) {
-      if (!(cuts.value[b] > most)) continue;
-      if (Target::kKeeps && cuts.prefix[(shift.size() - 1) * width + b] == 0) continue;
-      for (std::size_t l = 0; l < own.size(); ++l) own[l] = cuts.prefix[l * width + b] + shift[l];
+      if (!(splits.value[b] > most)) continue;
+      if (Target::kKeeps && splits.prefix[(shift.size() - 1) * width + b] == 0) continue;
+      for (std::size_t l = 0; l < own.size(); ++l) own[l] = splits.prefix[l * width + b] + shift[l];
       if (!allows(own.data())) continue;
-      most = cuts.value[b];
+      most = splits.value[b];
       best = b;
     }
   }
@@ -167,15 +170,15 @@ std::size_t first_of_best(const CutSums& cuts, std::size_t width, std::size_t n,
 template <class Target>
 class Decider {
  public:
-  using Cell = Undecided<Target>;
+  using Node = Undecided<Target>;
 
   struct Memory {
-    typename Target::OfCell::Memory of_cell;
+    typename Target::NodeEvaluator::Memory evaluator;
     Groups groups{0};                 // categories
     std::vector<double> numbers;      // that describe one
     std::vector<std::size_t> place;   // of each in their order
     std::vector<std::size_t> order;   // where among bins they stand
-    std::vector<Side> sides;          // that are drawn
+    std::vector<Child> child_of_bin;  // that are drawn
     std::vector<std::int64_t> lanes;  // of bins in another order
     std::vector<typename Target::Sum> sums;
     std::vector<std::int64_t> rows;
@@ -184,36 +187,36 @@ class Decider {
   Decider(const Target& target, const KeptBins& bins, const BinnedGrowth& growth)
       : target_(target), bins_(bins), growth_(growth) {}
 
-  // Challenges the best cut so far by those of a feature; false if it is constant in the cell.
+  // Challenges the best split so far by those of a feature; false if it is constant in the node.
   template <class Bins>
-  bool search_splits(const Cell& cell, std::int32_t feature, const Bins& bins, Memory& own,
-                     Cut& best) const {
-    if (bins.is_constant(cell.n_rows)) return false;
+  bool search_splits(const Node& node, std::int32_t feature, const Bins& bins, Memory& own,
+                     SplitInfo& best) const {
+    if (bins.is_constant(node.n_rows)) return false;
     const bool is_set = bins_.category[static_cast<std::size_t>(feature)] != 0;
     if constexpr (!Target::kKeeps) {
-      if (growth_.random_cuts) {
-        is_set ? draw_set(cell, feature, bins, own, best)
-               : draw_threshold(cell, feature, bins, own, best);
+      if (growth_.random_splits) {
+        is_set ? draw_set(node, feature, bins, own, best)
+               : draw_threshold(node, feature, bins, own, best);
         return true;
       }
     }
     const double value = best.value;
     best.value = to_beat(feature, best);
-    is_set ? look_at_sets(cell, feature, bins, own, best)
-           : look_at_thresholds(cell, feature, bins, own, best);
+    is_set ? search_sets(node, feature, bins, own, best)
+           : search_thresholds(node, feature, bins, own, best);
     if (best.feature != feature) best.value = value;
     return true;
   }
 
-  // What a cut by a feature must be worth more than. Where sums are kept features come as they
-  // stand: of equal cuts, that by the feature which is to be looked at first is made.
-  double to_beat(std::int32_t feature, const Cut& best) const {
+  // What a split by a feature must be worth more than. Where sums are kept features come as they
+  // stand: of equal splits, that by the feature which comes first in the order is made.
+  double to_beat(std::int32_t feature, const SplitInfo& best) const {
     const bool is_first =
         Target::kKeeps && best.is_made() && growth_.feature_order.is_before(feature, best.feature);
     return is_first ? std::nextafter(best.value, -kInfinity) : best.value;
   }
 
-  // Of the left and the right side of a cut.
+  // Responses of the left and the right child of a split.
   std::pair<double, double> responses(std::span<const std::int64_t> total,
                                       const std::int64_t* left) const {
     std::vector<std::int64_t> right(total.begin(), total.end());
@@ -221,8 +224,8 @@ class Decider {
     return {target_.response(left), target_.response(right.data())};
   }
 
-  // Whether the best cut of a cell is made: if it gains so much.
-  bool settle(const typename Target::OfCell& of, double least, Cut& best) const {
+  // Whether the best split of a node is made: if it gains so much.
+  bool settle(const typename Target::NodeEvaluator& of, double least, SplitInfo& best) const {
     if (!best.is_made()) return false;
     const auto [gain, is_enough] = of.gain(best.value, least);
     best.gain = growth_.order == Order::best ? gain : 0.0;
@@ -231,18 +234,18 @@ class Decider {
   }
 
  private:
-  // Whether one of the cuts behind the first n bins is better than the best so far; its place is
+  // Whether one of the splits behind the first n bins is better than the best so far; its place is
   // that of the threshold.
   template <class Bins>
-  bool challenge(const Cell& cell, std::int32_t feature, const Bins& bins, std::size_t n,
-                 bool missing_left, Memory& own, Cut& best) const {
+  bool challenge(const Node& node, std::int32_t feature, const Bins& bins, std::size_t n,
+                 bool missing_left, Memory& own, SplitInfo& best) const {
     const auto place_by = [&](const auto& allows) {
-      return cell.of.best(bins, n, missing_left, allows, own.of_cell, best.value, best.sums);
+      return node.of.best(bins, n, missing_left, allows, own.evaluator, best.value, best.sums);
     };
     const std::size_t at =
         growth_.monotonic.empty()
-            ? place_by(AllCuts())
-            : place_by([&](const std::int64_t* left) { return is_allowed(cell, feature, left); });
+            ? place_by(AllSplits())
+            : place_by([&](const std::int64_t* left) { return is_allowed(node, feature, left); });
     if (at == n) return false;
     best.threshold.bin = at;
     best.feature = feature;
@@ -251,65 +254,65 @@ class Decider {
     best.is_drawn = false;
     return true;
   }
-  // Whether a cut keeps to the monotonic constraints and to the bounds of the cell.
-  bool is_allowed(const Cell& cell, std::int32_t feature, const std::int64_t* sums) const {
-    const auto [left, right] = responses(cell.total, sums);
-    return std::min(left, right) >= cell.bounds.lower &&
-           std::max(left, right) <= cell.bounds.upper &&
+  // Whether a split keeps to the monotonic constraints and to the bounds of the node.
+  bool is_allowed(const Node& node, std::int32_t feature, const std::int64_t* sums) const {
+    const auto [left, right] = responses(node.total, sums);
+    return std::min(left, right) >= node.bounds.lower &&
+           std::max(left, right) <= node.bounds.upper &&
            growth_.monotonic[static_cast<std::size_t>(feature)] * (right - left) >= 0.0;
   }
 
-  // -- all cuts
+  // -- all splits
 
   template <class Bins>
-  void look_at_thresholds(const Cell& cell, std::int32_t feature, const Bins& bins, Memory& own,
-                          Cut& best) const {
-    const auto challenge_by = [&](std::size_t n_cuts, bool missing_left) {
-      if (!challenge(cell, feature, bins, n_cuts, missing_left, own, best)) return;
+  void search_thresholds(const Node& node, std::int32_t feature, const Bins& bins, Memory& own,
+                         SplitInfo& best) const {
+    const auto challenge_by = [&](std::size_t n_splits, bool missing_left) {
+      if (!challenge(node, feature, bins, n_splits, missing_left, own, best)) return;
       std::size_t next = best.threshold.bin + 1;
       while (next < bins.n_bins && bins.is_empty(next)) ++next;
       best.next = next < bins.n_bins ? bins.bin(next) : 0;
       best.threshold.bin = bins.bin(best.threshold.bin);
-      best.sides.clear();
+      best.child_of_bin.clear();
     };
     // Behind the last bin missing values alone are right.
     challenge_by(bins.n_bins - !bins.has_missing, false);
     if (bins.has_missing) challenge_by(bins.n_bins - 1, true);
   }
 
-  // Cuts behind each of the categories in their order but the last.
+  // Splits behind each of the categories in their order but the last.
   template <class Bins>
-  void look_at_sets(const Cell& cell, std::int32_t feature, const Bins& bins, Memory& own,
-                    Cut& best) const {
-    if (!order_categories(cell, bins, own)) return;
-    const std::size_t n_cuts = own.order.size() - 1;
-    if (!challenge(cell, feature, in_order(bins, own), n_cuts, false, own, best)) return;
-    best.sides.assign(256, Side::unseen);
-    for (std::size_t i = 0; i <= n_cuts; ++i) {
+  void search_sets(const Node& node, std::int32_t feature, const Bins& bins, Memory& own,
+                   SplitInfo& best) const {
+    if (!order_categories(node, bins, own)) return;
+    const std::size_t n_splits = own.order.size() - 1;
+    if (!challenge(node, feature, in_order(bins, own), n_splits, false, own, best)) return;
+    best.child_of_bin.assign(256, Child::unseen);
+    for (std::size_t i = 0; i <= n_splits; ++i) {
       const std::size_t b = own.order[i], code = b < bins.n_bins ? bins.bin(b) : kMissingBin;
-      best.sides[code] = i <= best.threshold.bin ? Side::left : Side::right;
+      best.child_of_bin[code] = i <= best.threshold.bin ? Child::left : Child::right;
     }
     best.has_missing = bins.has_missing;
-    best.missing_left = best.sides[kMissingBin] == Side::left;
+    best.missing_left = best.child_of_bin[kMissingBin] == Child::left;
   }
 
-  // The categories that rows of the cell have, by their responses, ties by bin; false if these
+  // The categories that rows of the node have, by their responses, ties by bin; false if these
   // differ by no more than chance explains.
   template <class Bins>
-  bool order_categories(const Cell& cell, const Bins& bins, Memory& own) const {
+  bool order_categories(const Node& node, const Bins& bins, Memory& own) const {
     Groups& groups = own.groups;
-    if (groups.width() != cell.of.n_of_group()) groups = Groups(cell.of.n_of_group());
+    if (groups.width() != node.of.n_of_group()) groups = Groups(node.of.n_of_group());
     groups.clear();
-    own.numbers.resize(cell.of.n_of_group());
+    own.numbers.resize(node.of.n_of_group());
     for (std::size_t b = 0; b < bins.n_bins + bins.has_missing; ++b) {
       if (bins.is_empty(b)) continue;
-      cell.of.describe(bins, b, own.numbers.data());
+      node.of.describe(bins, b, own.numbers.data());
       groups.add(static_cast<std::uint32_t>(b), own.numbers.data());
     }
     if (groups.size() > kFreeCategories &&
-        !beyond_chance(groups, groups.total(), cell.of.scatter()))
+        !beyond_chance(groups, groups.total(), node.of.scatter()))
       return false;
-    const std::vector<double> score = cell.of.scores(groups);
+    const std::vector<double> score = node.of.scores(groups);
     if (!std::ranges::all_of(score, [](double one) { return std::isfinite(one); })) return false;
     own.place.resize(groups.size());
     std::iota(own.place.begin(), own.place.end(), std::size_t{0});
@@ -343,87 +346,90 @@ class Decider {
             false};
   }
 
-  // -- one cut, drawn
+  // -- one split, drawn
 
-  // A threshold between the smallest and the largest value of the cell, as far as bins tell. Where
-  // it would cut a bin it is moved to one side of it.
-  void draw_threshold(const Cell& cell, std::int32_t feature, const FewBins<Target>& bins,
-                      Memory& own, Cut& best) const {
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(growth_.feature_order.of(feature))));
+  // A threshold between the smallest and the largest value of the node, as far as bins tell. Where
+  // it would lie inside a bin it is moved to one end of the bin.
+  void draw_threshold(const Node& node, std::int32_t feature, const FewBins<Target>& bins,
+                      Memory& own, SplitInfo& best) const {
+    Random random(key_of(node.key, static_cast<std::uint64_t>(growth_.feature_order.of(feature))));
     const BinThreshold threshold = bins.n_bins == 1
                                        ? threshold_behind(bins_, feature, bins.bin(0), 0)
                                        : between_values(feature, bins, random.uniform());
     std::size_t n_left = 1;
     while (n_left < bins.n_bins && bins.bin(n_left) <= threshold.bin) ++n_left;
-    restart_sides(bins, own);
-    for (std::size_t i = 0; i < n_left; ++i) add_side(bins, i, 0, own);
+    start_merged(bins, own);
+    for (std::size_t i = 0; i < n_left; ++i) add_to_merged(bins, i, 0, own);
     const auto take = [&](bool) {
       best.threshold = threshold;
       best.is_drawn = true;
-      best.sides.clear();
+      best.child_of_bin.clear();
     };
-    challenge_drawn(cell, feature, bins, n_left, own, best, take);
+    challenge_drawn(node, feature, bins, n_left, own, best, take);
   }
 
   BinThreshold between_values(std::int32_t feature, const FewBins<Target>& bins,
-                              double share) const {
+                              double fraction) const {
     const double *const low = bins_.low_of(feature), *const high = bins_.high_of(feature);
     const std::size_t first = bins.bin(0), last = bins.bin(bins.n_bins - 1);
-    const double value = low[first] * (1.0 - share) + high[last] * share;
+    const double value = low[first] * (1.0 - fraction) + high[last] * fraction;
     auto bin = static_cast<std::size_t>(std::upper_bound(low + first + 1, low + last + 1, value) -
                                         low - 1);
-    const bool is_cut = high[bin] > value;
-    if (bin == last || (is_cut && bin > first && value < low[bin] * 0.5 + high[bin] * 0.5)) --bin;
+    const bool is_inside = high[bin] > value;
+    if (bin == last || (is_inside && bin > first && value < low[bin] * 0.5 + high[bin] * 0.5))
+      --bin;
     const bool is_in_gap = high[bin] <= value && value < low[bin + 1];
     const double wanted = is_in_gap ? value : between(high[bin], low[bin + 1]);
     return {threshold_near(wanted, high[bin], low[bin + 1]), bin};
   }
 
-  // Every level to either side, until both have some.
-  void draw_set(const Cell& cell, std::int32_t feature, const FewBins<Target>& bins, Memory& own,
-                Cut& best) const {
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(growth_.feature_order.of(feature))));
+  // Assigns every category to either child, until both have some.
+  void draw_set(const Node& node, std::int32_t feature, const FewBins<Target>& bins, Memory& own,
+                SplitInfo& best) const {
+    Random random(key_of(node.key, static_cast<std::uint64_t>(growth_.feature_order.of(feature))));
     const std::size_t n = bins.n_bins;
     std::size_t n_left = 0;
-    own.sides.assign(256, Side::unseen);
+    own.child_of_bin.assign(256, Child::unseen);
     do {
       n_left = 0;
       for (std::size_t i = 0; i < n; ++i) {
         const std::size_t left = random.bits() >> 63;
-        own.sides[bins.bin(i)] = left ? Side::left : Side::right;
+        own.child_of_bin[bins.bin(i)] = left ? Child::left : Child::right;
         n_left += left;
       }
     } while (n_left == 0 || (n_left == n && n > 1));
-    restart_sides(bins, own);
+    start_merged(bins, own);
     for (std::size_t i = 0; i < n; ++i)
-      if (own.sides[bins.bin(i)] == Side::left) add_side(bins, i, 0, own);
+      if (own.child_of_bin[bins.bin(i)] == Child::left) add_to_merged(bins, i, 0, own);
     const auto take = [&](bool missing_left) {
-      best.sides = own.sides;
-      if (bins.has_missing) best.sides[kMissingBin] = missing_left ? Side::left : Side::right;
+      best.child_of_bin = own.child_of_bin;
+      if (bins.has_missing)
+        best.child_of_bin[kMissingBin] = missing_left ? Child::left : Child::right;
     };
-    challenge_drawn(cell, feature, bins, n_left, own, best, take);
+    challenge_drawn(node, feature, bins, n_left, own, best, take);
   }
 
-  // The sums of all bins that go left as one bin, and those of missing values.
-  static void restart_sides(const FewBins<Target>& bins, Memory& own) {
+  // Starts the sums of all bins that go left as one bin, and of missing values as another.
+  static void start_merged(const FewBins<Target>& bins, Memory& own) {
     own.sums.assign(2 * bins.n_sums, {});
     if (bins.rows) own.rows.assign(2, 0);
-    if (bins.has_missing) add_side(bins, bins.n_bins, 1, own);
+    if (bins.has_missing) add_to_merged(bins, bins.n_bins, 1, own);
   }
-  static void add_side(const FewBins<Target>& bins, std::size_t i, std::size_t to, Memory& own) {
+  static void add_to_merged(const FewBins<Target>& bins, std::size_t i, std::size_t to,
+                            Memory& own) {
     for (std::size_t l = 0; l < bins.n_sums; ++l) own.sums[to * bins.n_sums + l] += bins.at(i)[l];
     if (bins.rows) own.rows[to] += bins.rows[i];
   }
 
-  // Missing values go to either side, unless only they go right.
+  // Missing values go to either child, unless only they go right.
   template <class Take>
-  void challenge_drawn(const Cell& cell, std::int32_t feature, const FewBins<Target>& bins,
-                       std::size_t n_left, Memory& own, Cut& best, const Take& take) const {
-    const FewBins<Target> sides{
+  void challenge_drawn(const Node& node, std::int32_t feature, const FewBins<Target>& bins,
+                       std::size_t n_left, Memory& own, SplitInfo& best, const Take& take) const {
+    const FewBins<Target> merged{
         own.sums.data(), bins.n_sums, 1, nullptr, bins.rows ? own.rows.data() : nullptr,
         bins.has_missing};
     const auto challenge_by = [&](bool missing_left) {
-      if (challenge(cell, feature, sides, 1, missing_left, own, best)) take(missing_left);
+      if (challenge(node, feature, merged, 1, missing_left, own, best)) take(missing_left);
     };
     const bool splits_values = n_left < bins.n_bins;
     if (splits_values || bins.has_missing) challenge_by(false);

@@ -1,14 +1,14 @@
 // Best splits of nodes by features that are drawn at each node, whose histograms are not kept.
 #pragma once
 
-#include "grow/drawn_cells.hpp"
 #include "grow/draws.hpp"
+#include "grow/node_bins.hpp"
 
 namespace certree {
 namespace {
 
-// Cells: how the bins of the rows of a node are found, see drawn_cells.hpp.
-template <class Target, class Cells>
+// NodeBins: how the bins of the rows of a node are found, see node_bins.hpp.
+template <class Target, class NodeBins>
 class DrawnSums {
  public:
   using Item = typename Target::Item;
@@ -16,11 +16,12 @@ class DrawnSums {
   static constexpr bool kKeeps = false, kSparse = Target::kSparse;
 
   // items: in-bag rows, partitioned by node; sums: of the nodes.
-  DrawnSums(const DrawnRows& rows, std::span<Item> items, const CellSums& sums,
+  DrawnSums(const DrawnRows& rows, std::span<Item> items, const NodeTotals& sums,
             std::vector<std::int32_t>&& features, const BinnedGrowth& growth, const Target& target)
-      : DrawnSums(rows.bins, Cells(rows), items, sums, std::move(features), growth, target) {}
-  DrawnSums(const KeptBins& bins, Cells&& cells, std::span<Item> items, const CellSums& sums,
-            std::vector<std::int32_t>&& features, const BinnedGrowth& growth, const Target& target)
+      : DrawnSums(rows.bins, NodeBins(rows), items, sums, std::move(features), growth, target) {}
+  DrawnSums(const KeptBins& bins, NodeBins&& node_bins, std::span<Item> items,
+            const NodeTotals& sums, std::vector<std::int32_t>&& features,
+            const BinnedGrowth& growth, const Target& target)
       : bins_(bins),
         items_(items),
         sums_(sums),
@@ -29,43 +30,44 @@ class DrawnSums {
         of_(target),
         few_(target),
         draws_(std::move(features), growth.max_features == 0),
-        cells_(std::move(cells)) {}
+        node_bins_(std::move(node_bins)) {}
 
   const Decider<Target>& decider() const { return decider_; }
-  auto codes(const BinnedCell& cell, std::int32_t feature) const {
-    return cells_.codes(cell, feature);
+  auto codes(const BinnedNode& node, std::int32_t feature) const {
+    return node_bins_.codes(node, feature);
   }
 
   // Finds the best split of a node among the features for which allowed(feature) is true.
   template <class Allowed>
-  void search(BinnedCell& cell, const Bounds& bounds, const Allowed& allowed, Cut& cut) {
-    const CellSums::One total = sums_.of(cell.node);
-    if constexpr (requires { cells_.rows(); })
-      of_.open(cells_.rows(), total);
+  void search(BinnedNode& node, const Bounds& bounds, const Allowed& allowed,
+              SplitInfo& split_info) {
+    const NodeTotals::One total = sums_.of(node.index);
+    if constexpr (requires { node_bins_.rows(); })
+      of_.open(node_bins_.rows(), total);
     else
-      of_.open(items_of(cell), total);
-    if (cell.depth == 0) least_ = growth_.min_gain * of_.weight();
+      of_.open(items_of(node), total);
+    if (node.depth == 0) least_ = growth_.min_gain * of_.weight();
     if (of_.is_pure()) return;
-    const bool ranks = growth_.ties_by_root && growth_.max_features == 0 && cell.depth == 0;
+    const bool ranks = growth_.ties_by_root && growth_.max_features == 0 && node.depth == 0;
     if (ranks) of_root_.assign(static_cast<std::size_t>(std::ssize(bins_.n_bins)), -kInfinity);
-    cells_.open(cell, items_of(cell), of_, growth_.order == Order::depth);
-    const Undecided<Target> known{of_, total.sum, cell.size(), bounds, cell.key};
-    draws_.restart(cell.key);
+    node_bins_.open(node, items_of(node), of_, growth_.order == Order::depth);
+    const Undecided<Target> known{of_, total.sum, node.size(), bounds, node.key};
+    draws_.restart(node.key);
     std::size_t left =
         growth_.max_features > 0 ? static_cast<std::size_t>(growth_.max_features) : draws_.n_left();
     while (left > 0 && draws_.n_left() > 0) {
       draw(std::min(left, few_.together(of_)), allowed);
-      cells_.add_up(cell, items_of(cell), of_, drawn_, few_);
+      node_bins_.add_up(node, items_of(node), of_, drawn_, few_);
       for (std::size_t f = 0; f < drawn_.size(); ++f) {
         const auto n_bins =
             static_cast<std::size_t>(bins_.n_bins[static_cast<std::size_t>(drawn_[f])]);
         const FewBins<Target> bins = few_.take(of_, f, n_bins);
         if (ranks) rank(known, drawn_[f], bins);
-        left -= decider_.search_splits(known, drawn_[f], bins, memory_, cut) ? 1 : 0;
+        left -= decider_.search_splits(known, drawn_[f], bins, memory_, split_info) ? 1 : 0;
       }
     }
     if (ranks) draws_.reorder(of_root_);
-    decider_.settle(of_, least_, cut);
+    decider_.settle(of_, least_, split_info);
   }
 
   // The order of features and the least gain, both decided at the root. go_on() passes the latter
@@ -75,17 +77,17 @@ class DrawnSums {
   void go_on(double least) { least_ = least; }
 
  protected:
-  Cells& cells() { return cells_; }
+  NodeBins& node_bins() { return node_bins_; }
 
  private:
-  std::span<Item> items_of(const BinnedCell& cell) const {
-    return items_.subspan(static_cast<std::size_t>(cell.begin),
-                          static_cast<std::size_t>(cell.size()));
+  std::span<Item> items_of(const BinnedNode& node) const {
+    return items_.subspan(static_cast<std::size_t>(node.begin),
+                          static_cast<std::size_t>(node.size()));
   }
 
   // Stores the value of the best split of the root by a feature.
   void rank(const Undecided<Target>& root, std::int32_t feature, const FewBins<Target>& bins) {
-    Cut best;
+    SplitInfo best;
     decider_.search_splits(root, feature, bins, memory_, best);
     of_root_[static_cast<std::size_t>(feature)] = best.value;
   }
@@ -96,22 +98,22 @@ class DrawnSums {
     drawn_.resize(most);
     while (n < most && draws_.n_left() > 0) {
       drawn_[n] = draws_.next();
-      n += allowed(drawn_[n]) && cells_.may_vary(drawn_[n]) ? 1 : 0;
+      n += allowed(drawn_[n]) && node_bins_.may_vary(drawn_[n]) ? 1 : 0;
     }
     drawn_.resize(n);
   }
 
   const KeptBins& bins_;
   std::span<Item> items_;
-  const CellSums& sums_;
+  const NodeTotals& sums_;
   const BinnedGrowth& growth_;
   Decider<Target> decider_;
-  typename Target::OfCell of_;
+  typename Target::NodeEvaluator of_;
   FewSums<Target> few_;
   typename Decider<Target>::Memory memory_;
   FeatureDraws draws_;
   std::vector<std::int32_t> drawn_;
-  Cells cells_;
+  NodeBins node_bins_;
   double least_ = 0.0;           // least gain of a split
   std::vector<double> of_root_;  // (p,) value of the best split of the root by each feature
 };

@@ -1,4 +1,4 @@
-// What is drawn for a tree: its rows, its features, and the features of each cell.
+// What is drawn for a tree: its rows, its features, and the features of each node.
 //
 // Belongs to what grows trees on drawn rows and features.
 #pragma once
@@ -10,7 +10,7 @@ namespace certree {
 namespace {
 
 // Keys of what is drawn for a tree descend from the tree's.
-enum class Draw : std::uint64_t { rows, features, cells };
+enum class Draw : std::uint64_t { rows, features, nodes };
 
 inline std::uint64_t key_of_tree(std::uint64_t seed, std::int64_t tree, Draw draw) {
   return key_of(key_of(seed, static_cast<std::uint64_t>(tree)), static_cast<std::uint64_t>(draw));
@@ -73,7 +73,7 @@ class FeatureDraws {
   Random random_{0};
 };
 
-// In the order in which they are looked at.
+// In the order in which they are compared.
 inline std::vector<std::int32_t> features_of_tree(const FeatureOrder& order, std::int64_t most,
                                                   std::uint64_t key) {
   if (most >= std::ssize(order.features)) return order.features;

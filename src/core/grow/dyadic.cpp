@@ -1,9 +1,9 @@
 // Dyadic trees: depth d halves feature d mod p of the bounding box of the training rows.
 //
-// The place of a value in the range of its feature is a code of 48 bits: bit b (from the top) is
-// the side of the b-th midpoint on which it lies. Regions of nodes are prefixes of codes. So a
-// chain of regions with the same rows is skipped by finding the highest bit in which the codes of
-// the rows of a node differ.
+// The place of a value in the range of its feature is a code of 48 bits: bit b (from the top) says
+// whether it lies above the b-th midpoint. Regions of nodes are prefixes of codes. So a chain of
+// regions with the same rows is skipped by finding the highest bit in which the codes of the rows
+// of a node differ.
 #include <bit>
 
 #include "grow/growth.hpp"
@@ -70,7 +70,7 @@ std::vector<Interval> intervals_of(const Table<const Real>& X) {
 // The rule of Growth<DyadicRule> that splits nodes.
 class DyadicRule {
  public:
-  using Cell = certree::Cell;
+  using Node = GrowingNode;
 
   template <class Real>
   DyadicRule(const Table<const Real>& X, const Stopping& stopping, bool expand, int n_threads)
@@ -94,30 +94,30 @@ class DyadicRule {
     });
   }
 
-  bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
-    if (cell.depth >= stopping_.max_depth) return false;
-    if (stopping_.holds(rows_.get() + cell.begin, rows_.get() + cell.end)) return false;
-    const std::int64_t separating_depth = first_separating_depth(cell);
+  bool split(const Node& node, Split& split, Node& left, Node& right) const {
+    if (node.depth >= stopping_.max_depth) return false;
+    if (stopping_.holds(rows_.get() + node.begin, rows_.get() + node.end)) return false;
+    const std::int64_t separating_depth = first_separating_depth(node);
     if (separating_depth < 0) return false;  // no halving ever separates these rows
     if (separating_depth >= stopping_.max_depth && !expand_) {
-      split.chain = stopping_.max_depth - cell.depth + 1;  // the chain ends at the depth limit
+      split.chain = stopping_.max_depth - node.depth + 1;  // the chain ends at the depth limit
       return false;
     }
-    const auto depth = expand_ ? cell.depth : static_cast<std::int32_t>(separating_depth);
+    const auto depth = expand_ ? node.depth : static_cast<std::int32_t>(separating_depth);
     const std::int64_t j = depth % n_features_;
-    const int level = static_cast<int>(depth / n_features_);
+    const int n_halvings = static_cast<int>(depth / n_features_);
     split.feature = static_cast<std::int32_t>(j);
-    split.threshold = midpoint(cell, j, level);
-    split.chain = depth - cell.depth + 1;
-    const std::uint64_t bit = std::uint64_t{1} << (kBits - 1 - level);
-    Row* const first = rows_.get() + cell.begin;
-    Row* const last = rows_.get() + cell.end;
+    split.threshold = midpoint(node, j, n_halvings);
+    split.chain = depth - node.depth + 1;
+    const std::uint64_t bit = std::uint64_t{1} << (kBits - 1 - n_halvings);
+    Row* const first = rows_.get() + node.begin;
+    Row* const last = rows_.get() + node.end;
     const auto is_left = [this, j, bit](const Row& row) { return (code(row, j) & bit) == 0; };
     const Row* const middle = with_interrupt_checks(
         last - first, is_left, [&](const auto& f) { return std::partition(first, last, f); });
-    const std::int64_t cut = cell.begin + (middle - first);
-    left = {cell.begin, cut, depth + 1};
-    right = {cut, cell.end, depth + 1};
+    const std::int64_t boundary = node.begin + (middle - first);
+    left = {node.begin, boundary, depth + 1};
+    right = {boundary, node.end, depth + 1};
     return true;
   }
 
@@ -131,45 +131,46 @@ class DyadicRule {
     return codes_[static_cast<std::size_t>(row.index * n_features_ + j)];
   }
 
-  // Returns the smallest depth, from that of the node on, whose halving has rows on both sides; -1
-  // if there is none. Features are examined in the order of the cycle, eight (a cache line of
+  // Returns the smallest depth, from that of the node on, whose halving has rows in both children;
+  // -1 if there is none. Features are examined in the order of the cycle, eight (a cache line of
   // codes) at a time.
-  std::int64_t first_separating_depth(const Cell& cell) const {
+  std::int64_t first_separating_depth(const Node& node) const {
     const std::int64_t p = n_features_;
-    const std::int64_t start = cell.depth % p;
-    const Row head = rows_[static_cast<std::size_t>(cell.begin)];
+    const std::int64_t start = node.depth % p;
+    const Row head = rows_[static_cast<std::size_t>(node.begin)];
     StepCounter counter;
     std::int64_t best = -1;
     for (std::int64_t done = 0; done < p;) {
       const std::int64_t j = (start + done) % p;
       const std::int64_t width = std::min<std::int64_t>({8, p - j, p - done});
-      const std::int64_t level_now = (cell.depth + done) / p;
+      const std::int64_t n_halvings_now = (node.depth + done) / p;
       const std::uint64_t bit_now =
-          level_now < kBits ? std::uint64_t{1} << (kBits - 1 - level_now) : 0;
+          n_halvings_now < kBits ? std::uint64_t{1} << (kBits - 1 - n_halvings_now) : 0;
       std::uint64_t differ[8] = {};
-      for (std::int64_t i = cell.begin + 1; i < cell.end; ++i, counter.add()) {
+      for (std::int64_t i = node.begin + 1; i < node.end; ++i, counter.add()) {
         const Row row = rows_[static_cast<std::size_t>(i)];
         for (std::int64_t w = 0; w < width; ++w) differ[w] |= code(row, j + w) ^ code(head, j + w);
-        if (differ[0] & bit_now) return cell.depth + done;
+        if (differ[0] & bit_now) return node.depth + done;
       }
       for (std::int64_t w = 0; w < width; ++w) {
         if (differ[w] == 0) continue;
-        const std::int64_t level = std::countl_zero(differ[w]) - (64 - kBits);
-        const std::int64_t depth = level * p + j + w;
+        const std::int64_t n_halvings = std::countl_zero(differ[w]) - (64 - kBits);
+        const std::int64_t depth = n_halvings * p + j + w;
         if (best < 0 || depth < best) best = depth;
       }
       done += width;
-      if (best >= 0 && best < cell.depth + done) return best;
+      if (best >= 0 && best < node.depth + done) return best;
     }
     return best;
   }
 
-  // Returns the threshold that halves the region of a node along feature j for the level-th time.
-  double midpoint(const Cell& cell, std::int64_t j, int level) const {
+  // Returns the threshold that halves the region of a node along feature j once n_halvings halvings
+  // along it are done.
+  double midpoint(const Node& node, std::int64_t j, int n_halvings) const {
     const std::uint64_t prefix =
-        code(rows_[static_cast<std::size_t>(cell.begin)], j) >> (kBits - level);
+        code(rows_[static_cast<std::size_t>(node.begin)], j) >> (kBits - n_halvings);
     const Interval& interval = intervals_[static_cast<std::size_t>(j)];
-    return interval.edge((2 * prefix + 1) << (kBits - 1 - level));
+    return interval.edge((2 * prefix + 1) << (kBits - 1 - n_halvings));
   }
 
   std::int64_t n_features_;

@@ -87,7 +87,7 @@ struct Features {
   // its category in them; a missing one has the code behind the last.
   std::vector<std::vector<std::int32_t>> categories;
 
-  // feature_order: sums over the rows of a cell are rounded in the order of one of the lists.
+  // feature_order: sums over the rows of a node are rounded in the order of one of the lists.
   Features(const FeatureOrder& feature_order, std::span<const std::uint8_t> is_categorical,
            const FewValues& few = FewValues())
       : place(feature_order.features.size()) {
@@ -121,7 +121,7 @@ struct Features {
   }
   std::int64_t n_numbers() const { return static_cast<std::int64_t>(numbers.size()); }
   std::int64_t n_sets() const { return static_cast<std::int64_t>(sets.size()); }
-  // One per number and, if there are other features, one more that only says which rows a cell has.
+  // One per number and, if there are other features, one more that only says which rows a node has.
   bool has_others() const { return numbers.size() < place.size(); }
   std::int64_t n_lists() const { return n_numbers() + has_others(); }
 };

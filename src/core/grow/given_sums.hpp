@@ -24,11 +24,11 @@ struct CutBytes {
   std::array<std::int64_t, 3> sums;
   std::int32_t feature;
   std::uint8_t is_known, has_missing, missing_left, has_sides;
-  std::array<Side, 256> sides;
+  std::array<Child, 256> sides;
 };
-static_assert(sizeof(CutBytes) <= kCutBytes && std::is_trivially_copyable_v<CutBytes>);
+static_assert(sizeof(CutBytes) <= kSplitBytes && std::is_trivially_copyable_v<CutBytes>);
 
-inline CutBytes bytes_of(const Cut& cut) {
+inline CutBytes bytes_of(const SplitInfo& cut) {
   CutBytes made{};
   made.gain = cut.gain;
   made.value = cut.value;
@@ -39,13 +39,13 @@ inline CutBytes bytes_of(const Cut& cut) {
   made.is_known = 1;
   made.has_missing = cut.has_missing;
   made.missing_left = cut.missing_left;
-  made.has_sides = !cut.sides.empty();
-  std::ranges::copy(cut.sides, made.sides.begin());
+  made.has_sides = !cut.child_of_bin.empty();
+  std::ranges::copy(cut.child_of_bin, made.sides.begin());
   return made;
 }
 
-inline Cut cut_of(const CutBytes& known) {
-  Cut cut;
+inline SplitInfo cut_of(const CutBytes& known) {
+  SplitInfo cut;
   cut.gain = known.gain;
   cut.value = known.value;
   cut.feature = known.feature;
@@ -54,7 +54,7 @@ inline Cut cut_of(const CutBytes& known) {
   cut.threshold.bin = static_cast<std::size_t>(known.bin);
   cut.next = static_cast<std::size_t>(known.next);
   cut.sums.assign(known.sums.begin(), known.sums.end());
-  if (known.has_sides) cut.sides.assign(known.sides.begin(), known.sides.end());
+  if (known.has_sides) cut.child_of_bin.assign(known.sides.begin(), known.sides.end());
   return cut;
 }
 
@@ -65,8 +65,8 @@ class GivenSums {
   static constexpr bool kKeeps = true, kSparse = Target::kSparse, kElsewhere = true;
 
   // totals: of the nodes.
-  GivenSums(const KeptBins& bins, const CellSums& totals, std::span<const std::int32_t> features,
-            const BinnedGrowth& growth, const Target& target, const KnownCells& known,
+  GivenSums(const KeptBins& bins, const NodeTotals& totals, std::span<const std::int32_t> features,
+            const BinnedGrowth& growth, const Target& target, const KnownNodes& known,
             GivenTree& made)
       : totals_(totals),
         features_(features),
@@ -79,37 +79,37 @@ class GivenSums {
       throw std::invalid_argument("sums must be those of the features by their bins");
     for (const std::size_t i : indices(known.decided.size())) decided_[known.decided[i]] = i;
     for (const std::size_t i : indices(known.keys.size())) waiting_[known.keys[i]] = i;
-    made_.cuts.resize(checked_size(known.keys.size(), kCutBytes));
+    made_.splits.resize(checked_size(known.keys.size(), kSplitBytes));
   }
 
   const Decider<Target>& decider() const { return decider_; }
   std::span<const std::int32_t> features() const { return features_; }
 
-  Cut search_root(const BinnedCell& cell, const std::vector<std::int32_t>& features) {
+  SplitInfo search_root(const BinnedNode& cell, const std::vector<std::int32_t>& features) {
     return look_up(cell, Bounds(), features, [] {});
   }
-  static std::int64_t n_left(const Cut& cut, const GoesLeft&) { return cut.sums.back(); }
+  static std::int64_t n_left(const SplitInfo& cut, const GoesLeft&) { return cut.sums.back(); }
   // A cell is divided.
-  void note(const BinnedCell& cell, const Cut& cut, const GoesLeft& goes_left) {
+  void note(const BinnedNode& cell, const SplitInfo& cut, const GoesLeft& goes_left) {
     made_.keys.push_back(cell.key);
     made_.feature.push_back(cut.feature);
     made_.goes_left.insert(made_.goes_left.end(), goes_left.begin(), goes_left.end());
     made_.wanted.resize(made_.wanted.size() + 2);
   }
-  void open(const Cut&, const std::array<BinnedCell, 2>& children,
-            const std::array<Bounds, 2>& bounds, std::array<bool, 2> may_be_cut,
+  void open(const SplitInfo&, const std::array<BinnedNode, 2>& children,
+            const std::array<Bounds, 2>& bounds, std::array<bool, 2> may_be_split,
             std::vector<std::int32_t>&& features) {
     cells_ = children;
     bounds_ = bounds;
-    may_ = may_be_cut;
+    may_ = may_be_split;
     allowed_ = std::move(features);
-    for (const BinnedCell& child : children) {
+    for (const BinnedNode& child : children) {
       made_.keys.push_back(child.key);
       made_.n_rows.push_back(child.size());
     }
   }
-  Cut search_child(std::int32_t node) {
-    const std::size_t which = node == cells_[1].node ? 1 : 0;
+  SplitInfo search_child(std::int32_t node) {
+    const std::size_t which = node == cells_[1].index ? 1 : 0;
     if (!may_[which]) return {};
     return look_up(cells_[which], bounds_[which], allowed_,
                    [&] { *(made_.wanted.end() - 2 + static_cast<std::ptrdiff_t>(which)) = 1; });
@@ -117,11 +117,11 @@ class GivenSums {
 
  private:
   template <class Want>
-  Cut look_up(const BinnedCell& cell, const Bounds& bounds,
-              const std::vector<std::int32_t>& features, const Want& want) {
+  SplitInfo look_up(const BinnedNode& cell, const Bounds& bounds,
+                    const std::vector<std::int32_t>& features, const Want& want) {
     if (const auto at = decided_.find(cell.key); at != decided_.end()) {
       CutBytes known;
-      std::memcpy(&known, known_.cuts.row(at->second), sizeof known);
+      std::memcpy(&known, known_.splits.row(at->second), sizeof known);
       expect_cut(known);
       return with_features(cut_of(known));
     }
@@ -130,10 +130,10 @@ class GivenSums {
       want();
       return {};
     }
-    Cut cut =
+    SplitInfo cut =
         search(cell, bounds, features, known_.sums.row(at->second), known_.squares[at->second]);
     const CutBytes told = bytes_of(cut);
-    std::memcpy(made_.cuts.data() + at->second * kCutBytes, &told, sizeof told);
+    std::memcpy(made_.splits.data() + at->second * kSplitBytes, &told, sizeof told);
     return cut;
   }
   // Bytes may come from anywhere.
@@ -144,18 +144,18 @@ class GivenSums {
       throw std::invalid_argument("cuts must be those that were told of the cells before");
   }
   // Cells below are searched by all features: those that are constant there are passed over.
-  Cut with_features(Cut&& cut) const {
+  SplitInfo with_features(SplitInfo&& cut) const {
     cut.varying.assign(features_.begin(), features_.end());
     return std::move(cut);
   }
 
-  Cut search(const BinnedCell& cell, const Bounds& bounds,
-             const std::vector<std::int32_t>& features, const std::int64_t* sums,
-             std::int64_t squares) {
-    const CellSums::One total = totals_.of(cell.node);
-    typename Target::OfCell of(target_, total, squares);
+  SplitInfo search(const BinnedNode& cell, const Bounds& bounds,
+                   const std::vector<std::int32_t>& features, const std::int64_t* sums,
+                   std::int64_t squares) {
+    const NodeTotals::One total = totals_.of(cell.index);
+    typename Target::NodeEvaluator of(target_, total, squares);
     const Undecided<Target> known{of, total.sum, cell.size(), bounds, cell.key};
-    Cut cut;
+    SplitInfo cut;
     count_steps(layout_.size());
     for (const std::int32_t j : features) {
       AllBins bins{sums + layout_.start(j), Target::kLanes, layout_.width(j), layout_.n_bins(j),
@@ -167,17 +167,17 @@ class GivenSums {
     return with_features(std::move(cut));
   }
 
-  const CellSums& totals_;
+  const NodeTotals& totals_;
   std::span<const std::int32_t> features_;
   const Target& target_;
   Decider<Target> decider_;
   SumsLayout layout_;
-  const KnownCells& known_;
+  const KnownNodes& known_;
   GivenTree& made_;
   std::unordered_map<std::uint64_t, std::size_t> decided_, waiting_;
   typename Decider<Target>::Memory memory_;
   // The children of the cell that was divided last.
-  std::array<BinnedCell, 2> cells_{};
+  std::array<BinnedNode, 2> cells_{};
   std::array<Bounds, 2> bounds_{};
   std::array<bool, 2> may_{};
   std::vector<std::int32_t> allowed_;

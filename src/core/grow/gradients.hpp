@@ -3,10 +3,10 @@
 //
 // A target is a class with these types. Row: what is partitioned, from which the bins of a row are
 // found. Item: what is added up for each row, sometimes the Row itself; for gradients it is the
-// gradient pair. Sum: a sum of items, in integers; a bin has one or more. OfCell: the rows of a
-// node and their sums; it writes the sums of a bin as lanes of int64, computes the value of a split
-// from the sums on its left side, and describes categories. If a target keeps the histograms of
-// nodes (kKeeps), tally() adds up lanes for all bins of some features, and the last lane counts
+// gradient pair. Sum: a sum of items, in integers; a bin has one or more. NodeEvaluator: the rows
+// of a node and their sums; it writes the sums of a bin as lanes of int64, computes the value of a
+// split from the sums of its left child, and describes categories. If a target keeps the histograms
+// of nodes (kKeeps), tally() adds up lanes for all bins of some features, and the last lane counts
 // rows.
 #pragma once
 
@@ -22,7 +22,7 @@
 namespace certree {
 namespace {
 
-// Regularisation, and limits on both sides of a split, in the units of the sums.
+// Regularisation, and limits on both children of a split, in the units of the sums.
 struct GradientLimits {
   double l2, min_hessian;
   std::int64_t min_rows;
@@ -75,11 +75,11 @@ CERTREE_SIMD_CLONES void unpack(const GradientItem* sums, std::size_t n, std::in
   }
 }
 
-// Returns the value G^2 / (H + l2) of both sides of a split together; -inf if a side is too small.
-// It is the same to the bit if the sides are exchanged.
-CERTREE_INLINE double value_of_sides(std::int64_t g_one, std::int64_t h_one, std::int64_t n_one,
-                                     std::int64_t g_two, std::int64_t h_two, std::int64_t n_two,
-                                     const GradientLimits& limits) {
+// Returns the value G^2 / (H + l2) of both children of a split together; -inf if a child is too
+// small. It is the same to the bit if the children are exchanged.
+CERTREE_INLINE double value_of_children(std::int64_t g_one, std::int64_t h_one, std::int64_t n_one,
+                                        std::int64_t g_two, std::int64_t h_two, std::int64_t n_two,
+                                        const GradientLimits& limits) {
   const auto [l2, min_hessian, min_rows] = limits;
   const double g_left = to_double(g_one), g_right = to_double(g_two);
   const double h_left = to_double(h_one), h_right = to_double(h_two);
@@ -92,11 +92,11 @@ CERTREE_INLINE double value_of_sides(std::int64_t g_one, std::int64_t h_one, std
 
 // Computes the values of the splits behind each bin, (n_bins,), and returns the largest. prefix:
 // (3, width) cumulative sums up to each bin, to which `shift` is added; total: (3,) of the node.
-CERTREE_SIMD_CLONES double value_gradient_cuts(const std::int64_t* prefix, std::size_t width,
-                                               std::size_t n_bins, const std::int64_t* shift,
-                                               const std::int64_t* total,
-                                               const GradientLimits& limits,
-                                               double* value) noexcept {
+CERTREE_SIMD_CLONES double value_gradient_splits(const std::int64_t* prefix, std::size_t width,
+                                                 std::size_t n_bins, const std::int64_t* shift,
+                                                 const std::int64_t* total,
+                                                 const GradientLimits& limits,
+                                                 double* value) noexcept {
   const std::int64_t *const g = prefix, *const h = g + width, *const n = h + width;
   const std::int64_t g_shift = shift[0], h_shift = shift[1], n_shift = shift[2];
   const std::int64_t g_all = total[0], h_all = total[1], n_all = total[2];
@@ -104,8 +104,8 @@ CERTREE_SIMD_CLONES double value_gradient_cuts(const std::int64_t* prefix, std::
   auto most = std::numeric_limits<std::int64_t>::min();
   for (std::size_t b = 0; b < n_bins; ++b) {
     const std::int64_t g_left = g[b] + g_shift, h_left = h[b] + h_shift, n_left = n[b] + n_shift;
-    value[b] =
-        value_of_sides(g_left, h_left, n_left, g_all - g_left, h_all - h_left, n_all - n_left, own);
+    value[b] = value_of_children(g_left, h_left, n_left, g_all - g_left, h_all - h_left,
+                                 n_all - n_left, own);
     most = std::max(most, std::bit_cast<std::int64_t>(value[b]));
   }
   return largest_of_bits(most);
@@ -216,7 +216,7 @@ class Gradients {
   }
 
   // Adds the sums over rows as a new node's.
-  void total(std::span<const std::int32_t> rows, const Item* items, CellSums& sums) const {
+  void total(std::span<const std::int32_t> rows, const Item* items, NodeTotals& sums) const {
     std::int64_t g = 0, h = 0;
     for (const auto part : chunks(rows))
       for (const std::int32_t row : part) {
@@ -246,9 +246,9 @@ class Gradients {
     return h > 0.0 ? -static_cast<double>(sums[0]) / h : 0.0;
   }
 
-  class OfCell {
+  class NodeEvaluator {
    public:
-    OfCell(const Gradients& target, const CellSums::One& total, std::int64_t squares)
+    NodeEvaluator(const Gradients& target, const NodeTotals::One& total, std::int64_t squares)
         : target_(target), squares_(squares) {
       std::ranges::copy(total.sum, total_.begin());
     }
@@ -261,11 +261,11 @@ class Gradients {
       for (std::size_t l = 0; l < kLanes; ++l) lanes[l * width] -= less[l];
     }
 
-    using Memory = CutSums;
+    using Memory = SplitSums;
     // Finds the best split behind one of the first n bins whose value exceeds `most`, and which
-    // allows(its sums on the left) permits. On ties the first. Updates most and left, the sums on
-    // its left side, and returns the bin, or n if there is none. Must be called with missing_left =
-    // false first.
+    // allows(its sums on the left) permits. On ties the first. Updates most and left, the sums of
+    // its left child, and returns the bin, or n if there is none. Must be called with missing_left
+    // = false first.
     template <class Bins, class Allows>
     std::size_t best(const Bins& bins, std::size_t n, bool missing_left, const Allows& allows,
                      Memory& own, double& most, std::vector<std::int64_t>& left) const {
@@ -273,17 +273,17 @@ class Gradients {
       if (!missing_left) sum_up(bins, own.prefix);
       std::array<std::int64_t, kLanes> shift{};
       if (missing_left) shift = entry(bins, bins.n_bins);
-      const double value = value_gradient_cuts(own.prefix.data(), width, n, shift.data(),
-                                               total_.data(), target_.limits_, own.value.data());
+      const double value = value_gradient_splits(own.prefix.data(), width, n, shift.data(),
+                                                 total_.data(), target_.limits_, own.value.data());
       return first_of_best<Gradients>(own, width, n, shift, value, allows, most, left);
     }
-    // Returns the value of a split that has these sums on one side.
-    CERTREE_INLINE double value(const Lanes& side) const {
-      return value_of_sides(side[0], side[1], side[2], total_[0] - side[0], total_[1] - side[1],
-                            total_[2] - side[2], target_.limits_);
+    // Returns the value of a split with these sums in one child.
+    CERTREE_INLINE double value(const Lanes& child) const {
+      return value_of_children(child[0], child[1], child[2], total_[0] - child[0],
+                               total_[1] - child[1], total_[2] - child[2], target_.limits_);
     }
     std::pair<double, bool> gain(double value, double) const {
-      const double gain = value - uncut();
+      const double gain = value - unsplit();
       return {gain, gain > kNothing * value && gain >= target_.min_gain_};
     }
 
@@ -333,7 +333,7 @@ class Gradients {
         for (std::size_t l = 0; l < kLanes; ++l) to[l * width + b] = sum[l] += one[l];
       }
     }
-    double uncut() const {
+    double unsplit() const {
       const auto g = static_cast<double>(total_[0]);
       const double h = static_cast<double>(total_[1]) + target_.limits_.l2;
       return h > 0.0 ? g * g / h : 0.0;
@@ -344,7 +344,7 @@ class Gradients {
     std::int64_t squares_;
   };
 
-  void write(const CellSums::One& total, std::vector<double>& numbers) const {
+  void write(const NodeTotals::One& total, std::vector<double>& numbers) const {
     numbers.push_back(gradient_.number(total.sum[0]));
     numbers.push_back(hessian_.number(total.sum[1]));
     numbers.push_back(static_cast<double>(total.sum[2]));

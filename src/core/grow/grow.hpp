@@ -1,4 +1,4 @@
-// The partitions that grow a tree, each with what decides where its cells are cut.
+// The growers of single trees, and the limits and rules that they follow.
 #pragma once
 
 #include "grow/feature_order.hpp"
@@ -6,18 +6,18 @@
 
 namespace certree {
 
-// When a cell is not split any further, whatever the partition.
+// When a node is not split any further, whatever the grower.
 struct Stopping {
-  double min_samples_split;         // a cell of fewer rows is a leaf
-  std::int32_t max_depth;           // cells at this depth are leaves
-  std::span<const std::int32_t> y;  // (n,) class of each row: one-class cells are leaves; or empty
+  double min_samples_split;         // a node of fewer rows is a leaf
+  std::int32_t max_depth;           // nodes at this depth are leaves
+  std::span<const std::int32_t> y;  // (n,) class of each row: one-class nodes are leaves; or empty
   std::span<const double> weight;   // (n,) positive weight of each row; empty: 1 each
 
-  // Whether rows are too few; each counts once, whatever it weighs.
+  // Whether rows are too few; each counts once, whatever its weight.
   bool too_few(std::int64_t n_rows) const {
     return static_cast<double>(n_rows) < min_samples_split;
   }
-  // Whether the rows of a cell are too few, or of one class. Row has a class y.
+  // Whether the rows of a node are too few, or of one class. Row has a class y.
   template <class Row>
   bool holds(const Row* first, const Row* last) const {
     if (too_few(last - first)) return true;
@@ -30,8 +30,8 @@ struct Stopping {
   }
 };
 
-// X is (n_rows, n_features). A cell is halved, in the box that the rows span, along one coordinate
-// after the other; expand stores the halves without rows, too.
+// X is (n_rows, n_features). The region of a node is halved, in the box that the rows span, along
+// one coordinate after the other; expand stores the halves without rows, too.
 template <class Real>
 TreeColumns grow_dyadic(Table<const Real> X, const Stopping& stopping, bool expand, int n_threads);
 
@@ -82,18 +82,18 @@ struct Ranked {
   std::span<const std::int32_t> place;  // (n_rows,) ascending, -1: not among the grower's rows
 };
 
-// Which cuts a greedy grower looks at, and which of them it makes.
+// Which splits a greedy grower compares, and which of them it makes.
 struct Greedy {
-  double min_gain;         // a cut whose decrease, rows times impurity (nats), is below is not made
-  double min_leaf_rows;    // on either side of a cut, each row counted once
-  double min_leaf_weight;  // sum of weights on either side of a cut
-  std::int64_t max_leaves;                 // 0: no limit; else the best leaf is divided first
-  std::int64_t max_features;               // non-constant features looked at in a cell, drawn
-  bool random_cuts;                        // one random cut of each feature instead of all
+  double min_gain;       // a split whose decrease, rows times impurity (nats), is below is not made
+  double min_leaf_rows;  // in either child of a split, each row counted once
+  double min_leaf_weight;                  // sum of weights in either child of a split
+  std::int64_t max_leaves;                 // 0: no limit; else the best leaf is split first
+  std::int64_t max_features;               // non-constant features compared in a node, drawn
+  bool random_splits;                      // one random split of each feature instead of all
   std::uint64_t key;                       // decides what is drawn
   std::span<const std::uint8_t> category;  // (p,) whether a feature holds categories; or empty
   std::span<const std::int8_t> monotonic;  // (p,) 1: rising, -1: falling, 0: free; or empty
-  const FeatureOrder& feature_order;       // in which features are looked at, and drawn of
+  const FeatureOrder& feature_order;       // in which features are compared, and drawn of
 };
 
 template <class Real>

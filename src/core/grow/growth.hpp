@@ -1,10 +1,10 @@
 // The order in which growers split nodes, and the nodes of a tree under construction.
 //
-// A grower has an array of rows, and a rule that splits a cell: a node that is being grown, whose
-// rows are a range of that array. Nodes with more than a fixed fraction of the rows are split
-// first, one after the other. The subtrees below them are then grown independently, each with nodes
-// of its own, and appended in order. With a limit on leaves, the best leaf is split first instead.
-// The result does not depend on the number of threads.
+// A grower has an array of rows, and a rule that splits a growing node, whose rows are a range of
+// that array. Nodes with more than a fixed fraction of the rows are split first, one after the
+// other. The subtrees below them are then grown independently, each with nodes of its own, and
+// appended in order. With a limit on leaves, the best leaf is split first instead. The result does
+// not depend on the number of threads.
 #pragma once
 
 #include <stdexcept>
@@ -17,7 +17,7 @@ namespace certree {
 
 // A node that is being grown: it has the grower's rows [begin, end). Growers that need more data of
 // a node derive from this type.
-struct Cell {
+struct GrowingNode {
   std::int64_t begin;
   std::int64_t end;
   std::int32_t depth;
@@ -134,24 +134,24 @@ inline constexpr std::int64_t kParts = 64;
 
 // Grows a tree by splitting every node until the rule returns leaves.
 //
-// Rule has a type Cell and a function bool split(const Cell& cell, Split& split, Cell& left, Cell&
+// Rule has a type Node and a function bool split(const Node& node, Split& split, Node& left, Node&
 // right). It returns false for a leaf, and may then still set split.chain. It is called from
 // several threads for different nodes.
 template <class Rule>
 class Growth {
  public:
-  using Cell = typename Rule::Cell;
+  using Node = typename Rule::Node;
 
   Growth(const Rule& rule, std::int64_t grain) : rule_(rule), grain_(grain) {}
 
-  static TreeColumns run(const Rule& rule, const Cell& root, int n_threads) {
-    const auto grow_part = [&](const Cell& cell) { return whole(rule, cell); };
+  static TreeColumns run(const Rule& rule, const Node& root, int n_threads) {
+    const auto grow_part = [&](const Node& node) { return whole(rule, node); };
     return run(rule, root, n_threads, grow_part);
   }
 
-  // grow_part(cell) grows a subtree and returns its nodes; it is called from several threads.
+  // grow_part(node) grows a subtree and returns its nodes; it is called from several threads.
   template <class GrowPart>
-  static TreeColumns run(const Rule& rule, const Cell& root, int n_threads,
+  static TreeColumns run(const Rule& rule, const Node& root, int n_threads,
                          const GrowPart& grow_part) {
     // The overhead of a subtree with fewer than 4096 rows would exceed its gain.
     const std::int64_t grain = std::max<std::int64_t>(4096, (root.end - root.begin) / kParts);
@@ -168,33 +168,33 @@ class Growth {
   }
 
   // Grows a subtree in this thread and returns its nodes.
-  static Nodes whole(const Rule& rule, const Cell& cell) {
+  static Nodes whole(const Rule& rule, const Node& node) {
     Growth growth(rule, 0);
-    growth.grow(cell);
+    growth.grow(node);
     return std::move(growth.nodes_);
   }
 
  private:
-  using Pending = std::pair<std::int32_t, Cell>;
+  using Pending = std::pair<std::int32_t, Node>;
 
   // Splits all nodes below the root with more than grain_ rows; the others are left to pending_.
-  void grow(const Cell& root) {
+  void grow(const Node& root) {
     std::vector<Pending> stack{{nodes_.add(), root}};
     while (!stack.empty()) {
-      const auto [node, cell] = stack.back();
+      const auto [index, node] = stack.back();
       stack.pop_back();
-      count_steps(cell.end - cell.begin);
-      if (cell.end - cell.begin <= grain_) {
-        pending_.push_back({node, cell});
+      count_steps(node.end - node.begin);
+      if (node.end - node.begin <= grain_) {
+        pending_.push_back({index, node});
         continue;
       }
       Split split;
-      Cell left{}, right{};
-      if (!rule_.split(cell, split, left, right)) {
-        nodes_.stop(node, split);
+      Node left{}, right{};
+      if (!rule_.split(node, split, left, right)) {
+        nodes_.stop(index, split);
         continue;
       }
-      const std::int32_t child = nodes_.divide(node, std::move(split));
+      const std::int32_t child = nodes_.divide(index, std::move(split));
       stack.push_back({child + 1, right});
       stack.push_back({child, left});
     }
@@ -209,26 +209,28 @@ class Growth {
 // Grows a tree best first: always splits the leaf of the largest gain, on ties the oldest, until
 // there are max_leaves leaves.
 //
-// Rule has types Cell and Cut, a function Cut search(const Cell& cell), which returns the best
-// split of a node (with a gain, and is_made(), false for a leaf), and void divide(const Cell& cell,
-// const Cut& cut, Split& split, Cell& left, Cell& right), which performs it.
+// Rule has types Node and SplitInfo, a function SplitInfo search(const Node& node), which returns
+// the best split of a node (with a gain, and is_made(), false for a leaf), and void divide(const
+// Node& node, const SplitInfo& split_info, Split& split, Node& left, Node& right), which performs
+// it.
 template <class Rule>
-TreeColumns grow_best_first(const Rule& rule, const typename Rule::Cell& root,
+TreeColumns grow_best_first(const Rule& rule, const typename Rule::Node& root,
                             std::int64_t max_leaves) {
   struct Candidate {
-    std::int32_t node;
-    typename Rule::Cell cell;
-    typename Rule::Cut cut;
+    std::int32_t index;
+    typename Rule::Node node;
+    typename Rule::SplitInfo split_info;
   };
   const auto is_later = [](const Candidate& a, const Candidate& b) {
-    return a.cut.gain < b.cut.gain || (a.cut.gain == b.cut.gain && a.node > b.node);
+    return a.split_info.gain < b.split_info.gain ||
+           (a.split_info.gain == b.split_info.gain && a.index > b.index);
   };
   Nodes nodes;
   std::vector<Candidate> heap;  // the node queue
-  const auto push = [&](std::int32_t node, const auto& cell) {
-    auto cut = rule.search(cell);
-    if (!cut.is_made()) return;
-    heap.push_back({node, cell, std::move(cut)});
+  const auto push = [&](std::int32_t index, const auto& node) {
+    auto split_info = rule.search(node);
+    if (!split_info.is_made()) return;
+    heap.push_back({index, node, std::move(split_info)});
     std::push_heap(heap.begin(), heap.end(), is_later);
   };
   const std::int32_t first = nodes.add();
@@ -238,9 +240,9 @@ TreeColumns grow_best_first(const Rule& rule, const typename Rule::Cell& root,
     const Candidate next = std::move(heap.back());
     heap.pop_back();
     Split split;
-    typename Rule::Cell left{}, right{};
-    rule.divide(next.cell, next.cut, split, left, right);
-    const std::int32_t child = nodes.divide(next.node, std::move(split));
+    typename Rule::Node left{}, right{};
+    rule.divide(next.node, next.split_info, split, left, right);
+    const std::int32_t child = nodes.divide(next.index, std::move(split));
     if (n_leaves == max_leaves) break;
     push(child, left);
     push(child + 1, right);

@@ -81,7 +81,7 @@ std::vector<double> inverse_deviation(const Table<const Real>& X, const Stopping
 template <class Real>
 class KdRule {
  public:
-  struct Cell : certree::Cell {
+  struct Node : GrowingNode {
     std::int64_t next;  // feature at which the search for a varying one starts
   };
 
@@ -95,22 +95,22 @@ class KdRule {
     }
   }
 
-  bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
-    if (cell.depth >= stopping_.max_depth) return false;
-    if (stopping_.holds(rows_.get() + cell.begin, rows_.get() + cell.end)) return false;
-    const std::int64_t j = axis_ == Axis::cycle ? next_varying(cell) : widest(cell);
+  bool split(const Node& node, Split& split, Node& left, Node& right) const {
+    if (node.depth >= stopping_.max_depth) return false;
+    if (stopping_.holds(rows_.get() + node.begin, rows_.get() + node.end)) return false;
+    const std::int64_t j = axis_ == Axis::cycle ? next_varying(node) : widest(node);
     if (j < 0) return false;
     split.feature = static_cast<std::int32_t>(j);
-    const std::int64_t cut =
-        cell.begin +
-        (stopping_.weight.empty() ? split_at_median(cell) : split_at_weighted_median(cell));
-    Row* const first = rows_.get() + cell.begin;
-    Row* const middle = rows_.get() + cut;
+    const std::int64_t boundary =
+        node.begin +
+        (stopping_.weight.empty() ? split_at_median(node) : split_at_weighted_median(node));
+    Row* const first = rows_.get() + node.begin;
+    Row* const middle = rows_.get() + boundary;
     split.threshold = between(std::max_element(first, middle, below)->value,
-                              std::min_element(middle, rows_.get() + cell.end, below)->value);
+                              std::min_element(middle, rows_.get() + node.end, below)->value);
     const std::int64_t next = (j + 1) % X_.width;
-    left = {{cell.begin, cut, cell.depth + 1}, next};
-    right = {{cut, cell.end, cell.depth + 1}, next};
+    left = {{node.begin, boundary, node.depth + 1}, next};
+    right = {{boundary, node.end, node.depth + 1}, next};
     return true;
   }
 
@@ -127,15 +127,15 @@ class KdRule {
 
   // The rows of a node are scattered over X; prefetching a later row hides most of the latency.
   static constexpr std::int64_t kAhead = 16;
-  const Real* row_ahead(const Cell& cell, std::int64_t i) const {
-    return X_.row(rows_[static_cast<std::size_t>(std::min(i + kAhead, cell.end - 1))].index);
+  const Real* row_ahead(const Node& node, std::int64_t i) const {
+    return X_.row(rows_[static_cast<std::size_t>(std::min(i + kAhead, node.end - 1))].index);
   }
 
   // Writes the values of feature j to the rows of a node.
-  void load(const Cell& cell, std::int64_t j) const {
-    for (const std::size_t turn : indices(cell.end - cell.begin)) {
-      const std::int64_t i = cell.begin + static_cast<std::int64_t>(turn);
-      prefetch(row_ahead(cell, i) + j, 1);
+  void load(const Node& node, std::int64_t j) const {
+    for (const std::size_t turn : indices(node.end - node.begin)) {
+      const std::int64_t i = node.begin + static_cast<std::int64_t>(turn);
+      prefetch(row_ahead(node, i) + j, 1);
       Row& row = rows_[static_cast<std::size_t>(i)];
       row.value = key(X_.row(row.index)[j]);
     }
@@ -143,13 +143,13 @@ class KdRule {
 
   // Returns the next feature of the cycle that varies in the node, after loading it; -1 if none
   // does.
-  std::int64_t next_varying(const Cell& cell) const {
+  std::int64_t next_varying(const Node& node) const {
     for (std::int64_t step = 0; step < X_.width; ++step) {
-      const std::int64_t j = (cell.next + step) % X_.width;
-      const double head = key(X_.row(rows_[static_cast<std::size_t>(cell.begin)].index)[j]);
+      const std::int64_t j = (node.next + step) % X_.width;
+      const double head = key(X_.row(rows_[static_cast<std::size_t>(node.begin)].index)[j]);
       const auto constant = [&](const Row& row) { return key(X_.row(row.index)[j]) == head; };
-      if (all_of(std::span(rows_.get() + cell.begin, rows_.get() + cell.end), constant)) continue;
-      load(cell, j);
+      if (all_of(std::span(rows_.get() + node.begin, rows_.get() + node.end), constant)) continue;
+      load(node, j);
       return j;
     }
     return -1;
@@ -157,7 +157,7 @@ class KdRule {
 
   // Returns the feature with the largest range in the node, after loading it; -1 if none varies. A
   // feature that only separates NaN from one value has range 0, so it comes last.
-  std::int64_t widest(const Cell& cell) const {
+  std::int64_t widest(const Node& node) const {
     const auto p = static_cast<std::size_t>(X_.width);
     thread_local std::vector<double> low, high, missing;  // reused by all nodes
     low.assign(p, HUGE_VAL);
@@ -166,9 +166,9 @@ class KdRule {
     double* const lowest = low.data();
     double* const highest = high.data();
     double* const nans = missing.data();
-    for (const std::size_t turn : indices(cell.end - cell.begin, X_.width)) {
-      const std::int64_t i = cell.begin + static_cast<std::int64_t>(turn);
-      prefetch(row_ahead(cell, i), std::min<std::int64_t>(X_.width, 64));
+    for (const std::size_t turn : indices(node.end - node.begin, X_.width)) {
+      const std::int64_t i = node.begin + static_cast<std::int64_t>(turn);
+      prefetch(row_ahead(node, i), std::min<std::int64_t>(X_.width, 64));
       const Real* x = X_.row(rows_[static_cast<std::size_t>(i)].index);
       for (std::size_t j = 0; j < p; ++j) {  // comparisons with NaN are false
         const double value = x[j];
@@ -188,17 +188,17 @@ class KdRule {
         best = static_cast<std::int64_t>(j);
       }
     }
-    if (best >= 0) load(cell, best);
+    if (best >= 0) load(node, best);
     return best;
   }
 
   // The next two functions reorder the rows of a node and return how many of the first go left. Of
   // the two gaps beside the median they choose the one nearer to half of the weight, on a tie the
   // upper one.
-  std::int64_t split_at_median(const Cell& cell) const {
-    Row* const first = rows_.get() + cell.begin;
-    Row* const last = rows_.get() + cell.end;
-    const std::int64_t n = cell.end - cell.begin;
+  std::int64_t split_at_median(const Node& node) const {
+    Row* const first = rows_.get() + node.begin;
+    Row* const last = rows_.get() + node.end;
+    const std::int64_t n = node.end - node.begin;
     Row* const nth = first + (n - 1) / 2;
     with_interrupt_checks(n, below, [&](const auto& f) { std::nth_element(first, nth, last, f); });
     const double median = nth->value;
@@ -208,9 +208,9 @@ class KdRule {
                       static_cast<double>(above - first), static_cast<double>(n), n);
   }
 
-  std::int64_t split_at_weighted_median(const Cell& cell) const {
-    Row* const first = rows_.get() + cell.begin;
-    Row* const last = rows_.get() + cell.end;
+  std::int64_t split_at_weighted_median(const Node& node) const {
+    Row* const first = rows_.get() + node.begin;
+    Row* const last = rows_.get() + node.end;
     const auto is_before = [](const Row& a, const Row& b) {
       return a.value < b.value || (a.value == b.value && a.index < b.index);
     };
@@ -231,13 +231,12 @@ class KdRule {
     return 0;  // not reached: a node has rows
   }
 
-  static std::int64_t nearer_gap(std::int64_t lower_cut, std::int64_t upper_cut,
-                                 double lower_weight, double upper_weight, double total,
-                                 std::int64_t n) {
-    if (lower_cut == 0) return upper_cut;
-    if (upper_cut == n) return lower_cut;
-    return std::abs(2.0 * lower_weight - total) < std::abs(2.0 * upper_weight - total) ? lower_cut
-                                                                                       : upper_cut;
+  static std::int64_t nearer_gap(std::int64_t n_lower, std::int64_t n_upper, double lower_weight,
+                                 double upper_weight, double total, std::int64_t n) {
+    if (n_lower == 0) return n_upper;
+    if (n_upper == n) return n_lower;
+    return std::abs(2.0 * lower_weight - total) < std::abs(2.0 * upper_weight - total) ? n_lower
+                                                                                       : n_upper;
   }
 
   Table<const Real> X_;

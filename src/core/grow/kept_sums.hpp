@@ -6,7 +6,7 @@
 #pragma once
 
 #include "grow/add_up.hpp"
-#include "grow/cell_pair.hpp"
+#include "grow/sibling_pair.hpp"
 
 namespace certree {
 namespace {
@@ -19,12 +19,12 @@ struct KeptMemory {
 };
 
 template <class Target>
-class KeptSums : public CellPair<Target, KeptSums<Target>> {
-  using Pair = CellPair<Target, KeptSums<Target>>;
+class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
+  using Pair = SiblingPair<Target, KeptSums<Target>>;
   friend Pair;
 
  public:
-  KeptSums(const BinnedTable& table, std::span<const std::int32_t> rows, const CellSums& sums,
+  KeptSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
            std::span<const std::int32_t> features, const BinnedGrowth& growth, const Target& target,
            KeptMemory<Target>& memory)
       : Pair(table, rows, sums, features, growth, target, memory.items.data()),
@@ -34,14 +34,14 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
   }
   ~KeptSums() { memory_.pool.end(); }
 
-  CodesOfFeature codes(const BinnedCell&, std::int32_t feature) const {
+  CodesOfFeature codes(const BinnedNode&, std::int32_t feature) const {
     return {table_.codes.of_features.row(feature)};
   }
 
  private:
-  using Pair::cells_, Pair::cuts_, Pair::decider_, Pair::growth_, Pair::items_, Pair::table_,
+  using Pair::nodes_, Pair::splits_, Pair::decider_, Pair::growth_, Pair::items_, Pair::table_,
       Pair::target_, Pair::tasks_;
-  using typename Pair::OfCell;
+  using typename Pair::NodeEvaluator;
 
   // Nodes with fewer rows compute their histograms from rows, which is faster than by subtraction.
   static constexpr std::int64_t kWorthKeeping = 256;
@@ -56,12 +56,12 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
   };
 
   void prepare(std::size_t which) {
-    if (!is_small(which) && cuts_[which].place == SumsPool::kNone)
-      cuts_[which].place = memory_.pool.take();
+    if (!is_small(which) && splits_[which].place == SumsPool::kNone)
+      splits_[which].place = memory_.pool.take();
   }
 
   std::int64_t n_parts(const std::vector<std::int32_t>& features) const {
-    const std::int64_t work = std::max(cells_[0].size(), cells_[1].size()) * std::ssize(features);
+    const std::int64_t work = std::max(nodes_[0].size(), nodes_[1].size()) * std::ssize(features);
     return work >= kWorthThreads ? std::max(growth_.n_threads, 1) : 1;
   }
   int n_threads(const std::vector<std::int32_t>&) const { return growth_.n_threads; }
@@ -72,16 +72,16 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
     return features.subspan(begin, end - begin);
   }
 
-  bool is_small(std::size_t which) const { return cells_[which].size() < kWorthKeeping; }
+  bool is_small(std::size_t which) const { return nodes_[which].size() < kWorthKeeping; }
   bool keeps(std::size_t which) const { return !is_small(which) && !memory_.pool.is_full(); }
-  void drop(Cut& cut) {
-    memory_.pool.give_back(cut.place);
-    cut.place = SumsPool::kNone;
+  void drop(SplitInfo& split_info) {
+    memory_.pool.give_back(split_info.place);
+    split_info.place = SumsPool::kNone;
   }
 
-  std::int64_t* sums_at(std::size_t which) const { return memory_.pool.at(cuts_[which].place); }
+  std::int64_t* sums_at(std::size_t which) const { return memory_.pool.at(splits_[which].place); }
 
-  void search_by(std::span<const std::int32_t> features, std::array<Cut, 2>& found) const {
+  void search_by(std::span<const std::int32_t> features, std::array<SplitInfo, 2>& found) const {
     thread_local Work work{{}, FewSums<Target>(target_), {}};
     for (const std::size_t which : {0, 1}) {
       if (!tasks_[which].add_up || is_small(which)) continue;
@@ -99,23 +99,23 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
   }
 
   void search_features(std::size_t which, std::span<const std::int32_t> features, Work& work,
-                       Cut& found) const {
-    OfCell of = this->of_cell(which);
-    const Undecided<Target> cell = this->undecided(which, of);
+                       SplitInfo& found) const {
+    NodeEvaluator of = this->evaluator(which);
+    const Undecided<Target> node = this->undecided(which, of);
     for (const std::int32_t j : features) {
       const std::int64_t* const lanes = sums_at(which) + layout_.start(j);
       AllBins bins{lanes, Target::kLanes, layout_.width(j), layout_.n_bins(j), false};
       bins.has_missing = !bins.is_empty(bins.n_bins);
-      if (decider_.search_splits(cell, j, bins, work.decider, found)) found.varying.push_back(j);
+      if (decider_.search_splits(node, j, bins, work.decider, found)) found.varying.push_back(j);
     }
   }
 
   // Computes the histogram of a small node for a few features at a time, subtracts it from that of
   // its sibling, and searches it, as the tasks of the node say.
   void pass(std::size_t which, std::span<const std::int32_t> features, Work& work,
-            Cut& found) const {
-    OfCell of = this->of_cell(which);
-    const Undecided<Target> cell = this->undecided(which, of);
+            SplitInfo& found) const {
+    NodeEvaluator of = this->evaluator(which);
+    const Undecided<Target> node = this->undecided(which, of);
     const auto codes = [&](std::int32_t j) {
       return CodesOfFeature{table_.codes.of_features.row(j)};
     };
@@ -130,7 +130,7 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
         const FewBins<Target> bins = work.few.take(of, i, layout_.n_bins(j));
         if (tasks_[1 - which].subtract)
           take_away(bins, layout_.n_bins(j), sums_at(1 - which) + layout_.start(j));
-        if (tasks_[which].search && decider_.search_splits(cell, j, bins, work.decider, found))
+        if (tasks_[which].search && decider_.search_splits(node, j, bins, work.decider, found))
           found.varying.push_back(j);
       }
     }

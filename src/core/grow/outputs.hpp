@@ -33,7 +33,7 @@ struct OutputsItem {
 
 // The sums of a node by bin. Numbers are taken relative to the node's means, rounded to integers,
 // to avoid cancellation.
-struct OutputCuts {
+struct OutputSplits {
   const std::int64_t* sums;  // (n, 1 + n_lanes) of each bin, weight first
   std::size_t n_lanes;
   double all;                  // weight of the node
@@ -60,41 +60,42 @@ CERTREE_INLINE double sum_of_lanes(std::size_t n, const Term& term) {
 }
 
 // Computes the values of the splits behind the first n bins by squared error or the Gini index.
-// left: (1 + n_lanes,) sums on the left side before the first bin; it is added to.
-CERTREE_SIMD_CLONES void value_by_scatter(const OutputCuts& given, std::size_t n,
+// left: (1 + n_lanes,) sums of the left child before the first bin; it is added to.
+CERTREE_SIMD_CLONES void value_by_scatter(const OutputSplits& given, std::size_t n,
                                           std::int64_t* left, double* value) noexcept {
-  const OutputCuts cuts = given;  // a copy, as writing could change it
+  const OutputSplits splits = given;  // a copy, as writing could change it
   std::int64_t weight = left[0], *const lanes = left + 1;
   for (std::size_t b = 0; b < n; ++b) {
-    const std::int64_t* const sums = cuts.sums + b * (1 + cuts.n_lanes);
+    const std::int64_t* const sums = splits.sums + b * (1 + splits.n_lanes);
     weight += sums[0];
     const double w = to_double(weight);
-    const double scatter = sum_of_lanes(cuts.n_lanes, [&](std::size_t l) {
+    const double scatter = sum_of_lanes(splits.n_lanes, [&](std::size_t l) {
       const std::int64_t sum = lanes[l] += sums[1 + l];
-      const double beyond = to_double(sum - weight * cuts.centre[l]) * cuts.all - cuts.rest[l] * w;
-      return cuts.factor[l] * (beyond * beyond);
+      const double beyond =
+          to_double(sum - weight * splits.centre[l]) * splits.all - splits.rest[l] * w;
+      return splits.factor[l] * (beyond * beyond);
     });
-    value[b] = scatter / (w * (cuts.all - w));
+    value[b] = scatter / (w * (splits.all - w));
   }
 }
 
-// Computes the same by cross entropy. uncut: sum of x log x over all classes of all outputs, minus
-// that of the weight for each output.
-CERTREE_SIMD_CLONES void value_by_entropy(const OutputCuts& given, std::size_t n, double n_columns,
-                                          double uncut, std::int64_t* left,
+// Computes the same by cross entropy. unsplit: sum of x log x over all classes of all outputs,
+// minus that of the weight for each output.
+CERTREE_SIMD_CLONES void value_by_entropy(const OutputSplits& given, std::size_t n,
+                                          double n_columns, double unsplit, std::int64_t* left,
                                           double* value) noexcept {
-  const OutputCuts cuts = given;
+  const OutputSplits splits = given;
   std::int64_t weight = left[0], *const lanes = left + 1;
   for (std::size_t b = 0; b < n; ++b) {
-    const std::int64_t* const sums = cuts.sums + b * (1 + cuts.n_lanes);
+    const std::int64_t* const sums = splits.sums + b * (1 + splits.n_lanes);
     weight += sums[0];
-    const double w = to_double(weight), rest = cuts.all - w;
-    const double order = sum_of_lanes(cuts.n_lanes, [&](std::size_t l) {
-      const double one = to_double(lanes[l] += sums[1 + l]), other = cuts.total[l] - one;
+    const double w = to_double(weight), rest = splits.all - w;
+    const double order = sum_of_lanes(splits.n_lanes, [&](std::size_t l) {
+      const double one = to_double(lanes[l] += sums[1 + l]), other = splits.total[l] - one;
       const double own = x_log_x(one) + x_log_x(other);
-      return cuts.both[l] ? own + x_log_x(w - one) + x_log_x(rest - other) : own;
+      return splits.both[l] ? own + x_log_x(w - one) + x_log_x(rest - other) : own;
     });
-    value[b] = order - n_columns * (x_log_x(w) + x_log_x(rest)) - uncut;
+    value[b] = order - n_columns * (x_log_x(w) + x_log_x(rest)) - unsplit;
   }
 }
 
@@ -141,16 +142,16 @@ class OutputsTarget {
   using Response = OutputsResponse;
   static constexpr bool kKeeps = false, kSparse = false;
 
-  OutputsTarget(const Response& response, const Weighing& weighing)
-      : response_(response), weighing_(weighing) {}
+  OutputsTarget(const Response& response, const RowLimits& limits)
+      : response_(response), limits_(limits) {}
 
   std::size_t most_sums() const { return 1 + response_.n_lanes; }
-  bool counts_rows() const { return weighing_.counts_rows(); }
+  bool counts_rows() const { return limits_.counts_rows(); }
   Item item(std::size_t row, std::int64_t weight) const {
     const auto place = static_cast<std::uint32_t>(row);
     return {weight, place, place};
   }
-  void total(std::span<const Item> items, CellSums& sums) const {
+  void total(std::span<const Item> items, NodeTotals& sums) const {
     std::vector<Sum> total(most_sums());
     for (const auto part : chunks(items))
       for (const Item& item : part) add(item, total.data());
@@ -160,27 +161,27 @@ class OutputsTarget {
   // Monotonic constraints need a single output.
   double response(const std::int64_t*) const { return 0.0; }
 
-  class OfCell {
+  class NodeEvaluator {
    public:
-    explicit OfCell(const OutputsTarget& target)
+    explicit NodeEvaluator(const OutputsTarget& target)
         : target_(target),
           of_(target.response_),
           centre_(of_.n_lanes),
           rest_(of_.n_lanes),
           total_(of_.n_lanes),
           left_(n_sums()) {}
-    void open(std::span<const Item> items, const CellSums::One& total) {
+    void open(std::span<const Item> items, const NodeTotals::One& total) {
       items_ = items;
       const std::int64_t weight = total.sum[0];
       all_ = static_cast<double>(weight);
-      uncut_ = static_cast<double>(of_.n_columns) * -x_log_x(all_);
+      unsplit_ = static_cast<double>(of_.n_columns) * -x_log_x(all_);
       for (std::size_t l = 0; l < of_.n_lanes; ++l) {
         const std::int64_t sum = total.sum[1 + l];
         centre_[l] = weight > 0 ? sum / weight : 0;
         rest_[l] = static_cast<double>(sum - weight * centre_[l]);
         total_[l] = static_cast<double>(sum);
-        if (of_.logs) uncut_ += x_log_x(total_[l]);
-        if (of_.logs && of_.both[l]) uncut_ += x_log_x(all_ - total_[l]);
+        if (of_.logs) unsplit_ += x_log_x(total_[l]);
+        if (of_.logs && of_.both[l]) unsplit_ += x_log_x(all_ - total_[l]);
       }
     }
     std::size_t n_sums() const { return 1 + of_.n_lanes; }
@@ -201,19 +202,19 @@ class OutputsTarget {
         return is_same(of_.whole, item, first) && is_same(of_.lane, item, first);
       });
     }
-    using Memory = CutSums;
+    using Memory = SplitSums;
     template <class Allows>
     std::size_t best(const FewBins<OutputsTarget>& bins, std::size_t n, bool missing_left,
                      const Allows&, Memory& own, double& most, std::vector<std::int64_t>& left) {
       restart(bins, missing_left);
-      const OutputCuts cuts{bins.sums,         of_.n_lanes,    all_,
-                            centre_.data(),    rest_.data(),   total_.data(),
-                            of_.factor.data(), of_.both.data()};
+      const OutputSplits splits{bins.sums,         of_.n_lanes,    all_,
+                                centre_.data(),    rest_.data(),   total_.data(),
+                                of_.factor.data(), of_.both.data()};
       if (of_.logs)
-        value_by_entropy(cuts, n, static_cast<double>(of_.n_columns), uncut_, left_.data(),
+        value_by_entropy(splits, n, static_cast<double>(of_.n_columns), unsplit_, left_.data(),
                          own.value.data());
       else
-        value_by_scatter(cuts, n, left_.data(), own.value.data());
+        value_by_scatter(splits, n, left_.data(), own.value.data());
       const std::size_t best = first_of_best(bins, n, missing_left, own.value.data(), most);
       if (best == n) return n;
       restart(bins, missing_left);
@@ -254,8 +255,8 @@ class OutputsTarget {
       else
         std::ranges::fill(left_, 0);
     }
-    // Returns the first split of the largest value above `most` with enough rows on both sides; n
-    // if there is none. Updates most.
+    // Returns the first split of the largest value above `most` with enough rows in both children;
+    // n if there is none. Updates most.
     std::size_t first_of_best(const FewBins<OutputsTarget>& bins, std::size_t n, bool missing_left,
                               const double* value, double& most) const {
       std::int64_t rows = bins.rows && missing_left ? bins.rows[bins.n_bins] : 0;
@@ -263,7 +264,7 @@ class OutputsTarget {
       for (std::size_t b = 0; b < n; ++b) {
         if (bins.rows) rows += bins.rows[b];
         if (!(value[b] > most)) continue;
-        if (bins.rows && !target_.weighing_.has_enough(rows, std::ssize(items_))) continue;
+        if (bins.rows && !target_.limits_.has_enough(rows, std::ssize(items_))) continue;
         most = value[b];
         best = b;
       }
@@ -293,22 +294,22 @@ class OutputsTarget {
     const OutputsTarget& target_;
     const Response& of_;
     std::span<const Item> items_;
-    double all_ = 0.0, uncut_ = 0.0;
-    std::vector<std::int64_t> centre_;  // (n_lanes,) see OutputCuts
+    double all_ = 0.0, unsplit_ = 0.0;
+    std::vector<std::int64_t> centre_;  // (n_lanes,) see OutputSplits
     std::vector<double> rest_, total_;  // (n_lanes,)
-    std::vector<std::int64_t> left_;    // (1 + n_lanes,) sums on the left side
+    std::vector<std::int64_t> left_;    // (1 + n_lanes,) sums of the left child
   };
 
-  void write(const CellSums::One& total, NodeSums& sums) const {
+  void write(const NodeTotals::One& total, NodeSums& sums) const {
     for (std::size_t l = 0; l <= response_.n_lanes; ++l) {
-      const int unit = weighing_.unit + (l > 0 ? response_.exponent[l - 1] : 0);
+      const int unit = limits_.unit + (l > 0 ? response_.exponent[l - 1] : 0);
       sums.sum.push_back(std::ldexp(static_cast<double>(total.sum[l]), unit));
     }
   }
 
  private:
   Response response_;
-  Weighing weighing_;
+  RowLimits limits_;
 };
 
 }  // namespace

@@ -16,8 +16,8 @@ struct SampledRows {
   std::span<const std::uint64_t> targets;  // (n,) words, as ColumnSums takes them
 };
 
-// Ends of bins are fine. Features are looked at in an order that the sample tells, as it numbers
-// the categories that are looked at. response: of all rows.
+// Ends of bins are fine. The sample decides the order in which features are compared, and the
+// numbers of the categories that are compared. response: of all rows.
 BinnedTrees grow_samples(const SampledRows& rows, std::int64_t max_features_of_tree,
                          const BinnedGrowth& growth, const Classes& response);
 

@@ -27,7 +27,8 @@ struct CodesByRow {
 inline std::size_t row_of(std::int32_t row) { return static_cast<std::size_t>(row); }
 inline std::size_t row_of(const auto& item) { return item.row; }
 
-// Moves the rows that go left to the front; both sides keep their order. Returns how many go left.
+// Moves the rows that go left to the front; the rows of both children keep their order. Returns how
+// many go left.
 // scratch: memory for as many rows.
 template <class Row, class Codes>
 std::int64_t send(std::span<Row> rows, const Codes& codes, const GoesLeft& goes_left,

@@ -1,15 +1,15 @@
-// Cuts of cells of a table most of whose values are 0.
+// Best splits of nodes of a sparse table, most of whose values are 0.
 //
 // A slot is a bin of a feature, or its missing values. Only rows that have a value in another bin
-// than 0 are added up by it, row by row; what a cell has more than they have lies in the bin of 0.
+// than 0 are added up by it, row by row; what a node has more than they have lies in the bin of 0.
 // As sums are whole numbers, these are those of the dense table. Slots that nothing was added to
-// are passed over, so that a cell of few rows costs no more than what is stored of them.
+// are passed over, so that a node of few rows costs no more than what is stored of them.
 #pragma once
 
 #include <bit>
 
-#include "grow/cell_pair.hpp"
 #include "grow/send.hpp"
+#include "grow/sibling_pair.hpp"
 
 namespace certree {
 namespace {
@@ -128,7 +128,7 @@ class ScatteredCodes {
   std::uint8_t* scattered_;
 };
 
-// The sums of a cell by the bins alone of a feature that its rows have.
+// The sums of a node by the bins alone of a feature that its rows have.
 struct OccupiedBins : AllBins {
   const std::uint8_t* bins;  // (n_bins,) which these are, ascending
 
@@ -138,12 +138,12 @@ struct OccupiedBins : AllBins {
 };
 
 template <class Target>
-class SparseSums : public CellPair<Target, SparseSums<Target>> {
-  using Pair = CellPair<Target, SparseSums<Target>>;
+class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
+  using Pair = SiblingPair<Target, SparseSums<Target>>;
   friend Pair;
 
  public:
-  SparseSums(const BinnedTable& table, std::span<const std::int32_t> rows, const CellSums& sums,
+  SparseSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
              std::span<const std::int32_t> features, const BinnedGrowth& growth,
              const Target& target, SparseMemory<Target>& memory)
       : Pair(table, rows, sums, features, growth, target, memory.items.data()), memory_(memory) {
@@ -166,18 +166,18 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
       if (part.slot.capacity() * sizeof(std::uint32_t) > kKeptBytes) part = {};
   }
 
-  ScatteredCodes codes(const BinnedCell&, std::int32_t feature) const {
+  ScatteredCodes codes(const BinnedNode&, std::int32_t feature) const {
     return {table_, feature, memory_.scattered.data()};
   }
 
  private:
-  using Pair::cells_, Pair::cuts_, Pair::decider_, Pair::growth_, Pair::items_, Pair::table_,
+  using Pair::nodes_, Pair::splits_, Pair::decider_, Pair::growth_, Pair::items_, Pair::table_,
       Pair::tasks_;
-  using typename Pair::OfCell;
+  using typename Pair::NodeEvaluator;
   using Slots = typename SlotPool<Target::kLanes>::Slots;
   using Sum = typename SlotPool<Target::kLanes>::Sum;
 
-  // Sums are kept of cells of which so much is stored: at least an eighth of the slots.
+  // Sums are kept of nodes of which so much is stored: at least an eighth of the slots.
   static constexpr std::size_t kWorthKeeping = 8, kMostBytes = std::size_t{1} << 28;
   // Starting threads takes as long as so many steps.
   static constexpr std::int64_t kWorthThreads = 1 << 17, kStepsOfFeature = 16;
@@ -259,10 +259,10 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     });
   }
 
-  // -- two cells
+  // -- two nodes
 
   void prepare(std::size_t which) {
-    if (cuts_[which].place == SumsPool::kNone) cuts_[which].place = memory_.pool.take();
+    if (splits_[which].place == SumsPool::kNone) splits_[which].place = memory_.pool.take();
   }
   std::int64_t n_parts(const std::vector<std::int32_t>&) const { return std::ssize(memory_.parts); }
   int n_threads(const std::vector<std::int32_t>& features) const {
@@ -275,7 +275,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     const auto begin = std::ranges::lower_bound(features, part.first);
     return {begin, std::lower_bound(begin, features.end(), part.last)};
   }
-  // How many values of a cell's rows are stored.
+  // How many values of a node's rows are stored.
   std::size_t n_stored(std::size_t which) const {
     std::size_t n = 0;
     for (const SlotsOfRows& part : memory_.parts)
@@ -287,13 +287,13 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     return n_stored(which) * kWorthKeeping >= n_slots_ &&
            memory_.pool.n_taken() * n_slots_ * sizeof(Sum) <= kMostBytes;
   }
-  void drop(Cut& cut) {
-    memory_.pool.give_back(cut.place);
-    cut.place = SumsPool::kNone;
+  void drop(SplitInfo& split_info) {
+    memory_.pool.give_back(split_info.place);
+    split_info.place = SumsPool::kNone;
   }
-  Slots& slots(std::size_t which) const { return memory_.pool.at(cuts_[which].place); }
+  Slots& slots(std::size_t which) const { return memory_.pool.at(splits_[which].place); }
 
-  void search_by(std::span<const std::int32_t> features, std::array<Cut, 2>& found) const {
+  void search_by(std::span<const std::int32_t> features, std::array<SplitInfo, 2>& found) const {
     if (features.empty()) return;
     thread_local Work work{};
     const SlotsOfRows& part = *std::ranges::find_if(
@@ -359,9 +359,9 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
   }
 
   void search_features(std::size_t which, std::span<const std::int32_t> features, Work& work,
-                       Cut& found) const {
-    OfCell of = this->of_cell(which);
-    const Undecided<Target> cell = this->undecided(which, of);
+                       SplitInfo& found) const {
+    NodeEvaluator of = this->evaluator(which);
+    const Undecided<Target> node = this->undecided(which, of);
     const Slots& from = slots(which);
     StepCounter counter;
     for (const std::int32_t j : features) {
@@ -370,23 +370,23 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
         found.varying.push_back(j);
         continue;
       }
-      const OccupiedBins bins = bins_of(j, from, cell, work);
-      if (decider_.search_splits(cell, j, bins, work.decider, found)) found.varying.push_back(j);
+      const OccupiedBins bins = bins_of(j, from, node, work);
+      if (decider_.search_splits(node, j, bins, work.decider, found)) found.varying.push_back(j);
     }
     counter.flush();
   }
 
-  // Whether no cut by a feature that varies is better than `most`: told by sums from both ends up
+  // Whether no split by a feature that varies is better than `most`: told by sums from both ends up
   // to the bin of 0, of which nothing has to be known. False where values are missing.
-  bool is_worse(std::int32_t j, const Slots& from, const OfCell& of, double most) const {
+  bool is_worse(std::int32_t j, const Slots& from, const NodeEvaluator& of, double most) const {
     const std::size_t begin = start(j), end = begin + n_bins(j);
     const std::size_t zero = begin + table_.stored.zero[static_cast<std::size_t>(j)];
     if (from.occupied[end / 64] >> end % 64 & 1) return false;
     bool is_worse = true, is_any = false;
-    const auto passes = [&](Sum& side, std::size_t slot) {
-      for (std::size_t l = 0; l < side.size(); ++l) side[l] += from.sum[slot][l];
+    const auto passes = [&](Sum& child, std::size_t slot) {
+      for (std::size_t l = 0; l < child.size(); ++l) child[l] += from.sum[slot][l];
       is_any |= from.sum[slot].back() != 0;
-      is_worse &= !(of.value(side) > most);
+      is_worse &= !(of.value(child) > most);
     };
     Sum below{}, above{};
     visit(from, begin, zero, [&](std::size_t slot) { passes(below, slot); });
@@ -394,16 +394,16 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     return is_worse && is_any;
   }
 
-  OccupiedBins bins_of(std::int32_t j, const Slots& from, const Undecided<Target>& cell,
+  OccupiedBins bins_of(std::int32_t j, const Slots& from, const Undecided<Target>& node,
                        Work& work) const {
     constexpr std::size_t kWidth = 257;
     const std::size_t begin = start(j), n_all = n_bins(j);
     const std::size_t zero = table_.stored.zero[static_cast<std::size_t>(j)];
     Sum rest;
-    std::copy_n(cell.total.begin(), rest.size(), rest.begin());
+    std::copy_n(node.total.begin(), rest.size(), rest.begin());
     std::size_t n = 0;
     visit(from, begin, begin + n_all + 1, [&](std::size_t slot) {
-      if (from.sum[slot].back() == 0) return;  // those of the other cell have been taken away
+      if (from.sum[slot].back() == 0) return;  // those of the other node have been taken away
       work.place[n++] = static_cast<std::uint16_t>(slot - begin);
       for (std::size_t l = 0; l < rest.size(); ++l) rest[l] -= from.sum[slot][l];
     });

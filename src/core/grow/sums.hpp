@@ -7,24 +7,24 @@ namespace certree {
 
 // Sums over the rows of nodes, in the order of the nodes. A sum belongs to a lane, such as a class
 // or the gradients; lanes ascend within a node, and those of sum 0 may be left out.
-class CellSums {
+class NodeTotals {
  public:
   struct One {
     std::span<const std::int32_t> lane;
     std::span<const std::int64_t> sum;
   };
 
-  // Adds a sum to the node that is being written; end_cell() ends it.
+  // Adds a sum to the node that is being written; end_node() ends it.
   void add(std::int32_t lane, std::int64_t sum) {
     lane_.push_back(lane);
     sum_.push_back(sum);
   }
-  void end_cell() { begin_.push_back(sum_.size()); }
+  void end_node() { begin_.push_back(sum_.size()); }
   // Appends the two children of a node, given the sums of the left one, `part`, for each lane of
   // the node. without_zeros: leave out lanes of sum 0.
-  void add_parts(std::integral auto cell, std::span<const std::int64_t> part, bool without_zeros) {
-    const std::size_t begin = begin_[static_cast<std::size_t>(cell)];
-    const std::size_t n = begin_[static_cast<std::size_t>(cell) + 1] - begin;
+  void add_parts(std::integral auto node, std::span<const std::int64_t> part, bool without_zeros) {
+    const std::size_t begin = begin_[static_cast<std::size_t>(node)];
+    const std::size_t n = begin_[static_cast<std::size_t>(node) + 1] - begin;
     std::size_t end = sum_.size();
     lane_.resize(end + 2 * n);
     sum_.resize(end + 2 * n);
@@ -41,8 +41,8 @@ class CellSums {
   }
   std::size_t size() const { return begin_.size() - 1; }
   // Returns the sums of a node; valid until the next sum is added.
-  One of(std::integral auto cell) const {
-    const auto v = static_cast<std::size_t>(cell);
+  One of(std::integral auto node) const {
+    const auto v = static_cast<std::size_t>(node);
     const std::size_t begin = begin_[v], n = begin_[v + 1] - begin;
     return {std::span(lane_).subspan(begin, n), std::span(sum_).subspan(begin, n)};
   }

@@ -28,7 +28,7 @@ inline double last_rounded_to(float x) {
   return static_cast<float>(tie) == x ? tie : std::nextafter(tie, -kInfinity);
 }
 
-// Returns the threshold nearest to `wanted` by which rows go to the same side whether their values
+// Returns the threshold nearest to `wanted` by which rows go to the same child whether their values
 // are float64 or rounded to float32. low <= wanted < high are neighbouring values; high is infinite
 // if there is no value above. A `wanted` that is a float32 number, which has few digits, is
 // returned as it is, unless high rounds to it. Otherwise the result is the largest double that

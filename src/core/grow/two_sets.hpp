@@ -50,7 +50,7 @@ class Groups {
   std::uint32_t code(std::size_t g) const { return codes_[g]; }
   const double* sums(std::size_t g) const { return sums_.data() + g * n_sums_; }
   // Returns the mean of response k, or the probability of class k, in a group.
-  double share(std::size_t g, std::size_t k) const { return sums(g)[1 + k] / sums(g)[0]; }
+  double mean(std::size_t g, std::size_t k) const { return sums(g)[1 + k] / sums(g)[0]; }
 
  private:
   std::size_t width_, n_sums_;
@@ -71,9 +71,9 @@ inline std::vector<double> principal_scores(const Groups& groups) {
     total += groups.sums(g)[0];
     for (std::size_t k = 0; k < n_classes; ++k) mean[k] += groups.sums(g)[1 + k];
   }
-  for (double& share : mean) share /= total;
+  for (double& one : mean) one /= total;
   for (const std::size_t g : indices(n_groups, n_classes * n_classes)) {
-    for (std::size_t k = 0; k < n_classes; ++k) deviation[k] = groups.share(g, k) - mean[k];
+    for (std::size_t k = 0; k < n_classes; ++k) deviation[k] = groups.mean(g, k) - mean[k];
     for (std::size_t k = 0; k < n_classes; ++k)
       for (std::size_t l = 0; l < n_classes; ++l)
         covariance[k * n_classes + l] += groups.sums(g)[0] * deviation[k] * deviation[l];
@@ -95,7 +95,7 @@ inline std::vector<double> principal_scores(const Groups& groups) {
   }
   std::vector<double> scores(n_groups, 0.0);
   for (const std::size_t g : indices(n_groups, n_classes))
-    for (std::size_t k = 0; k < n_classes; ++k) scores[g] += axis[k] * groups.share(g, k);
+    for (std::size_t k = 0; k < n_classes; ++k) scores[g] += axis[k] * groups.mean(g, k);
   return scores;
 }
 
@@ -110,7 +110,7 @@ class Divider {
   bool heuristic() const { return heuristic_; }
 
   // Finds the split of the largest value, if it exceeds `value`, which is replaced by it; returns
-  // whether there is one. sweep: holds the sums of the left side, computes the value of a split,
+  // whether there is one. sweep: holds the sums of the left child, computes the value of a split,
   // and the scores of groups if is_ordered(); allowed(): whether its current split is allowed. On
   // ties the first split is taken.
   template <class Sweep, class Allowed>
@@ -194,12 +194,13 @@ class Divider {
   // keeps them together.
   void merge_equal_groups(const Groups& groups) {
     const std::size_t n_classes = groups.width() - 1;
-    shares_.resize(checked_size(groups.size(), n_classes));
+    probabilities_.resize(checked_size(groups.size(), n_classes));
     for (std::size_t g = 0; g < groups.size(); ++g)
-      for (std::size_t k = 0; k < n_classes; ++k) shares_[g * n_classes + k] = groups.share(g, k);
+      for (std::size_t k = 0; k < n_classes; ++k)
+        probabilities_[g * n_classes + k] = groups.mean(g, k);
     const auto compare = [&](std::size_t a, std::size_t b) {
-      const auto* x = shares_.data() + a * n_classes;
-      const auto* y = shares_.data() + b * n_classes;
+      const auto* x = probabilities_.data() + a * n_classes;
+      const auto* y = probabilities_.data() + b * n_classes;
       return std::lexicographical_compare_three_way(x, x + n_classes, y, y + n_classes);
     };
     order_.resize(groups.size());
@@ -222,7 +223,7 @@ class Divider {
     }
   }
 
-  // Copies the sides of the merged groups to the groups that they consist of.
+  // Gives each group the child of the merged group that it belongs to.
   void copy_to_groups(std::size_t n_groups) {
     const std::vector<std::uint8_t> merged_left = left_;
     left_.resize(n_groups);
@@ -233,7 +234,7 @@ class Divider {
   Groups merged_;
   std::vector<std::uint32_t> part_of_;  // (k,) merged group of each group
   std::vector<std::uint32_t> order_;
-  std::vector<double> scores_, shares_;
+  std::vector<double> scores_, probabilities_;
   std::vector<std::uint8_t> left_;
 };
 

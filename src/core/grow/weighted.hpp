@@ -14,10 +14,10 @@
 namespace certree {
 namespace {
 
-// Row weights are integers.
-struct Weighing {
+// The unit of the row weights, which are integers, and the limit on rows.
+struct RowLimits {
   int unit;               // exponent of their unit, a power of two
-  std::int64_t min_rows;  // on either side of a split; rows are counted only if it exceeds 1
+  std::int64_t min_rows;  // in either child of a split; rows are counted only if it exceeds 1
   bool counts_rows() const { return min_rows > 1; }
   bool has_enough(std::int64_t n_left, std::int64_t n) const {
     return std::min(n_left, n - n_left) >= min_rows;
@@ -44,7 +44,7 @@ double squared_weights(std::span<const Item> items) {
 // Returns the mean of response k in each group.
 inline std::vector<double> group_means(const Groups& groups, std::size_t k) {
   std::vector<double> mean(groups.size());
-  for (std::size_t g = 0; g < mean.size(); ++g) mean[g] = groups.share(g, k);
+  for (std::size_t g = 0; g < mean.size(); ++g) mean[g] = groups.mean(g, k);
   return mean;
 }
 
@@ -122,7 +122,7 @@ struct PairCentre {
   std::int64_t weight = 0, centre = 0, n_rows = 0;
   double all = 0.0, rest = 0.0;
 
-  // Returns the value of a split by the weight and the sum on its left side.
+  // Returns the value of a split by the weight and the sum of its left child.
   CERTREE_INLINE double value(std::int64_t left, std::int64_t sum) const {
     const auto w = static_cast<double>(left), right = static_cast<double>(weight - left);
     const double beyond = static_cast<double>(sum - left * centre) * all - rest * w;
@@ -131,19 +131,19 @@ struct PairCentre {
 };
 
 // The same by half of the Poisson deviance; the value is the decrease by a split.
-struct PoissonCell {
+struct PoissonNode {
   std::int64_t weight = 0, sum = 0;
-  double uncut = 0.0;
+  double unsplit = 0.0;
 
-  PoissonCell(std::int64_t w, std::int64_t s) : weight(w), sum(s), uncut(part(s, w)) {}
+  PoissonNode(std::int64_t w, std::int64_t s) : weight(w), sum(s), unsplit(part(s, w)) {}
   static double part(std::int64_t s, std::int64_t w) {
     const auto total = static_cast<double>(s);
     return s > 0 ? total * std::log(total / static_cast<double>(w)) : 0.0;
   }
-  // A side with zeros alone would predict 0, so that every other number had probability 0.
+  // A child with zeros alone would predict 0, so that every other number had probability 0.
   double value(std::int64_t left, std::int64_t of_left) const {
     if (of_left <= 0 || of_left >= sum) return -kInfinity;
-    return part(of_left, left) + part(sum - of_left, weight - left) - uncut;
+    return part(of_left, left) + part(sum - of_left, weight - left) - unsplit;
   }
 };
 
@@ -155,17 +155,17 @@ inline std::vector<double> logs_up_to(std::int64_t most) {
 }
 
 // The same by cross entropy of two classes; sum: the weight of the second. The values are equal to
-// the bit to those of ClassCuts.
-struct LogCell {
+// the bit to those of ClassSplits.
+struct EntropyNode {
   std::span<const double> logs;
   std::int64_t weight = 0, sum = 0;
-  double uncut = 0.0;
+  double unsplit = 0.0;
 
-  LogCell(std::span<const double> x_log_x, std::int64_t w, std::int64_t s)
+  EntropyNode(std::span<const double> x_log_x, std::int64_t w, std::int64_t s)
       : logs(x_log_x), weight(w), sum(s) {
-    uncut = -at(w);
-    uncut += at(w - s);
-    uncut += at(s);
+    unsplit = -at(w);
+    unsplit += at(w - s);
+    unsplit += at(s);
   }
   CERTREE_INLINE double at(std::int64_t x) const {
     return std::cmp_less(x, logs.size()) ? logs[static_cast<std::size_t>(x)]
@@ -176,16 +176,16 @@ struct LogCell {
     double value = -at(left) - at(weight - left);
     value += at(zeros) + at(weight - sum - zeros);
     value += at(of_left) + at(sum - of_left);
-    return value - uncut;
+    return value - unsplit;
   }
 };
 
-// Sets the values of splits with too few rows on a side to -inf, and returns the largest value.
+// Sets the values of splits with too few rows in a child to -inf, and returns the largest value.
 inline double value_enough(const std::int64_t* n_left, std::size_t n, std::int64_t shift,
-                           std::int64_t n_rows, const Weighing& weighing, double* value) {
+                           std::int64_t n_rows, const RowLimits& limits, double* value) {
   double most = -kInfinity;
   for (std::size_t b = 0; b < n; ++b) {
-    if (!weighing.has_enough(n_left[b] + shift, n_rows)) value[b] = -kInfinity;
+    if (!limits.has_enough(n_left[b] + shift, n_rows)) value[b] = -kInfinity;
     most = std::max(most, value[b]);
   }
   return most;
@@ -201,15 +201,15 @@ class PairTarget {
   using Response = PairResponse;
   static constexpr bool kKeeps = false, kSparse = false;
 
-  PairTarget(const Response& response, const Weighing& weighing)
-      : response_(response), weighing_(weighing) {}
+  PairTarget(const Response& response, const RowLimits& limits)
+      : response_(response), limits_(limits) {}
 
   static constexpr std::size_t most_sums() { return 1; }
-  bool counts_rows() const { return weighing_.counts_rows(); }
+  bool counts_rows() const { return limits_.counts_rows(); }
   Item item(std::size_t row, std::int64_t weight) const {
     return Item(static_cast<std::uint32_t>(row), weight, response_.whole[row]);
   }
-  void total(std::span<const Item> items, CellSums& sums) const {
+  void total(std::span<const Item> items, NodeTotals& sums) const {
     Sum total{};
     for (const auto chunk : chunks(items))
       for (const Item& item : chunk) total += item.pair();
@@ -225,14 +225,14 @@ class PairTarget {
     return static_cast<double>(sums[1]) / static_cast<double>(sums[0]);
   }
 
-  class OfCell {
+  class NodeEvaluator {
    public:
-    explicit OfCell(const PairTarget& target) : target_(target) {}
-    void open(std::span<const Item> items, const CellSums::One& total) {
+    explicit NodeEvaluator(const PairTarget& target) : target_(target) {}
+    void open(std::span<const Item> items, const NodeTotals::One& total) {
       items_ = items;
       open(total, std::ssize(items));
     }
-    void open(const GivenRows& rows, const CellSums::One& total) {
+    void open(const GivenRows& rows, const NodeTotals::One& total) {
       given_ = &rows;
       open(total, rows.n);
     }
@@ -256,13 +256,13 @@ class PairTarget {
     std::size_t best(const FewBins<PairTarget>& bins, std::size_t n, bool missing_left,
                      const Allows& allows, Memory&, double& most,
                      std::vector<std::int64_t>& left) const {
-      const auto best_by = [&](const auto& cell) {
-        return bins.rows ? best<true>(bins, cell, n, missing_left, allows, most, left)
-                         : best<false>(bins, cell, n, missing_left, allows, most, left);
+      const auto best_by = [&](const auto& node) {
+        return bins.rows ? best<true>(bins, node, n, missing_left, allows, most, left)
+                         : best<false>(bins, node, n, missing_left, allows, most, left);
       };
       const PairResponse& of = target_.response_;
-      if (of.poisson) return best_by(PoissonCell(all_.weights, all_.sums));
-      if (!of.x_log_x.empty()) return best_by(LogCell(of.x_log_x, all_.weights, all_.sums));
+      if (of.poisson) return best_by(PoissonNode(all_.weights, all_.sums));
+      if (!of.x_log_x.empty()) return best_by(EntropyNode(of.x_log_x, all_.weights, all_.sums));
       return best_by(PairCentre(centre_));
     }
     // Returns the gain of a split by its value, and whether it is at least `least`.
@@ -301,7 +301,7 @@ class PairTarget {
    private:
     // The node is passed by value, so that the compiler keeps it in registers.
     template <bool counts_rows, class ValueOf, class Allows>
-    std::size_t best(const FewBins<PairTarget>& bins, const ValueOf cell, std::size_t n,
+    std::size_t best(const FewBins<PairTarget>& bins, const ValueOf node, std::size_t n,
                      bool missing_left, const Allows& allows, double& most,
                      std::vector<std::int64_t>& left) const {
       Sum sum = missing_left ? *bins.at(bins.n_bins) : Sum{};
@@ -313,10 +313,10 @@ class PairTarget {
       for (std::size_t i = 0; i < n; ++i) {
         sum += bins.sums[i];
         if constexpr (counts_rows) rows += bins.rows[i];
-        const double value = cell.value(sum.weight(), sum.sum());
+        const double value = node.value(sum.weight(), sum.sum());
         if (!(value > best_value)) continue;
-        if (counts_rows && !target_.weighing_.has_enough(rows, centre_.n_rows)) continue;
-        if constexpr (!std::is_same_v<Allows, AllCuts>)
+        if (counts_rows && !target_.limits_.has_enough(rows, centre_.n_rows)) continue;
+        if constexpr (!std::is_same_v<Allows, AllSplits>)
           if (!allows(std::array{sum.weight(), sum.sum()}.data())) continue;
         best_value = value;
         best = i;
@@ -328,7 +328,7 @@ class PairTarget {
       return best;
     }
 
-    CERTREE_INLINE void open(const CellSums::One& total, std::int64_t n_rows) {
+    CERTREE_INLINE void open(const NodeTotals::One& total, std::int64_t n_rows) {
       all_ = {total.sum[0], total.sum[1]};
       centre_.weight = all_.weights;
       centre_.centre = all_.weights > 0 ? all_.sums / all_.weights : 0;
@@ -353,20 +353,20 @@ class PairTarget {
     PairCentre centre_;
   };
 
-  void write(const CellSums::One& total, NodeSums& sums) const {
+  void write(const NodeTotals::One& total, NodeSums& sums) const {
     const std::int64_t one = total.sum[1], zero = total.sum[0] - one;
     if (!response_.classes) {
-      sums.put(0, total.sum[0], weighing_.unit);
-      sums.put(1, one, weighing_.unit + response_.unit);
+      sums.put(0, total.sum[0], limits_.unit);
+      sums.put(1, one, limits_.unit + response_.unit);
       return;
     }
-    if (zero > 0) sums.put(0, zero, weighing_.unit);
-    if (one > 0) sums.put(1, one, weighing_.unit);
+    if (zero > 0) sums.put(0, zero, limits_.unit);
+    if (one > 0) sums.put(1, one, limits_.unit);
   }
 
  private:
   Response response_;
-  Weighing weighing_;
+  RowLimits limits_;
 };
 
 // -- a weight for each class
@@ -386,8 +386,8 @@ struct WideClassItem {
   std::uint32_t row, y;
 };
 
-// The class weights on the left side of each split of a node.
-struct ClassCuts {
+// The class weights in the left child of each split of a node.
+struct ClassSplits {
   const std::int64_t* prefix;  // (n_classes, width) cumulative weights up to each split
   std::size_t width;
   const std::int64_t* shift;  // (n_classes,) added to them
@@ -408,40 +408,40 @@ struct ClassCuts {
 };
 
 // Computes the values of the first n splits by the Gini index, and returns the largest.
-CERTREE_SIMD_CLONES double value_by_squares(const ClassCuts& cuts, std::size_t n,
+CERTREE_SIMD_CLONES double value_by_squares(const ClassSplits& splits, std::size_t n,
                                             double* value) noexcept {
   std::array<double, 257> weight;
-  cuts.sum_classes(n, weight.data());
+  splits.sum_classes(n, weight.data());
   std::fill_n(value, n, 0.0);
-  for (std::size_t k = 0; k < cuts.n_classes; ++k)
+  for (std::size_t k = 0; k < splits.n_classes; ++k)
     for (std::size_t b = 0; b < n; ++b) {
-      const double beyond = cuts.left(k, b) * cuts.all - cuts.total[k] * weight[b];
+      const double beyond = splits.left(k, b) * splits.all - splits.total[k] * weight[b];
       value[b] += beyond * beyond;
     }
   auto most = std::numeric_limits<std::int64_t>::min();
   for (std::size_t b = 0; b < n; ++b) {
-    value[b] /= weight[b] * (cuts.all - weight[b]);
+    value[b] /= weight[b] * (splits.all - weight[b]);
     most = std::max(most, std::bit_cast<std::int64_t>(value[b]));
   }
   return largest_of_bits(most);
 }
 
-// Computes the same by cross entropy. uncut: sum of x log x over the classes, minus that of the
+// Computes the same by cross entropy. unsplit: sum of x log x over the classes, minus that of the
 // node.
-CERTREE_SIMD_CLONES double value_by_logs(const ClassCuts& cuts, std::size_t n, double uncut,
+CERTREE_SIMD_CLONES double value_by_logs(const ClassSplits& splits, std::size_t n, double unsplit,
                                          double* value) noexcept {
   std::array<double, 257> weight;
-  cuts.sum_classes(n, weight.data());
+  splits.sum_classes(n, weight.data());
   for (std::size_t b = 0; b < n; ++b)
-    value[b] = -x_log_x(weight[b]) - x_log_x(cuts.all - weight[b]);
-  for (std::size_t k = 0; k < cuts.n_classes; ++k)
+    value[b] = -x_log_x(weight[b]) - x_log_x(splits.all - weight[b]);
+  for (std::size_t k = 0; k < splits.n_classes; ++k)
     for (std::size_t b = 0; b < n; ++b) {
-      const double left = cuts.left(k, b);
-      value[b] += x_log_x(left) + x_log_x(cuts.total[k] - left);
+      const double left = splits.left(k, b);
+      value[b] += x_log_x(left) + x_log_x(splits.total[k] - left);
     }
   double most = -kInfinity;
   for (std::size_t b = 0; b < n; ++b) {
-    value[b] -= uncut;
+    value[b] -= unsplit;
     most = std::max(most, value[b]);
   }
   return most;
@@ -457,13 +457,13 @@ class ClassTarget {
   using Response = Classes;
   static constexpr bool kKeeps = false, kSparse = true;
 
-  ClassTarget(const Response& response, const Weighing& weighing)
+  ClassTarget(const Response& response, const RowLimits& limits)
       : response_(response),
-        weighing_(weighing),
+        limits_(limits),
         n_classes_(static_cast<std::size_t>(response.n_classes)) {}
 
   std::size_t most_sums() const { return n_classes_; }
-  bool counts_rows() const { return weighing_.counts_rows(); }
+  bool counts_rows() const { return limits_.counts_rows(); }
   Item item(std::size_t row, std::int64_t weight) const {
     Item item{};
     item.row = static_cast<std::uint32_t>(row);
@@ -471,7 +471,7 @@ class ClassTarget {
     item.y = static_cast<decltype(item.y)>(response_.y[row]);
     return item;
   }
-  void total(std::span<const Item> items, CellSums& sums) const {
+  void total(std::span<const Item> items, NodeTotals& sums) const {
     std::vector<std::int64_t> total(n_classes_);
     for (const auto chunk : chunks(items))
       for (const Item& item : chunk) total[item.y] += item.weight;
@@ -486,17 +486,17 @@ class ClassTarget {
 
   // There is one sum for each class that occurs in the node, as small nodes have few of many
   // classes.
-  class OfCell {
+  class NodeEvaluator {
    public:
-    explicit OfCell(const ClassTarget& target)
+    explicit NodeEvaluator(const ClassTarget& target)
         : target_(target),
           logs_(target.response_.criterion == Criterion::entropy),
           lane_(target.n_classes_) {}
-    void open(std::span<const Item> items, const CellSums::One& total) {
+    void open(std::span<const Item> items, const NodeTotals::One& total) {
       items_ = items;
       open(total, std::ssize(items));
     }
-    void open(const GivenRows& rows, const CellSums::One& total) {
+    void open(const GivenRows& rows, const NodeTotals::One& total) {
       given_ = &rows;
       open(total, rows.n);
     }
@@ -509,7 +509,7 @@ class ClassTarget {
     }
     double weight() const { return all_; }
     bool is_pure() const { return total_.size() == 1; }
-    using Memory = CutSums;
+    using Memory = SplitSums;
     template <class Allows>
     std::size_t best(const FewBins<ClassTarget>& bins, std::size_t n, bool missing_left,
                      const Allows& allows, Memory& own, double& most,
@@ -521,12 +521,13 @@ class ClassTarget {
         std::copy_n(bins.at(bins.n_bins), n_sums(), shift_.begin());
         if (bins.rows) shift_.back() = bins.rows[bins.n_bins];
       }
-      const ClassCuts cuts{own.prefix.data(), width, shift_.data(), total_.data(), n_sums(), all_};
-      double value = logs_ ? value_by_logs(cuts, n, uncut_, own.value.data())
-                           : value_by_squares(cuts, n, own.value.data());
+      const ClassSplits splits{own.prefix.data(), width,    shift_.data(),
+                               total_.data(),     n_sums(), all_};
+      double value = logs_ ? value_by_logs(splits, n, unsplit_, own.value.data())
+                           : value_by_squares(splits, n, own.value.data());
       if (bins.rows)
         value = value_enough(own.prefix.data() + n_sums() * width, n, shift_.back(), n_rows_,
-                             target_.weighing_, own.value.data());
+                             target_.limits_, own.value.data());
       return first_of_best<ClassTarget>(own, width, n, shift_, value, allows, most, left);
     }
     std::pair<double, bool> gain(double value, double least) const {
@@ -552,7 +553,7 @@ class ClassTarget {
     }
 
    private:
-    CERTREE_INLINE void open(const CellSums::One& total, std::int64_t n_rows) {
+    CERTREE_INLINE void open(const NodeTotals::One& total, std::int64_t n_rows) {
       n_rows_ = n_rows;
       total_.resize(total.sum.size());
       for (std::size_t l = 0; l < total_.size(); ++l) {
@@ -561,8 +562,8 @@ class ClassTarget {
       }
       all_ = std::accumulate(total_.begin(), total_.end(), 0.0);
       if (!logs_) return;
-      uncut_ = -x_log_x(all_);
-      for (const double one : total_) uncut_ += x_log_x(one);
+      unsplit_ = -x_log_x(all_);
+      for (const double one : total_) unsplit_ += x_log_x(one);
     }
     void sum_up(const FewBins<ClassTarget>& bins, std::vector<std::int64_t>& prefix) const {
       const std::size_t width = bins.n_bins, n_lanes = n_sums() + (bins.rows != nullptr);
@@ -584,18 +585,18 @@ class ClassTarget {
     std::int64_t n_rows_ = 0;
     std::vector<std::uint32_t> lane_;  // (n_classes,) number of the sum of each class that occurs
     std::vector<double> total_;        // (n_sums,) of the node
-    double all_ = 0.0, uncut_ = 0.0;
+    double all_ = 0.0, unsplit_ = 0.0;
     std::vector<std::int64_t> shift_;  // sums of missing values, if they go left
   };
 
-  void write(const CellSums::One& total, NodeSums& sums) const {
+  void write(const NodeTotals::One& total, NodeSums& sums) const {
     for (std::size_t l = 0; l < total.sum.size(); ++l)
-      sums.put(total.lane[l], total.sum[l], weighing_.unit);
+      sums.put(total.lane[l], total.sum[l], limits_.unit);
   }
 
  private:
   Response response_;
-  Weighing weighing_;
+  RowLimits limits_;
   std::size_t n_classes_;
 };
 

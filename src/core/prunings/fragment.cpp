@@ -180,7 +180,7 @@ void fragment_pruning(Shape tree, const FragmentPenalty& penalty, std::span<Divi
   BreakpointRuns runs(m);
   SquareRootSearch search;
   const auto as_leaf = [&](std::size_t v) {
-    return Choice{penalty.size_penalty[v] + penalty.cell_penalty[v], Division::none, 0.0};
+    return Choice{penalty.size_penalty[v] + penalty.node_penalty[v], Division::none, 0.0};
   };
   for (const std::size_t v : indices(m))
     if (tree.is_leaf(v)) choices[v] = as_leaf(v);
@@ -191,7 +191,7 @@ void fragment_pruning(Shape tree, const FragmentPenalty& penalty, std::span<Divi
     if (split < best.value) best = {split, Division::fragment, 0.0};
     const Excess smallest{below.cost, 1.0 + below.leaves - penalty.chain_leaves[v]};
     choices[v] =
-        search.find(runs[v], smallest, penalty.size_penalty[v], penalty.cell_penalty[v], best);
+        search.find(runs[v], smallest, penalty.size_penalty[v], penalty.node_penalty[v], best);
   };
   weakest_links(tree, penalty.gains, runs, choose, {critical.get(), m});
   // Below a leaf of the fragment: the price by which the pruning is taken; at other nodes -1.

@@ -18,13 +18,13 @@ void critical_prices(Shape tree, const SplitGains& gains, std::span<double> crit
 
 // The penalty of a pruning by a root fragment: a subtree at the root, contained in the pruning. A
 // pruning pays its cost and, for every leaf v of its cheapest root fragment,
-//   size_penalty[v] sqrt(number of leaves of the pruning in v) + cell_penalty[v].
+//   size_penalty[v] sqrt(number of leaves of the pruning in v) + node_penalty[v].
 struct FragmentPenalty {
   SplitGains gains;
   std::span<const double> chain_leaves;  // (m,) leaves without rows that a split adds beside the
                                          // chain of regions that the node stands for
   std::span<const double> size_penalty;  // (m,)
-  std::span<const double> cell_penalty;  // (m,)
+  std::span<const double> node_penalty;  // (m,)
 };
 
 // What splits a node: neither, the pruning alone, or the pruning and its root fragment.

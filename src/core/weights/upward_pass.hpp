@@ -19,7 +19,7 @@ namespace certree {
 // nodes wait for their sibling at any time, and only these need a slot for their c and d: the slots
 // stay in the cache.
 //
-// Lanes are posteriors with different theta, computed side by side by vector instructions. No lane
+// Lanes are posteriors with different theta, computed together by vector instructions. No lane
 // reads another, so a posterior is the same to the bit in any lane.
 template <std::size_t kLanes>
 class UpwardPass {

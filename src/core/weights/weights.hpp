@@ -46,9 +46,9 @@ enum class PruningMode { average, single };
 //   log_odds: (m,) result: log odds that a node in the pruning is split; -inf at leaves
 // Returns the log evidence log beta(root), or its sum over all roots; -inf if no pruning has a
 // positive weight, and 0 if single.
-double weigh(const PosteriorFamily& family, std::span<const double> theta,
-             std::span<const double> root, PruningMode mode, std::span<double> weight,
-             std::span<double> log_odds);
+double compute_posterior(const PosteriorFamily& family, std::span<const double> theta,
+                         std::span<const double> root, PruningMode mode, std::span<double> weight,
+                         std::span<double> log_odds);
 
 // Computes the probability that each node is in the pruning, as a leaf or as an ancestor of leaves.
 // reached: (m,).

@@ -13,9 +13,9 @@ const ClonePointer<decltype(compute_odds)> compute_odds_here = compute_odds;
 
 }  // namespace
 
-double weigh(const PosteriorFamily& family, std::span<const double> theta,
-             std::span<const double> root, PruningMode mode, std::span<double> weight,
-             std::span<double> log_odds) {
+double compute_posterior(const PosteriorFamily& family, std::span<const double> theta,
+                         std::span<const double> root, PruningMode mode, std::span<double> weight,
+                         std::span<double> log_odds) {
   const Shape tree = family.tree;
   for (const std::size_t v : indices(tree.size()))
     if (tree.is_leaf(v)) log_odds[v] = -kInfinity;

@@ -8,31 +8,31 @@
 namespace certree {
 namespace {
 
-// Nodes of a dense table, stored by row. When a node has at most an eighth of the rows of the
-// current copy of the table, the bins of its rows are copied to adjacent memory.
+// The bins of nodes in a dense table, stored by row. When a node has at most an eighth of the rows
+// of the current copy of the table, the bins of its rows are copied to adjacent memory.
 template <class Target>
-class DenseCells {
+class DenseNodeBins {
  public:
   using Item = typename Target::Item;
-  using OfCell = typename Target::OfCell;
+  using NodeEvaluator = typename Target::NodeEvaluator;
 
-  explicit DenseCells(const DrawnRows& rows) {
+  explicit DenseNodeBins(const DrawnRows& rows) {
     copies_.push_back({rows.codes, rows.codes.n_rows, {}});
   }
 
-  CodesByRow codes(const BinnedCell& cell, std::int32_t feature) const {
-    const Table<const std::uint8_t>& codes = copies_[cell.copy].codes;
+  CodesByRow codes(const BinnedNode& node, std::int32_t feature) const {
+    const Table<const std::uint8_t>& codes = copies_[node.copy].codes;
     return {codes.data + feature, codes.width};
   }
 
   // Starts a node. Copies are made only in depth-first growth, where one for each size is enough.
-  void open(BinnedCell& cell, std::span<Item> items, const OfCell&, bool depth_first) {
-    if (depth_first) shrink(cell, items);
+  void open(BinnedNode& node, std::span<Item> items, const NodeEvaluator&, bool depth_first) {
+    if (depth_first) shrink(node, items);
   }
   static bool may_vary(std::int32_t) { return true; }
-  void add_up(const BinnedCell& cell, std::span<const Item> items, const OfCell& of,
+  void add_up(const BinnedNode& node, std::span<const Item> items, const NodeEvaluator& of,
               std::span<const std::int32_t> features, FewSums<Target>& few) const {
-    few.add_up(of, {items, nullptr}, [&](std::int32_t j) { return codes(cell, j); }, features);
+    few.add_up(of, {items, nullptr}, [&](std::int32_t j) { return codes(node, j); }, features);
   }
 
  private:
@@ -44,15 +44,15 @@ class DenseCells {
   // A copy pays if the table is larger than the nearest cache, and shrinks to an eighth.
   static constexpr std::int64_t kShrinks = 8, kNear = 1 << 14;
 
-  void shrink(BinnedCell& cell, std::span<Item> items) {
-    const Table<const std::uint8_t> from = copies_[cell.copy].codes;
-    const std::int64_t n = cell.size();
+  void shrink(BinnedNode& node, std::span<Item> items) {
+    const Table<const std::uint8_t> from = copies_[node.copy].codes;
+    const std::int64_t n = node.size();
     if (n * kShrinks > from.n_rows || from.n_rows * from.width <= kNear) return;
-    if (++cell.copy == copies_.size()) {
+    if (++node.copy == copies_.size()) {
       const std::int64_t most = copies_.back().most_rows / kShrinks;
       copies_.push_back({{}, most, make_buffer<std::uint8_t>(most, from.width)});
     }
-    Copy& copy = copies_[cell.copy];
+    Copy& copy = copies_[node.copy];
     copy.codes = {copy.memory.get(), n, from.width};
     std::uint8_t* to = copy.memory.get();
     std::uint32_t row = 0;
@@ -82,23 +82,23 @@ struct StoredCodesOfFeature {
   }
 };
 
-// Nodes of a sparse table. The stored values of the rows of a node are sorted by feature before
-// features are drawn: a feature without stored values is constant.
+// The bins of nodes in a sparse table. The stored values of the rows of a node are sorted by
+// feature before features are drawn: a feature without stored values is constant.
 template <class Target>
-class SparseCells {
+class SparseNodeBins {
  public:
   using Item = typename Target::Item;
   using Sum = typename Target::Sum;
-  using OfCell = typename Target::OfCell;
+  using NodeEvaluator = typename Target::NodeEvaluator;
 
-  explicit SparseCells(const DrawnRows& rows)
+  explicit SparseNodeBins(const DrawnRows& rows)
       : stored_(rows.stored), begin_(rows.stored.zero.size()), n_(begin_.size()) {}
 
-  StoredCodesOfFeature codes(const BinnedCell&, std::int32_t feature) const {
+  StoredCodesOfFeature codes(const BinnedNode&, std::int32_t feature) const {
     return {stored_, feature};
   }
 
-  void open(BinnedCell&, std::span<Item> items, const OfCell& of, bool) {
+  void open(BinnedNode&, std::span<Item> items, const NodeEvaluator& of, bool) {
     for (const std::int32_t j : touched_) n_[static_cast<std::size_t>(j)] = 0;
     touched_.clear();
     for_stored(items, [&](std::uint32_t, std::size_t j, std::uint8_t) {
@@ -119,7 +119,7 @@ class SparseCells {
       for (const Item& item : part) of.add(item, all_.data());
   }
   bool may_vary(std::int32_t feature) const { return n_[static_cast<std::size_t>(feature)] > 0; }
-  void add_up(const BinnedCell&, std::span<const Item> items, const OfCell& of,
+  void add_up(const BinnedNode&, std::span<const Item> items, const NodeEvaluator& of,
               std::span<const std::int32_t> features, FewSums<Target>& few) const {
     few.restart(features.size());
     for (std::size_t f = 0; f < features.size(); ++f) {

@@ -14,7 +14,7 @@ namespace certree {
 namespace {
 
 // A node that is being grown.
-struct CartCell : Cell {
+struct CartNode : GrowingNode {
   bool is_leaf;
   std::uint64_t key;          // of the random draws at the node
   double lower = -kInfinity;  // bounds of the means below the node, by monotonic constraints
@@ -22,14 +22,14 @@ struct CartCell : Cell {
 };
 
 // The best split of a node so far.
-struct Cut {
+struct SplitInfo {
   double value = -HUGE_VAL;  // of the criterion, which is maximised
   double gain = 0.0;         // decrease in impurity
   std::int64_t feature = -1;
   bool heuristic = false;  // whether a better split may have been missed
-  double middle = 0.0;     // between the means of both sides; only with monotonic constraints
-  // Of a numeric feature: number of rows with a value that go left, threshold, side of missing
-  // values.
+  double middle = 0.0;     // between the means of both children; only with monotonic constraints
+  // Of a numeric feature: number of rows with a value that go left, threshold, whether missing
+  // values go left.
   std::int64_t n_left = 0;
   double threshold = 0.0;
   bool missing_left = false;
@@ -69,23 +69,23 @@ struct CartRows {
   Table<const Y> y;               // (number of responses, n)
   const double* weight;           // (n,) in units of 2^weight_unit; or null
   int weight_unit;
-  bool
-      counts_rows;  // whether splits also need the number of rows on each side, not only the weight
+  bool counts_rows;  // whether splits also need the number of rows in each child, not only the
+                     // weight
   std::int32_t n_classes;
   Table<RankedRow> lists;      // (features.n_lists(), n)
   Table<std::uint32_t> codes;  // (number of categorical features, n)
 
   std::int64_t size() const { return lists.width; }
-  static std::span<RankedRow> part(RankedRow* list, const Cell& cell) {
-    return {list + cell.begin, list + cell.end};
+  static std::span<RankedRow> part(RankedRow* list, const GrowingNode& node) {
+    return {list + node.begin, list + node.end};
   }
   // Returns the rows of a node, sorted by a numeric feature.
-  std::span<RankedRow> list(std::int64_t j, const Cell& cell) const {
-    return part(lists.row(features->index(j)), cell);
+  std::span<RankedRow> list(std::int64_t j, const GrowingNode& node) const {
+    return part(lists.row(features->index(j)), node);
   }
   // Returns the rows of a node in any order: the last list exists even without numeric features.
-  std::span<RankedRow> members(const Cell& cell) const {
-    return part(lists.row(lists.n_rows - 1), cell);
+  std::span<RankedRow> members(const GrowingNode& node) const {
+    return part(lists.row(lists.n_rows - 1), node);
   }
   const std::uint32_t* codes_of(std::int64_t j) const { return codes.row(features->index(j)); }
   std::uint32_t row_of_X(const RankedRow& e) const { return original ? original[e.row] : e.row; }
@@ -96,11 +96,11 @@ struct CartRows {
   }
 
   // Returns whether a feature varies in a node. Not for features with few values.
-  bool varies(const Cell& cell, std::int64_t j) const {
+  bool varies(const GrowingNode& node, std::int64_t j) const {
     if (!features->is_categorical(j))
-      return list(j, cell).front().rank != list(j, cell).back().rank;
+      return list(j, node).front().rank != list(j, node).back().rank;
     const std::uint32_t* const code = codes_of(j);
-    const auto rows = members(cell);
+    const auto rows = members(node);
     const std::uint32_t head = code[rows.front().row];
     return !all_of(rows, [&](const RankedRow& e) { return code[e.row] == head; });
   }
@@ -108,8 +108,8 @@ struct CartRows {
 
 // Returns the number of threads for a node: starting threads takes as long as a pass over about
 // 10,000 rows.
-inline int threads_for(const Cell& cell, int n_threads) {
-  return cell.end - cell.begin >= 16384 ? n_threads : 1;
+inline int threads_for(const GrowingNode& node, int n_threads) {
+  return node.end - node.begin >= 16384 ? n_threads : 1;
 }
 
 }  // namespace
