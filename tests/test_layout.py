@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections import Counter
 from graphlib import TopologicalSorter
+from importlib import import_module
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -242,8 +244,44 @@ def find_constructors():
 @pytest.mark.parametrize("kind", sorted(find_constructors(), key=lambda kind: kind.__name__))
 def test_all_parameters_are_documented_in_their_order(kind):
     parameters = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
-    documented = re.findall(r"^    (\w+) : ", kind.__doc__, re.M)
+    documented = re.findall(r"^(\w+) : ", inspect.getdoc(kind), re.M)
     assert [name for name in documented if name in parameters] == parameters
+
+
+@pytest.mark.parametrize("kind", sorted(find_constructors(), key=lambda kind: kind.__name__))
+def test_documented_defaults_are_those_of_the_constructor(kind):
+    parameters = inspect.signature(kind.__init__).parameters
+    documented = re.findall(r"^(\w+) : .*default=(.+)$", inspect.getdoc(kind), re.M)
+    for name, default in documented:
+        assert parameters[name].default == ast.literal_eval(default), name
+
+
+def find_copied_descriptions():
+    """Return the module and the dotted name of every object whose docstring has names in braces."""
+    names = re.compile(r"^ +\{\w[\w, ]*\}(?: \{\w[\w, ]*\})*$", re.MULTILINE)
+    found = []
+
+    def search(module, node, path):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef):
+                inner = [*path, child.name]
+                if names.search(ast.get_docstring(child, clean=False) or ""):
+                    found.append((module, ".".join(inner)))
+                search(module, child, inner)
+
+    for module, file in MODULES.items():
+        search(f"certree.{module}", ast.parse(file.read_text()), [])
+    return found
+
+
+@pytest.mark.parametrize(("module", "name"), find_copied_descriptions())
+def test_copied_descriptions_are_complete_and_in_order(module, name):
+    documented = attrgetter(name)(import_module(module))
+    parameters = [name for name in inspect.signature(documented).parameters if name != "self"]
+    text = inspect.getdoc(documented).split("Parameters\n----------\n")[1].split("\n\n")[0]
+    headings = re.findall(r"^(\w[\w, ]*) : ", text, re.M)
+    assert [name for heading in headings for name in heading.split(", ")] == parameters
+    assert "\n{" not in inspect.getdoc(documented)
 
 
 def test_few_files_name_a_parameter_of_growth():

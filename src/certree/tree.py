@@ -36,6 +36,7 @@ from certree.interface.arrays import (
     freeze,
     get_csr_arrays,
 )
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_settings
 from certree.interface.threads import get_n_threads
 
@@ -722,6 +723,7 @@ class Trees(ArrayRecord):
         )
 
 
+@copy_descriptions_from(Trees)
 class Tree(Trees):
     """One binary tree, stored as columns with one entry per node. The root is node 0.
 
@@ -734,21 +736,12 @@ class Tree(Trees):
     ----------
     feature : array-like of int, shape (m,)
         Feature that a node splits on; 0 at leaves. m is the number of nodes.
-    threshold : array-like of float, shape (m,)
-        Threshold of the split; 0 at leaves.
+    {threshold}
     left : array-like of int, shape (m,)
         Left child, or -1 at leaves. The right child is ``left + 1``.
     chain : array-like of int, shape (m,), or None
         Number of nested regions with the same rows that a node stands for; None: 1 everywhere.
-    n_features : int
-        Number of features of the rows.
-    missing_left : array-like of bool, shape (m,), or None
-        Whether NaN goes to the left child; None: it goes right everywhere.
-    category_start : array-like of int, shape (m + 1,), or None
-        The category set of node v is ``categories[category_start[v] : category_start[v + 1]]``.
-        None: no node splits on categories.
-    categories : array-like of int, shape (number of categories in all sets,), or None
-        Category codes >= 0 of the sets of all nodes, node by node, each set ascending.
+    {n_features} {missing_left} {category_start} {categories}
     optimal_splits : bool or None
         Whether every split is known to be the best one; None if it is unknown, or if growth
         maximised no criterion.

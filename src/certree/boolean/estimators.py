@@ -24,6 +24,7 @@ from certree.boolean.selection import (
 )
 from certree.boolean.spectrum import Spectrum
 from certree.interface.arrays import MAX_SETTING, Float64, UInt64
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
 from certree.interface.threads import N_JOBS
@@ -297,6 +298,7 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
         return self._evaluate(X)[:, 0]
 
 
+@copy_descriptions_from(FourierRegressor)
 class FourierClassifier(ClassifierMixin, FourierEstimator):
     """A classifier by sparse polynomials in two-valued features.
 
@@ -312,14 +314,10 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         set chooses how many are kept. "low_degree": the coefficient of each such set is a mean over
         the rows, and all are kept; "low_degree_threshold": only those that are larger than the
         largest would be if y were independent of X. `FourierRegressor` has the details.
-    degree : int, default=3
-        Largest number of features of a searched set. Boosted trees may propose larger sets.
+    {degree}
     max_terms : int or None, default=None
         Largest number of products besides the constant, for each polynomial; None: no limit.
-    random_state : int, RandomState or None, default=None
-        Draws the validation set, and seeds the boosted trees.
-    n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all.
+    {random_state} {n_jobs}
 
     Attributes
     ----------
@@ -334,10 +332,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     sample_hashes_ : ndarray of uint64
         A hash of each row of the fit, by which functions that certify the classifier on new rows
         find those that are equal to a row of the fit.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had them.
+    {n_features_in_} {feature_names_in_}
 
     Examples
     --------

@@ -19,6 +19,7 @@ from certree.interface.arrays import (
     check_n_classes,
     to_array,
 )
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import POSITIVE, validate_arguments, validate_settings
 from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices
@@ -456,6 +457,7 @@ class CertifyingRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+@copy_descriptions_from(HeldOut)
 class HeldOutNumbers(ArrayRecord):
     """A tree with the moments of its training set, and its calibration set for a numeric target.
 
@@ -464,8 +466,7 @@ class HeldOutNumbers(ArrayRecord):
 
     Parameters
     ----------
-    tree : Tree
-        The tree, with m nodes, grown on the training set or on no rows.
+    {tree}
     grown : TargetStats
         Number of training rows in each node, the mean of their targets, and the sum of squared
         distances from it.
@@ -478,19 +479,10 @@ class HeldOutNumbers(ArrayRecord):
     limit : float
         Absolute error at which larger ones are clipped, > 0, in units of the target; fixed by the
         training rows.
-    n : int
-        Number of independent observations: calibration rows, or groups of them.
-    grouped : bool
-        Whether the observations are groups.
-    repeats : int or None
-        Number of accepted calibration rows that equal a training row or another calibration row;
-        None: they were not searched.
-    distinct : bool
-        Whether equal calibration rows were counted once.
-    near_copies : NearCopies or None
-        Result of the search for calibration rows that nearly equal training rows; None: no search.
+    {n} {grouped} {repeats} {distinct}
     is_worst : ndarray of bool, shape (N,), or None
         True for repeated rows whose error counts as `limit`; None: no such rows.
+    {near_copies}
 
     Raises
     ------

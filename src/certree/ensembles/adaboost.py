@@ -20,6 +20,7 @@ from certree.ensembles.adaboost_rounds import (
     run_adaboost,
     select_best_classes,
 )
+from certree.ensembles.forest import TreeForestClassifier
 from certree.ensembles.staged import StagedClassifier, make_constant_scores
 from certree.ensembles.weak_learners import (
     WeakClassifierFitter,
@@ -31,6 +32,7 @@ from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.tree_model import has_numeric_leaves
 from certree.export.formula import Formula
 from certree.interface.arrays import Float64, check_column, to_row_order
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import available_if, meta_fit_method, snapshot_method
 from certree.interface.signatures import COUNT, ROUNDS
 from certree.interface.stored_state import StoredState
@@ -48,6 +50,7 @@ _ROUND_ARRAYS = ("error_bounds", "training_errors")
 _ROUNDING = 1e-9
 
 
+@copy_descriptions_from(TreeForestClassifier)
 class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     """AdaBoost with a bound on its training error after each round.
 
@@ -93,14 +96,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     max_depth : int or None, default=None
         Largest depth of the trees if `estimator` is None. None: 1, or no limit if `max_leaf_nodes`
         is set.
-    max_leaf_nodes : int or None, default=None
-        Largest number of leaves of a tree; None: no limit. The node whose split lowers the impurity
-        most is split first.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None,
-    default="from_dtype"
-        Which features are categorical. "from_dtype": columns of a data frame with a category,
-        string or object dtype, and columns of an object array that contain a string. Otherwise a
-        boolean mask, indices or names. None: no feature.
+    {max_leaf_nodes} {categorical_features}
     random_state : int, RandomState or None, default=None
         Draws the seed of each clone of `estimator`; trees of certree need none.
     n_jobs : int or None, default=None
@@ -130,17 +126,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         is set.
     feature_importances_ : ndarray of shape (p,)
         Mean of the learners' importances, weighted by alpha.
-    sample_hashes_ : ndarray of uint64, or None
-        Hashes of the training rows, by which `certify` refuses to certify the model with these
-        rows; None if the model was loaded from a file that was saved without them.
-    n_features_in_ : int
-        Number of features.
-    categories_ : Categories or None
-        The categories of the features; None if all are numeric.
-    is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features are categorical; None if none are.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had names.
+    {sample_hashes_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

@@ -73,6 +73,7 @@ from certree.grow.training_samples import (
     resolve_max_features,
 )
 from certree.interface.arrays import Float64, Int32, Int64, to_array, to_row_order
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import (
     available_if,
     check_parameters_of_fit,
@@ -1850,6 +1851,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         return map(to_prediction_shape, self._iterate_new_scores(X, offset))
 
 
+@copy_descriptions_from(BoostedTreesClassifier)
 class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     """Boosted trees for numbers, in which all prunings of each tree vote.
 
@@ -1888,16 +1890,14 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         three, and at most 1200. "best": up to three times as many rounds as "default", and the mean
         of four fits with different seeds, stored as one model; not with `warm_start`. Early
         stopping scores their mean. Explicit values of other parameters have priority.
-    learning_rate : float, default=0.1
-        Factor of the step of each tree.
+    {learning_rate}
     max_iter : int or "auto", default="auto"
         Number of rounds; see `BoostedTreesClassifier`. "auto": by two of four folds below 3000
         rows; by one of them below 30,000, where ``quality="default"`` chooses at most 800, as more
         gain little.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31. None: no limit.
-    max_depth : int or None, default=None
-        Largest depth of a leaf; None: no limit.
+    {max_depth}
     min_samples_leaf : int, default=1
         Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
@@ -1906,59 +1906,22 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
         Features that a round may split on: a number, a fraction, the square root or the logarithm
         of their number, or all (None). "auto": all.
-    max_thresholds : int, "auto" or None, default="auto"
-        Number of thresholds that are drawn for each tree and each feature with more than 32 values;
-        the tree splits at no other thresholds. None: all thresholds. "auto": see
-        `BoostedTreesClassifier`.
-    subsample : float, default=0.7
-        Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
-    prunings : {"vote", "none"}, default="vote"
-        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
-        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories. "from_dtype": columns of a data frame with a category,
-        string or object dtype, and columns of an object array that contain a string. Otherwise a
-        mask, indices or names; None: no feature.
+    {max_thresholds} {subsample} {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if
         they must not rise, 0 otherwise. Only for one output.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
         Groups of features that may be used together on a path of a tree. "pairwise": any two
         features; "no_interactions": each feature by itself; see `BoostedTreesClassifier`.
-    standard_errors : bool, default=False
-        Whether the fit prepares `predict_std`, which estimates the standard errors of predictions. This
-        needs three more fits to a third of the rows each, which take about as long as the fit. With
-        ``prunings="none"`` all rows have the same standard error.
-    warm_start : bool, default=False
-        Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
-        `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
-        change between fits.
-    early_stopping : bool or "auto", default=False
-        Whether a fit stops if new rounds do not improve the score of a validation set; rounds after
-        the best one are dropped. This replaces the cross-validation of `max_iter`. "auto": True for
-        more than 10,000 rows.
-    scoring : str, callable or None, default="loss"
-        Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
-        scikit-learn; None: the method `score`. A scorer gets encoded rows, with category codes, and
-        at most 10,000 training rows.
-    validation_fraction : float, int or None, default=0.1
-        Fraction or number of the rows that early stopping holds out as validation set if `fit` gets no
-        `X_val`. None: training rows are scored instead.
-    n_iter_no_change : int, default=10
-        The fit stops after so many rounds without an improvement on the best score.
-    tol : float, default=1e-7
-        Smallest improvement that counts, in units of the score.
+    {standard_errors} {warm_start} {early_stopping} {scoring} {validation_fraction}
+    {n_iter_no_change} {tol}
     random_state : int, RandomState or None, default=None
         Seed of the rows, features and thresholds that rounds draw.
-    n_jobs : int or None, default=None
-        Number of threads; None: all that the process may use, but one in a worker of joblib.
-    verbose : int, default=0
-        A positive number shows a progress bar.
+    {n_jobs} {verbose}
 
     Attributes
     ----------
-    n_outputs_ : int
-        Number of columns of y; 1 if y is one-dimensional.
+    {n_outputs_}
     trees_ : Trees
         The trees: those of the ridge regression, if there are some, then one for each round, or one
         for each round and averaged fit.

@@ -57,6 +57,7 @@ from certree.interface.arrays import (
     check_column,
     freeze,
 )
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import StoredState
@@ -161,6 +162,7 @@ def _make_quick_copy(model: Any) -> Any:
     return quick
 
 
+@copy_descriptions_from(BoostedTreesClassifier)
 class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     """Boosted trees with a certificate: an upper bound on their error on new rows.
 
@@ -186,31 +188,17 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     quality : {"fast", "default", "best"}, default="default"
         "fast": fewer rounds, without cross-validation; "best": more rounds, and the mean of two
         fits. See `BoostedTreesClassifier`, as for all parameters below.
-    learning_rate : float, default=0.1
-        Factor of the step of each tree.
+    {learning_rate}
     max_iter : int or "auto", default="auto"
         Number of rounds, of one tree each; "auto": chosen by cross-validation of the training set.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 31 below 3000 rows in the training set, else 63;
         None: no limit.
-    max_depth : int or None, default=None
-        Largest depth of a leaf; None: no limit.
-    min_samples_leaf : int, default=5
-        Smallest number of in-bag rows in a leaf.
-    l2_regularization : float, default=5
-        Sum of Hessians with which the value of a node is shrunk towards the value of its parent.
-    max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round may split on: a number, a fraction, the square root or the logarithm
-        of their number, or all (None). "auto": 30 % and all of them in turn.
-    max_thresholds : int, "auto" or None, default="auto"
-        Number of thresholds of a feature that are drawn for each tree; None: all. "auto": see
-        `BoostedTreesClassifier`.
+    {max_depth} {min_samples_leaf} {l2_regularization} {max_features} {max_thresholds}
     subsample : float, default=0.7
         Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
         The calibration set has no part in either.
-    prunings : {"vote", "none"}, default="vote"
-        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
-        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
+    {prunings}
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories; the categories are those of the training set. "from_dtype":
         columns of a data frame with a category, string or object dtype, and columns of an object
@@ -227,21 +215,13 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     early_stopping : bool or "auto", default=False
         Whether the fit stops by the score of a validation set, which is taken from the training
         set. "auto": True for more than 10,000 rows in the training set.
-    scoring : str, callable or None, default="loss"
-        Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
-        scikit-learn; None: the method `score`.
+    {scoring}
     validation_fraction : float, int or None, default=0.1
         Fraction or number of the training rows, or of their groups, in the validation set.
-    n_iter_no_change : int, default=10
-        The fit stops after so many rounds without an improvement.
-    tol : float, default=1e-7
-        Smallest improvement that counts.
+    {n_iter_no_change} {tol}
     random_state : int, RandomState or None, default=None
         Seed of the training set, and of rows, features and thresholds that rounds draw.
-    n_jobs : int or None, default=None
-        Number of threads; None: all that the process may use, but one in a worker of joblib.
-    verbose : int, default=0
-        A positive number shows a progress bar.
+    {n_jobs} {verbose}
 
     Attributes
     ----------
@@ -261,9 +241,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         The classes: those that were passed to `fit`, or all in y. A class of the calibration set
         alone has probability 0 and score -1e30 and is never predicted, as the calibration set must
         not influence predictions.
-    sample_hashes_ : ndarray of uint64, or None
-        Hashes of the rows of the fit, by which `certify` refuses to certify the model with these
-        rows; None if the model was loaded from a file that was saved without them.
+    {sample_hashes_}
     n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_
         See `BoostedTreesClassifier`.
     feature_importances_, n_features_in_, categories_, feature_names_in_
@@ -623,6 +601,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         )
 
 
+@copy_descriptions_from(CertifiedBoostedTreesClassifier, BoostedTreesRegressor)
 class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegressor):
     """Boosted trees for numbers with certified prediction intervals and a bound on the mean error.
 
@@ -646,8 +625,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         errors, whatever the loss.
     quantile : float or None, default=None
         The quantile of loss "quantile".
-    power : float or None, default=None
-        The power of loss "tweedie".
+    {power}
     train_size : float, default=0.5
         Fraction of the rows, or groups, in the training set.
     coverage : float, default=0.9
@@ -665,15 +643,13 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     quality : {"fast", "default", "best"}, default="default"
         "fast": fewer rounds, without cross-validation; "best": more rounds, and the mean of four
         fits. See `BoostedTreesRegressor`, as for all parameters below.
-    learning_rate : float, default=0.1
-        Factor of the step of each tree.
+    {learning_rate}
     max_iter : int or "auto", default="auto"
         Number of rounds.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 16 below 3000 rows in the training set, else 31;
         None: no limit.
-    max_depth : int or None, default=None
-        Largest depth of a leaf; None: no limit.
+    {max_depth}
     min_samples_leaf : int, default=1
         Smallest number of in-bag rows in a leaf.
     l2_regularization : float, default=5
@@ -681,43 +657,14 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
         Features that a round may split on: a number, a fraction, the square root or the logarithm
         of their number, or all (None). "auto": all.
-    max_thresholds : int, "auto" or None, default="auto"
-        Number of thresholds of a feature that are drawn for each tree; None: all. "auto": see
-        `BoostedTreesClassifier`.
-    subsample : float, default=0.7
-        Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
-        The calibration set has no part in either.
-    prunings : {"vote", "none"}, default="vote"
-        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
-        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories; the categories are those of the training set. "from_dtype":
-        columns of a data frame with a category, string or object dtype, and columns of an object
-        array that contain a string. Otherwise a mask, indices or names; None: no feature.
+    {max_thresholds} {subsample} {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if
         they must not rise, 0 otherwise. Predictions follow them, the widths of intervals do not.
-    interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
-        Groups of features that may be used together on a path of a tree. "pairwise": any two
-        features; "no_interactions": each feature by itself; see `BoostedTreesClassifier`.
-    early_stopping : bool or "auto", default=False
-        Whether the fit stops by the score of a validation set, which is taken from the training
-        set. "auto": True for more than 10,000 rows in the training set.
-    scoring : str, callable or None, default="loss"
-        Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
-        scikit-learn; None: the method `score`.
-    validation_fraction : float, int or None, default=0.1
-        Fraction or number of the training rows, or of their groups, in the validation set.
-    n_iter_no_change : int, default=10
-        The fit stops after so many rounds without an improvement.
-    tol : float, default=1e-7
-        Smallest improvement that counts.
+    {interaction_cst} {early_stopping} {scoring} {validation_fraction} {n_iter_no_change} {tol}
     random_state : int, RandomState or None, default=None
         Seed of the training set, the folds, and rows, features and thresholds that rounds draw.
-    n_jobs : int or None, default=None
-        Number of threads; None: all that the process may use, but one in a worker of joblib.
-    verbose : int, default=0
-        A positive number shows a progress bar.
+    {n_jobs} {verbose}
 
     Attributes
     ----------

@@ -30,10 +30,11 @@ from certree.certificates.majority import (
 )
 from certree.certificates.posteriors import make_gibbs_family
 from certree.certificates.priors import make_count_decisions
-from certree.ensembles.forest import ForestClassifier, MaxFeatures
+from certree.ensembles.forest import ForestClassifier, MaxFeatures, TreeForestClassifier
 from certree.ensembles.forest_importances import add_normalized_gains
 from certree.grow.binned_grower import grow_on_samples
 from certree.interface.arrays import Float64, Int32
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method
 from certree.interface.progress import show_progress
 from certree.interface.signatures import ROUNDS
@@ -305,6 +306,7 @@ class _Candidate:
         return min(certificate.bound for certificate in self.certify(delta, fraction))
 
 
+@copy_descriptions_from(TreeForestClassifier)
 class CertifiedForestClassifier(ForestClassifier):
     """A random forest with a certificate on its error on new rows, without a calibration set.
 
@@ -321,20 +323,13 @@ class CertifiedForestClassifier(ForestClassifier):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
+    {n_estimators}
     max_samples : float or "auto", default="auto"
         Fraction of the rows that each tree grows on. "auto": grow one forest with 0.2 and one with
         0.6, each certified with half of `delta`, and keep the one with the lower bound.
     delta : float, default=0.05
         Probability with which the certificate may fail.
-    criterion : {"gini", "entropy", "log_loss"}, default="gini"
-        Impurity that splits lower; "log_loss" is the same as "entropy".
-    max_depth : int or None, default=None
-        Largest depth of a tree; None: no limit.
-    max_leaf_nodes : int or None, default=None
-        Largest number of leaves of a tree; None: no limit. The node whose split lowers the impurity
-        most is split first.
+    {criterion} {max_depth} {max_leaf_nodes}
     min_samples_split : int or float, default=2
         Smallest number of rows of a node that is split; a float is a fraction of the sample.
     min_samples_leaf : int or float, default=1
@@ -343,24 +338,13 @@ class CertifiedForestClassifier(ForestClassifier):
         Number of features that are tried in a node, drawn for each node: an integer, a fraction of
         all features, the square root or the binary logarithm of their number; None: all. A larger
         number improves single trees, which lowers the bound, but makes their vote worse.
-    max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
-        Number of features that a tree may use, which are drawn for each tree; None: all.
-    min_impurity_decrease : float, default=0
-        Smallest decrease of the impurity by a split, times the fraction of the tree's rows in the
-        node.
+    {max_features_per_tree} {min_impurity_decrease}
     splitter : {"best", "random"}, default="best"
         "random": draw one split of each feature, and make the best of these.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None,
-    default="from_dtype"
-        Which features are categorical. "from_dtype": columns of a data frame with a category,
-        string or object dtype, and columns of an object array that contain a string. Otherwise a
-        boolean mask, indices or names. None: no feature.
+    {categorical_features}
     random_state : int, RandomState or None, default=None
         Draws the samples and the features.
-    n_jobs : int or None, default=None
-        Number of threads; None: all that the process may use, but one in a worker of joblib.
-    verbose : int, default=0
-        Whether to show a progress bar.
+    {n_jobs} {verbose}
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
         How rows count that are equal, class included. "genuine": as separate draws; "copies": as
         copies of one draw, which count once; "refuse": raise an error; "auto": decide by their
@@ -380,21 +364,12 @@ class CertifiedForestClassifier(ForestClassifier):
         there.
     classes_ : ndarray of shape (K,)
         The classes, ascending.
-    sample_hashes_ : ndarray of uint64, or None
-        Hashes of the training rows, by which `certify` refuses to certify the model with these
-        rows; None if the model was loaded from a file that was saved without them.
-    n_features_in_ : int
-        Number of features.
-    categories_ : Categories or None
-        The categories of the features; None if all are numeric.
+    {sample_hashes_} {n_features_in_} {categories_}
     feature_importances_ : ndarray of shape (p,)
         Mean over trees of the fraction of the decrease of the Gini index that belongs to each
         feature. A split counts by its decrease times the probability that a pruning, drawn by its
         weight, makes it.
-    is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features are categorical; None if none are.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X had names.
+    {is_categorical_} {feature_names_in_}
 
     References
     ----------

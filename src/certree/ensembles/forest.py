@@ -67,6 +67,7 @@ from certree.interface.arrays import (
     check_column,
     to_row_order,
 )
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import check_parameters_of_fit, fit_method, snapshot_method
 from certree.interface.progress import show_progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
@@ -1092,8 +1093,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     oob_score : bool or callable, default=False
         Whether to score the predictions of out-of-bag rows, each by the trees of whose bags it is
         out: by accuracy, or by a callable ``oob_score(y, predicted)``, which returns a float.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None,
-    default="from_dtype"
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features are categorical. "from_dtype": columns of a data frame with a category,
         string or object dtype, and columns of an object array that contain a string. Otherwise a
         boolean mask, indices or names. None: no feature.
@@ -1269,6 +1269,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         return self._map_targets(compute, mean, axis=1)
 
 
+@copy_descriptions_from(TreeForestClassifier)
 class TreeForestRegressor(RegressorMixin, TreeForest):
     """A random forest, or extra trees, for numbers.
 
@@ -1278,65 +1279,36 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
+    {n_estimators}
     criterion : {"squared_error", "poisson"}, default="squared_error"
         Impurity that splits lower. "poisson": half of the Poisson deviance, for counts and rates,
         and one target only; the values of leaves are means, too. "absolute_error" is not available,
         as the histograms from which trees grow do not give medians; `BoostedTreesRegressor` has
         that loss.
-    max_depth : int or None, default=None
-        Largest depth of a tree; None: no limit.
-    max_leaf_nodes : int or None, default=None
-        Largest number of leaves of a tree; None: no limit. The node whose split lowers the impurity
-        most is split first.
-    min_samples_split : int or float, default=2
-        Smallest number of rows of a node that is split; a float is a fraction of the rows. A row
-        that was drawn several times counts once.
-    min_samples_leaf : int or float, default=1
-        Smallest number of rows of each child of a split; a float is a fraction of the rows.
+    {max_depth} {max_leaf_nodes} {min_samples_split} {min_samples_leaf}
     max_features : int, float, "sqrt", "log2" or None, default=1.0
         Number of features that are tried in a node, drawn for each node: an integer, a fraction of
         all features, the square root or the binary logarithm of their number; None: all.
-    max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
-        Number of features that a tree may use, which are drawn for each tree; None: all.
+    {max_features_per_tree}
     min_impurity_decrease : float, default=0
         Smallest decrease of the variance by a split, times the fraction of the tree's rows in the
         node.
-    splitter : {"best", "random"}, default="best"
-        "random": draw one split of each feature, and make the best of these, as in extra trees.
-        scikit-learn's extra trees also have ``bootstrap=False``.
+    {splitter}
     leaves : {"auto", "plain", "refilled", "shrunk", "honest"}, default="auto"
         How the means of leaves are computed. "plain": over the in-bag rows; "refilled": over all
         rows; "honest": over the out-of-bag rows; "shrunk": over the in-bag rows plus one row with
         the mean of the parent node, from the root down. "auto": the best of plain and refilled
         leaves, shrunk by 0, 1 or 3 rows, by the squared errors of out-of-bag rows; see
         `TreeForestClassifier`.
-    bootstrap : bool, default=True
-        Whether each tree grows on rows that are drawn with replacement; else on all rows.
-    max_samples : int, float or None, default=None
-        Number of rows that are drawn for a tree; a float is a fraction of the rows; None: n.
+    {bootstrap} {max_samples}
     oob_score : bool or callable, default=False
         Whether to score the predictions of out-of-bag rows, each by the trees of whose bags it is
         out: by R2, or by a callable ``oob_score(y, predicted)``, which returns a float.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None,
-    default="from_dtype"
-        Which features are categorical. "from_dtype": columns of a data frame with a category,
-        string or object dtype, and columns of an object array that contain a string. Otherwise a
-        boolean mask, indices or names. None: no feature.
+    {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by feature name: 1 if predictions must not fall as the feature rises,
         -1 if they must not rise, 0 for no constraint. Leaves are then "plain".
-    warm_start : bool, default=False
-        Whether a fit on the same rows keeps the trees of the previous fit, and adds trees until
-        there are `n_estimators`. Between these fits only `n_estimators`, `leaves`, `oob_score`,
-        `n_jobs`, `verbose` and `warm_start` may change.
-    random_state : int, RandomState or None, default=None
-        Draws the rows and features of the trees.
-    n_jobs : int or None, default=None
-        Number of threads; None: all that the process may use, but one in a worker of joblib.
-    verbose : int, default=0
-        Whether to show a progress bar.
+    {warm_start} {random_state} {n_jobs} {verbose}
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from certree.ensembles.boosting import BoostedTrees, Quality
+from certree.ensembles.boosting import BoostedTrees, BoostedTreesClassifier, Quality
 from certree.ensembles.evaluation import Callback, check_callbacks
 from certree.ensembles.losses import RankingLoss
 from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
@@ -22,6 +22,7 @@ from certree.ensembles.rounds import Rounds
 from certree.export.formula import Link
 from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import Float64, Int32, to_contiguous
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
 from certree.rows.folds import Indices
@@ -38,6 +39,7 @@ from certree.rows.training import Training
 _MAX_CUTOFF = 2**62
 
 
+@copy_descriptions_from(BoostedTreesClassifier)
 class BoostedTreesRanker(BoostedTrees):
     """Boosted trees that rank the documents of queries, in which all prunings of each tree vote.
 
@@ -61,18 +63,14 @@ class BoostedTreesRanker(BoostedTrees):
     quality : {"fast", "default", "best"}, default="default"
         "fast": 200 rounds. "best": 1200 rounds, and the mean of four fits with different seeds,
         stored as one model; not with `warm_start`. Explicit values of other parameters have priority.
-    learning_rate : float, default=0.1
-        Factor of the step of each tree.
+    {learning_rate}
     max_iter : int or "auto", default="auto"
         Number of rounds. "auto": 400, or with early stopping at most 1600. A `learning_rate` below
         0.1 gets up to twenty times as many rounds. Cross-validation is not used, as NDCG of few
         queries is noisy and too many rounds do little harm.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31; None: no limit.
-    max_depth : int or None, default=None
-        Largest depth of a leaf; None: no limit.
-    min_samples_leaf : int, default=5
-        Smallest number of in-bag rows in a leaf.
+    {max_depth} {min_samples_leaf}
     l2_regularization : float, default=5
         Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk
         towards the value of its parent; a row has Hessian 1 on average.
@@ -84,13 +82,7 @@ class BoostedTreesRanker(BoostedTrees):
         at least 6, and all thresholds, in turn; with quality "fast" never all.
     subsample : float, default=0.7
         Fraction of the queries that are in-bag in a round; the out-of-bag queries weight the prunings.
-    prunings : {"vote", "none"}, default="vote"
-        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
-        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories. "from_dtype": columns of a data frame with a category,
-        string or object dtype, and columns of an object array that contain a string. Otherwise a
-        mask, indices or names; None: no feature.
+    {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if scores must not fall if the feature rises, -1 if they
         must not rise, 0 otherwise.
@@ -113,10 +105,7 @@ class BoostedTreesRanker(BoostedTrees):
     random_state : int, RandomState or None, default=None
         Seed of the queries and thresholds that rounds draw. The model does not depend on the order
         of rows or queries, on the names of queries, or on the number of threads.
-    n_jobs : int or None, default=None
-        Number of threads; None: all that the process may use, but one in a worker of joblib.
-    verbose : int, default=0
-        A positive number shows a progress bar.
+    {n_jobs} {verbose}
 
     Attributes
     ----------

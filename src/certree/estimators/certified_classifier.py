@@ -46,13 +46,19 @@ from certree.certificates.subsets.families import CertificateFamily
 from certree.certificates.trained_classes import TrainedClasses
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.estimators.compact import map_to_smaller_tree
-from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesTree, make_voting
+from certree.estimators.pac_bayes import (
+    PACBayesPosteriors,
+    PACBayesTree,
+    PACBayesTreeClassifier,
+    make_voting,
+)
 from certree.estimators.small_tree import choose_small_alpha, shrink_tree
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, GrownFold, Mixture, Objective, find_best_loss
 from certree.grow.grower import grow_trees
 from certree.grow.training_samples import MaxDepth
 from certree.interface.arrays import Float64, Int32, check_nonnegative
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.formatting import format_bound
 from certree.interface.formatting import format_quantity as format_quantity
@@ -115,6 +121,7 @@ def compute_learning_curve(
     return curve
 
 
+@copy_descriptions_from(PACBayesTreeClassifier)
 class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     """A tree classifier with a certificate: an upper bound on its error on new rows.
 
@@ -169,26 +176,18 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         the training set chooses alpha, the price of a leaf. The calibration set certifies it and,
         as `selection` says, may choose the classes of its leaves. None: all prunings of the tree
         vote. To limit growth, use ``grower__max_leaf_nodes``.
-    max_depth : int, "log" or None, default=None
-        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
-        rows of p features. None: no limit.
+    {max_depth}
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features are categorical. "from_dtype": columns with a category, string or object
         dtype; otherwise a boolean mask, indices or names; None: no feature. See
         `PACBayesTreeClassifier`. Categories are those of the training set.
-    monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraint of each feature, or a dictionary by name: 1 if the probability of the
-        second class must not fall as the feature rises, -1 if it must not rise, 0: none. Only with
-        `Cart` and two classes.
+    {monotonic_cst}
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn; "balanced" counts the training set. The
         certificate ignores them.
     random_state : int, RandomState or None, default=None
         Seed of the train/calibration split, of the folds, and of random splits and features.
-    n_jobs : int or None, default=None
-        Number of threads; None means 1, -1 all. The model does not depend on it.
-    verbose : int, default=0
-        Whether to show a progress bar (> 0).
+    {n_jobs} {verbose}
 
     Attributes
     ----------
@@ -217,14 +216,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     posteriors_ : list of str
         Names of the posteriors; see `PACBayesTreeClassifier`. ["bound"] for the vote by the
         calibration set with posteriors="bound", ["pruning"] with `max_leaf_nodes`.
-    mixture_weights_ : list of float
-        Weight of each posterior in the vote; they sum to 1.
+    {mixture_weights_}
     tree_ : Tree
         The grown tree, or the single small tree.
     stats_ : NodeStats
         Class counts and labels of its nodes.
-    weights_ : NodeWeights
-        Posterior weights of its prunings.
+    {weights_}
     vote_ : Vote
         Class probabilities by the vote, in the leaves of `tree_`; at its splits, the part of them
         by prunings that stop there or above.
@@ -239,14 +236,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         for prediction sets and for predictions with abstention. None if `calibration_` is None.
     preprocessor_ : transformer or None
         The fitted preprocessor.
-    n_features_in_ : int
-        Number of features, p.
-    categories_ : Categories or None
-        Names of the categories of each categorical feature; None if all features are numeric.
-    is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features are categorical; None if all features are numeric.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only if X had column names that are all strings.
+    {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

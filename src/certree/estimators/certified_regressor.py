@@ -34,15 +34,17 @@ from certree.certificates.subsets.coverage import (
     Scores,
     merge_leaves_into_regions,
 )
+from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.estimators.certified_on_parts import CertifiedFitOfParts, JudgedErrors
 from certree.estimators.compact import FittedVote, map_to_smaller_tree
-from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesTree
+from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesTree, PACBayesTreeRegressor
 from certree.estimators.small_tree import choose_small_alpha, find_small_pruning, shrink_tree
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.grower import grow_trees
 from certree.grow.training_samples import MaxDepth
 from certree.interface.arrays import Float64, Int32
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE
 from certree.interface.stored_state import StoredState
@@ -120,6 +122,7 @@ def collect_validation_errors(
     )
 
 
+@copy_descriptions_from(CertifiedTreeClassifier, PACBayesTreeRegressor)
 class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegressor):
     """A tree regressor with prediction intervals, and a certificate on its mean absolute error.
 
@@ -155,13 +158,11 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         "leaf": the width is calibrated in every region separately, and all regions keep the
         coverage together with probability ``1 - delta``. Regions are leaves of the pruning with the
         largest posterior weight, or nodes above them that have enough rows.
-    smoothing : float, default=2
-        Number of rows with the mean of its parent that are added to each node; see `Voting`.
+    {smoothing}
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation in the training set. An integer is the number of random folds;
         otherwise as in scikit-learn; None: 5 folds.
-    preprocessor : transformer or None, default=None
-        A transformer that is fitted on the training set and then applied to all rows.
+    {preprocessor}
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
         How rows with equal features and target are treated. "genuine": each is an independent draw
         and counts; "copies": they are copies of one draw and count once in the certificate;
@@ -171,22 +172,11 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         prunings together. It is a pruning of the grown tree by cost-complexity with sums of
         squares; cross-validation in the training set chooses alpha, the price of a leaf. None: all
         prunings of the tree predict together. To limit growth, use ``grower__max_leaf_nodes``.
-    max_depth : int, "log" or None, default=None
-        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
-        rows of p features. None: no limit.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical. "from_dtype": columns with a category, string or object
-        dtype; otherwise a boolean mask, indices or names; None: no feature. See
-        `PACBayesTreeClassifier`. Categories are those of the training set.
+    {max_depth} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         Monotonic constraint of each feature, or a dictionary by name: 1 if predictions must not
         fall as the feature rises, -1 if they must not rise, 0: none. Only with `Cart`.
-    random_state : int, RandomState or None, default=None
-        Seed of the train/calibration split, of the folds, and of random splits and features.
-    n_jobs : int or None, default=None
-        Number of threads; None means 1, -1 all. The model does not depend on it.
-    verbose : int, default=0
-        Whether to show a progress bar (> 0).
+    {random_state} {n_jobs} {verbose}
 
     Attributes
     ----------
@@ -212,25 +202,14 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         Names of the posteriors; see `PACBayesTreeRegressor`. ["pruning"] with `max_leaf_nodes`.
     mixture_weights_ : list of float
         Weight of each posterior in the prediction; they sum to 1.
-    tree_ : Tree
-        The grown tree, or the single small tree.
+    {tree_}
     stats_ : TargetStats
         Moments of the target of the training rows in its nodes.
-    weights_ : NodeWeights
-        Posterior weights of its prunings.
+    {weights_}
     vote_ : Vote
         The prediction in the leaves of `tree_`; at its splits, the part of it by prunings that stop
         there or above.
-    preprocessor_ : transformer or None
-        The fitted preprocessor.
-    n_features_in_ : int
-        Number of features, p.
-    categories_ : Categories or None
-        Names of the categories of each categorical feature; None if all features are numeric.
-    is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features are categorical; None if all features are numeric.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only if X had column names that are all strings.
+    {preprocessor_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
 
     See Also
     --------

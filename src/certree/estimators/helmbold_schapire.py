@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 from sklearn.utils import Tags
 
 from certree.estimators.compact import CompactableTree
+from certree.estimators.pac_bayes import PACBayesTreeClassifier
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate
 from certree.estimators.updatable import UpdatableTree
 from certree.grow.training_samples import MaxDepth
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import NONNEGATIVE
 from certree.rows.training import Training
 from certree.votes import Voting
@@ -16,6 +18,7 @@ from certree.weights.family import Scoring
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family
 
 
+@copy_descriptions_from(PACBayesTreeClassifier)
 class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteClassifier):
     """All prunings of one tree vote with Helmbold and Schapire's weights, for two classes.
 
@@ -24,9 +27,7 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteCla
 
     Parameters
     ----------
-    grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
-        How the tree is grown. "cart": splits of the largest decrease of impurity; "kd": splits at
-        medians; "dyadic": splits at midpoints; or a grower object, see `PACBayesTreeClassifier`.
+    {grower}
     inverse_temperature : float or None, default=None
         Factor of the absolute loss in the log weight of a pruning (nats); None: chosen by
         cross-validation.
@@ -38,60 +39,30 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteCla
         class; otherwise as in scikit-learn; None: 5 folds.
     scoring : {"error", "log_loss"}, default="error"
         Loss that the cross-validation minimises.
-    max_depth : int, "log" or None, default=None
-        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
-        rows of p features. None: no limit.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical. "from_dtype": columns with a category, string or object
-        dtype; otherwise a boolean mask, indices or names; None: no feature. See
-        `PACBayesTreeClassifier`.
-    monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraint of each feature, or a dictionary by name: 1 if the probability of the
-        second class must not fall as the feature rises, -1 if it must not rise, 0: none. Only with
-        `Cart` and two classes.
+    {max_depth} {categorical_features} {monotonic_cst}
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
-    n_jobs : int or None, default=None
-        Number of threads; None means 1, -1 all. The model does not depend on it.
-    verbose : int, default=0
-        Whether to show a progress bar (> 0).
+    {random_state} {n_jobs} {verbose}
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
         The classes, sorted; at most two.
-    sample_hashes_ : ndarray of uint64, or None
-        Hashes of the training rows, by which `certify` refuses to certify the model with these
-        rows; None if the model was loaded from a file that was saved without them.
+    {sample_hashes_}
     best_params_ : dict
         `inverse_temperature`, as set or chosen.
     posteriors_ : list of str
         ["helmbold-schapire"].
     mixture_weights_ : list of float
         [1.0]: a single posterior is used.
-    tree_ : Tree
-        The grown tree.
+    {tree_}
     stats_ : NodeStats
         Class counts and labels of its nodes.
-    weights_ : NodeWeights
-        Posterior weights of its prunings.
+    {weights_}
     vote_ : Vote
         Class probabilities (weighted averages over prunings) in the leaves of `tree_`; at its
         splits, the part of them by prunings that stop there or above.
-    seen_rows_ : SeenRows or None
-        What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
-        leaf, target, weight, and which features are missing. None if the model does not have these
-        methods, was saved without them, or comes from `compact`.
-    n_features_in_ : int
-        Number of features, p.
-    categories_ : Categories or None
-        Names of the categories of each categorical feature; None if all features are numeric.
-    is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features are categorical; None if all features are numeric.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only if X had column names that are all strings.
+    {seen_rows_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

@@ -28,6 +28,7 @@ from certree.grow.dyadic import get_resolution
 from certree.grow.grower import Grower, resolve_grower
 from certree.grow.training_samples import MaxDepth, TrainingSamples
 from certree.interface.arrays import Float64, Int32
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import snapshot_method
 from certree.interface.signatures import POSITIVE
 from certree.interface.threads import get_n_threads
@@ -791,6 +792,7 @@ def _predict_probabilities(model: Any, X: NDArray[Any], n_classes: int) -> Float
     return probabilities
 
 
+@copy_descriptions_from(DecoratedTreeClassifier)
 class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
     """A pruned tree with a regressor in each leaf.
 
@@ -804,36 +806,23 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         grower with ``min_samples_split=51``.
     min_samples_model : int, default=50
         A node with fewer rows predicts its mean.
-    scale : bool, default=True
-        Whether features are standardised in each leaf.
+    {scale}
     cv : int, splitter, iterable or None, default=3
         Folds of the cross-validation, which compares nodes by squared error. An integer is the
         number of random folds; otherwise as in scikit-learn; None: 5 folds.
     max_depth : int, "log", None or "auto", default="auto"
         Largest depth of the tree; "auto" is 7, or that of the grower's resolution. "log": p times
         floor(log n), for n training rows of p features. None: no limit. Each node takes `cv` fits.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which features are categorical. "from_dtype": columns with a category, string or object
-        dtype; otherwise a boolean mask, indices or names; None: no feature. See
-        `PACBayesTreeClassifier`. The models in the leaves get category codes, in the order of the
-        names.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds and of the grower.
-    n_jobs : int or None, default=None
-        Number of threads for growth, and for fits of nodes; None means 1, -1 all.
+    {categorical_features} {random_state} {n_jobs}
 
     Attributes
     ----------
     leaf_estimators_ : dict from int to regressor
         The fitted model of each leaf of `tree_` that has one, by node number.
-    tree_ : Tree
-        The pruned tree.
+    {tree_}
     stats_ : TargetStats
         Moments of the target in its nodes.
-    n_features_in_ : int
-        Number of features, p.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only if X had column names that are all strings.
+    {n_features_in_} {feature_names_in_}
 
     References
     ----------

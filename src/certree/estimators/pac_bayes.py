@@ -18,6 +18,7 @@ from certree.estimators.tree_vote import (
 from certree.estimators.tune import Candidate, Search
 from certree.estimators.updatable import UpdatableTree
 from certree.grow.training_samples import MaxDepth, MonotonicSigns
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import NONNEGATIVE
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring
@@ -327,6 +328,7 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
         return make_voting(self.vote, self._get_monotonic_signs())
 
 
+@copy_descriptions_from(PACBayesTreeClassifier)
 class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVoteRegressor):
     """All prunings of one tree predict together; sums of squares and size determine their weights.
 
@@ -351,18 +353,11 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
         splits at medians; "dyadic": splits at midpoints. Or an object, such as
         ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an estimator such as
         ``DecisionTreeRegressor()``, which is cloned and fitted.
-    prior : {"leaves", "branching"} or None, default=None
-        Prior over prunings. "leaves": each leaf that holds rows divides it by e; "branching": each
-        node is a leaf with probability 1/2; see `pac_bayes`. None: a mixture has posteriors of both
-        priors; otherwise it is chosen by cross-validation, or is "leaves" if both inverse
-        temperatures are set.
+    {prior}
     lambda_error : float or None, default=None
         Inverse temperature: factor of a sum of squares in noise variances (nats). None: chosen by
         cross-validation.
-    lambda_penalty : float or None, default=None
-        Inverse temperature of the penalty: factor of the square root of the number of rows of a
-        leaf. None: chosen by cross-validation; in a mixture 0, or eight values if `lambda_error` is
-        set.
+    {lambda_penalty}
     search : {"mixture", "joint", "error-first"}, default="mixture"
         How the posterior is chosen. "mixture": posteriors with eight values of `lambda_error`
         predict together, with the mixture weights of the smallest cross-validated squared error. If
@@ -376,56 +371,30 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
         Folds of the cross-validation, which minimises the squared error. An integer is the number
         of random folds, which do not depend on the row order. Otherwise as in scikit-learn; None
         means 5 folds.
-    max_depth : int, "log" or None, default=None
-        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
-        rows of p features. None: no limit.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical; see `PACBayesTreeClassifier`.
+    {max_depth} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         Monotonic constraint of each feature, or a dictionary by feature name: 1 if predictions must
         not fall as the feature rises, -1 if they must not rise, 0 for no constraint. Only with
         `Cart`.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
-    n_jobs : int or None, default=None
-        Number of threads; None means 1, -1 all. The model does not depend on it.
-    verbose : int, default=0
-        Whether to show a progress bar (> 0).
+    {random_state} {n_jobs} {verbose}
 
     Attributes
     ----------
-    best_params_ : dict
-        `lambda_error` and `lambda_penalty`, as set or chosen; a list if the posteriors of a mixture
-        differ in the value.
+    {best_params_}
     posteriors_ : list of str
         Loss and prior of each posterior: "squared, leaves", "squared, branching"; or "likeliest
         pruning".
     mixture_weights_ : list of float
         Weight of each posterior in the prediction; they sum to 1.
-    tree_ : Tree
-        The grown tree.
-    n_outputs_ : int
-        Number of targets: columns of y, 1 if y is one-dimensional.
+    {tree_} {n_outputs_}
     stats_ : TargetStats or SeveralStats
         Moments of the target in its nodes; ``stats_.unit`` is the noise variance. `SeveralStats`
         for several targets.
-    weights_ : NodeWeights
-        Posterior weights of its prunings.
+    {weights_}
     vote_ : Vote
         The prediction in the leaves of `tree_`; at its splits, the part of it by prunings that stop
         there or above.
-    seen_rows_ : SeenRows or None
-        What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
-        leaf, target, weight, and which features are missing. None if the model does not have these
-        methods, was saved without them, or comes from `compact`.
-    n_features_in_ : int
-        Number of features, p.
-    categories_ : Categories or None
-        Names of the categories of each categorical feature; None if all features are numeric.
-    is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features are categorical; None if all features are numeric.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only if X had column names that are all strings.
+    {seen_rows_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.certificates.certificate import Certificate
 from certree.certificates.fixed_box import certify_fixed_box, count_in_box, find_matching_pruning
 from certree.estimators.compact import collapse_to_pruning
+from certree.estimators.pac_bayes import PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.tree_vote import (
     WEIGHTS_OF_TARGETS,
     TreeVoteClassifier,
@@ -25,6 +26,7 @@ from certree.grow.grid import Grid
 from certree.grow.grower import Grower
 from certree.grow.training_samples import MaxDepth, TrainingSamples
 from certree.interface.arrays import to_array
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import snapshot_method
 from certree.interface.signatures import NONNEGATIVE
 from certree.interface.threads import get_n_threads
@@ -73,6 +75,7 @@ class PrunedTree(TreeVoteEstimator):
         )
 
 
+@copy_descriptions_from(PACBayesTreeClassifier)
 class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
     """One tree, pruned by a rule whose alpha is chosen by cross-validation.
 
@@ -110,38 +113,12 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         class; otherwise as in scikit-learn; None: 5 folds.
     scoring : {"error", "log_loss"}, default="error"
         Loss that the cross-validation minimises.
-    max_depth : int, "log" or None, default=None
-        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
-        rows of p features. None: no limit.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical. "from_dtype": columns with a category, string or object
-        dtype; otherwise a boolean mask, indices or names; None: no feature. See
-        `PACBayesTreeClassifier`.
-    monotonic_cst : array-like of int, dict or None, default=None
-        Monotonic constraint of each feature, or a dictionary by name: 1 if the probability of the
-        second class must not fall as the feature rises, -1 if it must not rise, 0: none. Only with
-        `Cart` and two classes.
-    class_weight : dict, list of dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn; a list with one dict for each of several
-        targets.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
-    n_jobs : int or None, default=None
-        Number of threads; None means 1, -1 all. The model does not depend on it.
-    verbose : int, default=0
-        Whether to show a progress bar (> 0).
+    {max_depth} {categorical_features} {monotonic_cst} {class_weight} {random_state} {n_jobs}
+    {verbose}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,), or list of ndarray
-        The classes, sorted; a list with one array for each of several targets.
-    n_classes_ : int, or list of int
-        Number of classes, of each target.
-    n_outputs_ : int
-        Number of targets: columns of y, 1 if y is one-dimensional.
-    sample_hashes_ : ndarray of uint64, or None
-        Hashes of the training rows, by which `certify` refuses to certify the model with these
-        rows; None if the model was loaded from a file that was saved without them.
+    {classes_} {n_classes_} {n_outputs_} {sample_hashes_}
     best_params_ : dict
         `alpha`, as set or chosen.
     posteriors_ : list of str
@@ -160,14 +137,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
         leaf, target, weight, and which features are missing. None if the model does not have these
         methods, or was saved without them.
-    n_features_in_ : int
-        Number of features, p.
-    categories_ : Categories or None
-        Names of the categories of each categorical feature; None if all features are numeric.
-    is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features are categorical; None if all features are numeric.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only if X had column names that are all strings.
+    {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
 
     References
     ----------
@@ -274,6 +244,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         return certificate
 
 
+@copy_descriptions_from(PrunedTreeClassifier, PACBayesTreeRegressor)
 class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
     """One regression tree, pruned by a rule whose alpha is chosen by cross-validation.
 
@@ -296,49 +267,21 @@ class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation, which minimises the squared error. An integer is the number
         of random folds; otherwise as in scikit-learn; None: 5 folds.
-    max_depth : int, "log" or None, default=None
-        Largest depth of the tree; the root has depth 0. "log": p times floor(log n), for n training
-        rows of p features. None: no limit.
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features are categorical. "from_dtype": columns with a category, string or object
-        dtype; otherwise a boolean mask, indices or names; None: no feature. See
-        `PACBayesTreeClassifier`.
+    {max_depth} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         Monotonic constraint of each feature, or a dictionary by name: 1 if predictions must not
         fall as the feature rises, -1 if they must not rise, 0: none. Only with `Cart`.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds, of random splits and features, and of a scikit-learn tree as grower.
-    n_jobs : int or None, default=None
-        Number of threads; None means 1, -1 all. The model does not depend on it.
-    verbose : int, default=0
-        Whether to show a progress bar (> 0).
+    {random_state} {n_jobs} {verbose}
 
     Attributes
     ----------
-    best_params_ : dict
-        `alpha`, as set or chosen.
-    tree_ : Tree
-        The pruned tree.
-    n_outputs_ : int
-        Number of targets: columns of y, 1 if y is one-dimensional.
+    {best_params_} {tree_} {n_outputs_}
     stats_ : TargetStats or SeveralStats
         Moments of the target in its nodes; `SeveralStats` for several targets.
-    weights_ : NodeWeights
-        The pruning: weight 1 at the leaves of `tree_`, 0 at its splits.
+    {weights_}
     vote_ : Vote
         Mean of the target in the leaves of `tree_`; 0 at its splits.
-    seen_rows_ : SeenRows or None
-        What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
-        leaf, target, weight, and which features are missing. None if the model does not have these
-        methods, or was saved without them.
-    n_features_in_ : int
-        Number of features, p.
-    categories_ : Categories or None
-        Names of the categories of each categorical feature; None if all features are numeric.
-    is_categorical_ : ndarray of bool, shape (p,), or None
-        Which features are categorical; None if all features are numeric.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features; only if X had column names that are all strings.
+    {seen_rows_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

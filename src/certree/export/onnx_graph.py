@@ -360,12 +360,8 @@ def _write_leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
 
     Parameters
     ----------
-    graph : Graph
-        The graph; nodes and constants are added to it.
-    formula : Formula
-        The fitted model: its trees, and how their leaf values become predictions.
-    rows : str
-        Name of the tensor of rows (n, p), with codes in place of categories.
+    graph, formula, rows
+        As in `write_formula`.
 
     Returns
     -------
@@ -512,15 +508,8 @@ def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -
 
     Parameters
     ----------
-    graph : Graph
-        The graph; nodes and constants are added to it.
-    formula : Formula
-        The fitted model: its trees, and how their leaf values become predictions.
-    rows : str
-        Name of the tensor of rows (n, p), with codes in place of categories.
-    outputs : list of str
-        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
-        numbers (n, n_outputs)] for a regressor.
+    graph, formula, rows, outputs
+        As in `write_formula`.
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     values = _get_leaf_values(graph, formula)
@@ -538,15 +527,8 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
 
     Parameters
     ----------
-    graph : Graph
-        The graph; nodes and constants are added to it.
-    formula : Formula
-        The fitted model: its trees, and how their leaf values become predictions.
-    rows : str
-        Name of the tensor of rows (n, p), with codes in place of categories.
-    outputs : list of str
-        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
-        numbers (n, n_outputs)] for a regressor.
+    graph, formula, rows, outputs
+        As in `write_formula`.
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     table = np.concatenate([tree.value[tree.is_leaf] for tree in formula.trees])
@@ -676,15 +658,8 @@ def _write_fractional_routing(
 
     Parameters
     ----------
-    graph : Graph
-        The graph; nodes and constants are added to it.
-    formula : Formula
-        The fitted model: its trees, and how their leaf values become predictions.
-    rows : str
-        Name of the tensor of rows (n, p), with codes in place of categories.
-    outputs : list of str
-        Names that the results get: [labels (n,), probabilities (n, K)] for a classifier, [predicted
-        numbers (n, n_outputs)] for a regressor.
+    graph, formula, rows, outputs
+        As in `write_formula`.
     """
     tree = formula.trees[0]
     n = graph.add("Gather", graph.add("Shape", rows), graph.constant(0))

@@ -443,13 +443,8 @@ def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
 
     Parameters
     ----------
-    formula : Formula
-        The fitted model: its trees, and how their leaf values become predictions.
-    values : dict of int to str
-        For the index of each feature that a tree splits on, the SQL column with the feature's
-        number or category code, such as m_x0.
-    k : int
-        Index of the output.
+    formula, values, k
+        As in `_format_tree`.
 
     Returns
     -------
@@ -532,15 +527,8 @@ def _build_expression(
 
     Parameters
     ----------
-    formula : Formula
-        The fitted model: its trees, and how their leaf values become predictions.
-    number : int
-        Index of the tree in `formula.trees`.
-    values : dict of int to str
-        For the index of each feature that a tree splits on, the SQL column with the feature's
-        number or category code, such as m_x0.
-    k : int
-        Index of the output.
+    formula, number, values, k
+        As in `_format_tree`.
     blend : bool
         Whether rows that lack the value of a node's feature go to both children, at the nodes of
         the tree with `missing_both`. If False, the expression is only right for rows that have the
@@ -612,15 +600,10 @@ def _format_conditions(
 
     Parameters
     ----------
-    formula : Formula
-        The fitted model: its trees, and how their leaf values become predictions.
-    number : int
-        Index of the tree in `formula.trees`.
+    formula, number, values
+        As in `_format_tree`.
     node : int
         Index of a node of the tree that is not a leaf.
-    values : dict of int to str
-        For the index of each feature that a tree splits on, the SQL column with the feature's
-        number or category code, such as m_x0.
 
     Returns
     -------

@@ -17,6 +17,7 @@ from certree.certificates.certificate import compute_log_delta
 from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import MAX_SETTING, Float64
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
 from certree.prunings.penalties import check_cost
 from certree.stats import NodeStats
@@ -354,6 +355,7 @@ def excess_bound(
     )
 
 
+@copy_descriptions_from(excess_bound)
 def compute_excess_bound(
     tree: Tree,
     population: NodeStats,
@@ -376,10 +378,7 @@ def compute_excess_bound(
 
     Parameters
     ----------
-    tree : Tree
-        The tree, of m nodes.
-    population : NodeStats
-        Probability of each class in each node, and the labels of the nodes.
+    {tree} {population}
     prior : NodeWeights
         The prior over prunings, by which the best pruning is found: for each node, the probability
         that it is a leaf of a pruning.
@@ -388,17 +387,7 @@ def compute_excess_bound(
     compute_complexity : callable
         Takes a pruning and returns its complexity in nats. It must differ from minus the log of the
         prior probability by at most a constant.
-    n : int
-        Number of rows in the calibration set, >= 8.
-    bayes_risk : float
-        Risk of the Bayes classifier.
-    delta : float or None
-        Probability of failure of each of the four events behind the bound, so that it fails with
-        probability 4 delta at most. None: the bound is on the mean excess over the draw of the
-        rows, with a delta of 1 / n.
-    lambda_error : float or None
-        Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
-        lowest bound, of a grid from 2^-12.75 to 2^0.75.
+    {n} {bayes_risk} {delta} {lambda_error}
 
     Returns
     -------

@@ -13,6 +13,7 @@ from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.priors import size_prior
 from certree.interface.arrays import Float64
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
 from certree.paper.excess import (
     OracleBound,
@@ -121,6 +122,7 @@ def _log_regions(tree: Tree, delta: float) -> float:
 
 
 @validate_arguments
+@copy_descriptions_from(compute_excess_bound)
 def theorem_bound(
     tree: Tree,
     population: NodeStats,
@@ -149,21 +151,10 @@ def theorem_bound(
 
     Parameters
     ----------
-    tree : Tree
-        The tree, of m nodes.
-    population : NodeStats
-        Probability of each class in each node, and the labels of the nodes.
+    {tree} {population}
     n : int
         Number of independent rows, >= 8.
-    bayes_risk : float
-        Risk of the Bayes classifier.
-    delta : float or None
-        Probability of failure of each of the four events behind the bound, so that it fails with
-        probability 4 delta at most. None: the bound is on the mean excess over the draw of the
-        rows, with a delta of 1 / n.
-    lambda_error : float or None
-        Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
-        lowest bound, of a grid from 2^-12.75 to 2^0.75.
+    {bayes_risk} {delta} {lambda_error}
 
     Returns
     -------
@@ -200,6 +191,7 @@ def theorem_bound(
 
 
 @validate_arguments
+@copy_descriptions_from(compute_excess_bound)
 def chernoff_oracle_bound(
     tree: Tree,
     population: NodeStats,
@@ -232,23 +224,17 @@ def chernoff_oracle_bound(
 
     Parameters
     ----------
-    tree : Tree
-        The tree, of m nodes.
-    population : NodeStats
-        Probability of each class in each node, and the labels of the nodes.
-    n : int
-        Number of independent rows, >= 1.
-    bayes_risk : float
-        Risk of the Bayes classifier.
+    {tree} {population}
     prior : NodeWeights
         The prior distribution over prunings (for each node, the probability that it is a leaf of a
         pruning). ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is that of Nguyen and
         Kpotufe; ``branching_prior(tree, K).distributions[0]`` does not depend on the depth.
+    n : int
+        Number of independent rows, >= 1.
+    {bayes_risk}
     delta : float
         Probability that the bound fails.
-    lambda_error : float or None
-        Inverse temperature of the posterior, strictly between 0 and 2; None: the one with the
-        lowest bound, of a grid from 2^-12.75 to 2^0.75.
+    {lambda_error}
 
     Returns
     -------

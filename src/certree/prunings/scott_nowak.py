@@ -16,6 +16,7 @@ from certree._core import find_fragment_pruning
 from certree.grow.dyadic import dyadic_resolution, get_resolution
 from certree.grow.grower import Grower
 from certree.interface.arrays import ArrayRecord, Float64, check_nonnegative
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
 from certree.prunings.paths import (
     PruningPath,
@@ -91,6 +92,7 @@ class SquareRootPrunings:
         """
         return self.path.pruning(self.find_step(alpha))
 
+    @copy_descriptions_from(PruningPath.compute_losses)
     def compute_losses(
         self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
@@ -98,15 +100,10 @@ class SquareRootPrunings:
 
         Parameters
         ----------
-        temperatures : ndarray of float64, shape (g, 1)
-            The alphas of g prunings, one in each row.
+        {temperatures}
         votes : ValidationVotes
             The prediction of each node as a leaf, and statistics of the validation set.
-        scoring : {"error", "log_loss", "squared"}
-            The loss: weight of misclassified rows, minus the log probability of the class (nats),
-            or squared error; "squared" for numeric targets.
-        n_threads : int
-            Not used here; part of the protocol `Tunable`.
+        {scoring} {n_threads}
 
         Returns
         -------
@@ -225,6 +222,7 @@ class FragmentPrunings(ArrayRecord):
             alpha * self.cell_penalty,
         )
 
+    @copy_descriptions_from(SquareRootPrunings.compute_losses)
     def compute_losses(
         self,
         temperatures: Float64,
@@ -236,15 +234,7 @@ class FragmentPrunings(ArrayRecord):
 
         Parameters
         ----------
-        temperatures : ndarray of float64, shape (g, 1)
-            The alphas of g prunings, one in each row.
-        votes : ValidationVotes
-            The prediction of each node as a leaf, and statistics of the validation set.
-        scoring : {"error", "log_loss", "squared"}
-            The loss: weight of misclassified rows, minus the log probability of the class (nats),
-            or squared error; "squared" for numeric targets.
-        n_threads : int
-            Not used here; part of the protocol `Tunable`.
+        {temperatures} {votes} {scoring} {n_threads}
 
         Returns
         -------
@@ -336,6 +326,7 @@ def _check_smoothness(smoothness: object) -> float:
 
 
 @validate_arguments
+@copy_descriptions_from(square_root_penalised, fragment_prunings)
 def spatially_adaptive(
     tree: Tree,
     stats: Stats,
@@ -353,18 +344,7 @@ def spatially_adaptive(
 
     Parameters
     ----------
-    tree : Tree
-        The tree.
-    stats : NodeStats, TargetStats or SeveralStats
-        Loss and rows of its nodes.
-    alpha : float
-        Factor of the penalty, >= 0; 1 in Scott and Nowak (2003).
-    log_cells : float or None
-        Log of the number of the smallest regions (nats), ``p log(k)`` for a grid with k intervals
-        per feature. None: log of the number of leaves of the tree.
-    count_empty : bool
-        Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in Scott and Nowak (2003).
+    {tree} {stats} {alpha} {log_cells} {count_empty}
 
     Returns
     -------
@@ -386,6 +366,7 @@ def spatially_adaptive(
 
 
 @validate_arguments
+@copy_descriptions_from(square_root_penalised, fragment_prunings)
 def polynomial_penalised(
     tree: Tree,
     stats: Stats,
@@ -408,19 +389,11 @@ def polynomial_penalised(
     ----------
     tree : Tree
         The tree, of m nodes.
-    stats : NodeStats, TargetStats or SeveralStats
-        Loss and rows of its nodes.
+    {stats}
     smoothness : float
         Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus
         the exponent of the last one.
-    alpha : float
-        Factor of the penalty, >= 0; 1 in Scott and Nowak (2003).
-    log_cells : float or None
-        Log of the number of the smallest regions (nats), ``p log(k)`` for a grid with k intervals
-        per feature. None: log of the number of leaves of the tree.
-    count_empty : bool
-        Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in Scott and Nowak (2003).
+    {alpha} {log_cells} {count_empty}
     cost : array-like of shape (m,), or None
         Errors of each node as a leaf, for instance those of a polynomial fitted to its rows. Any
         finite numbers are allowed; children may have more errors than their parent. None: the loss
@@ -561,6 +534,7 @@ class SquareRoot(ScottNowakRule):
         return SquareRootPrunings(path, costs, np.sqrt(32 * n * log(e * n) * sizes))
 
 
+@copy_descriptions_from(SquareRoot)
 class SpatiallyAdaptive(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (2): the spatially adaptive penalty.
 
@@ -572,10 +546,7 @@ class SpatiallyAdaptive(ScottNowakRule):
 
     Parameters
     ----------
-    count_empty : bool, default=False
-        Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in Scott and Nowak (2003). They always count with
-        ``Grid(box, resolution="paper")``.
+    {count_empty}
     """
 
     def __init__(self, count_empty: bool = False) -> None:
@@ -600,6 +571,7 @@ class SpatiallyAdaptive(ScottNowakRule):
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
 
 
+@copy_descriptions_from(SquareRoot)
 class Polynomial(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (3): the penalty for polynomials in leaves.
 
@@ -612,10 +584,7 @@ class Polynomial(ScottNowakRule):
     smoothness : float, default=2
         Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus
         the exponent of the last one. The polynomials have the largest degree below it.
-    count_empty : bool, default=False
-        Whether leaves without rows count, also those inside chains (nodes that stand for several
-        nested regions with the same rows), as in Scott and Nowak (2003). They always count with
-        ``Grid(box, resolution="paper")``.
+    {count_empty}
     """
 
     def __init__(self, smoothness: float = 2, count_empty: bool = False) -> None:

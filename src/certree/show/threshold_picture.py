@@ -117,12 +117,8 @@ def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -
     ----------
     ax : matplotlib Axes
         Axes to draw on.
-    thresholds : ThresholdGuarantees
-        False positive rate, recall and precision at every threshold: the observed value, and the
-        certified lower and upper limit.
-    point : OperatingPoint
-        The threshold to mark (`threshold`), with the observed value and the certified limits of its
-        rates.
+    thresholds, point
+        As in `create_threshold_panels`.
     """
     false_positives, recall = thresholds.false_positive_rate, thresholds.recall
     rates = np.linspace(0, 1, 501)
@@ -184,12 +180,8 @@ def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPo
     ----------
     ax : matplotlib Axes
         Axes to draw on.
-    thresholds : ThresholdGuarantees
-        False positive rate, recall and precision at every threshold: the observed value, and the
-        certified lower and upper limit.
-    point : OperatingPoint
-        The threshold to mark (`threshold`), with the observed value and the certified limits of its
-        rates.
+    thresholds, point
+        As in `create_threshold_panels`.
     """
     shown = _select_thresholds(thresholds)
     recall, precision = (
@@ -251,14 +243,10 @@ def _draw_cost(
     ----------
     ax : matplotlib Axes
         Axes to draw on.
-    thresholds : ThresholdGuarantees
-        False positive rate, recall and precision at every threshold: the observed value, and the
-        certified lower and upper limit.
+    thresholds, point
+        As in `create_threshold_panels`.
     cost : Limits
         Observed mean cost, and its certified lower and upper limit, at every threshold, (t,) each.
-    point : OperatingPoint
-        The threshold to mark (`threshold`), with the observed value and the certified limits of its
-        rates.
     """
     # The first threshold is infinite.
     finite = _select_thresholds(thresholds)[1:]

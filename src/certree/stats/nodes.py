@@ -24,6 +24,7 @@ from certree.interface.arrays import (
     check_row_weights,
     to_array,
 )
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.tree import Tree, Trees
 
@@ -235,6 +236,7 @@ class NodeStats(ArrayRecord):
         expect_nodes(len(self.label), tree)
         return self
 
+    @copy_descriptions_from(Stats.terms)
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
@@ -244,22 +246,16 @@ class NodeStats(ArrayRecord):
 
         Parameters
         ----------
-        tree : Trees
-            The tree of these m nodes, or of several trees.
+        {tree}
         n_terms : int
             Number of terms. 1: the errors, divided by `weight_unit`; 2: also the square root of the
             number of rows (weight divided by `weight_unit`); 3: also the number of leaves (1 for a
             node).
-        empty_leaves : bool
-            Whether a node without rows counts as a leaf.
+        {empty_leaves}
 
         Returns
         -------
-        gains : ndarray of float64, shape (m, n_terms)
-            Sum of each term over the two children of a node, minus the term of the node; 0 at
-            leaves.
-        root : ndarray of float64, shape (n_terms,)
-            Terms of the root, or their sums over the roots of all trees.
+        {gains} {root}
         """
         unit = self.weight_unit
         gains = compute_error_gains(tree.left, self.counts, self.label, unit, n_terms, empty_leaves)

@@ -21,8 +21,9 @@ from certree.interface.arrays import (
     check_codes,
     check_n_classes,
 )
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_settings
-from certree.stats.nodes import NodeStats, expect_nodes, expect_unit
+from certree.stats.nodes import NodeStats, count_by_leaf, expect_nodes, expect_unit
 from certree.tree import Tree, Trees
 
 __all__ = ["SparseNodeStats"]
@@ -98,6 +99,7 @@ class SparseNodeStats(ArrayRecord):
         expect_unit(self)
 
     @classmethod
+    @copy_descriptions_from(count_by_leaf)
     def count(
         cls,
         tree: Tree,
@@ -113,14 +115,7 @@ class SparseNodeStats(ArrayRecord):
         ----------
         tree : Tree
             The tree.
-        leaf, y : ndarray of int32, shape (n,)
-            Node number of the leaf of each row, and the row's class.
-        weight : ndarray of float64, shape (n,), or None
-            Row weights; None: 1.
-        n_classes : int
-            Number of classes, K.
-        weight_unit : float
-            Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
+        {leaf, y} {weight} {n_classes} {weight_unit}
 
         Returns
         -------
@@ -207,6 +202,7 @@ class SparseNodeStats(ArrayRecord):
         expect_nodes(len(self.label), tree)
         return self
 
+    @copy_descriptions_from(NodeStats.terms)
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
@@ -218,18 +214,11 @@ class SparseNodeStats(ArrayRecord):
         ----------
         tree : Trees
             The tree of these m nodes.
-        n_terms : int
-            Number of terms. 1: the errors, divided by `weight_unit`; 2: also the square root of the
-            number of rows (weight divided by `weight_unit`); 3: also the number of leaves (1 for a
-            node).
-        empty_leaves : bool
-            Whether a node without rows counts as a leaf.
+        {n_terms} {empty_leaves}
 
         Returns
         -------
-        gains : ndarray of float64, shape (m, n_terms)
-            Sum of each term over the two children of a node, minus the term of the node; 0 at
-            leaves.
+        {gains}
         root : ndarray of float64, shape (n_terms,)
             Terms of the root.
         """

@@ -19,8 +19,10 @@ from certree.interface.arrays import (
     check_matrix,
     check_row_weights,
 )
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats.nodes import (
+    Stats,
     compute_effective_size,
     expect_nodes,
     expect_weights,
@@ -131,6 +133,7 @@ class TargetStats(ArrayRecord):
         expect_nodes(len(self.rows), tree)
         return self
 
+    @copy_descriptions_from(Stats.terms)
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
@@ -140,22 +143,16 @@ class TargetStats(ArrayRecord):
 
         Parameters
         ----------
-        tree : Trees
-            The tree of these m nodes, or of several trees.
+        {tree}
         n_terms : int
             Number of terms. 1: the sum of squares divided by `unit`, divided by `weight_unit`; 2:
             also the square root of the number of rows (weight divided by `weight_unit`); 3: also
             the number of leaves (1 for a node).
-        empty_leaves : bool
-            Whether a node without rows counts as a leaf.
+        {empty_leaves}
 
         Returns
         -------
-        gains : ndarray of float64, shape (m, n_terms)
-            Sum of each term over the two children of a node, minus the term of the node; 0 at
-            leaves.
-        root : ndarray of float64, shape (n_terms,)
-            Terms of the root, or their sums over the roots of all trees.
+        {gains} {root}
         """
         units, options = (self.unit, self.weight_unit), (n_terms, empty_leaves)
         gains = compute_squared_gains(tree.left, self.rows, self.mean, *units, *options)
