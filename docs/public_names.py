@@ -142,7 +142,9 @@ def list_pages_with_name(
         lines += ["", f"**On these pages:** {links}", ""]
 
 
-def skip_inherited(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool:
+def skip_inherited(
+    app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object
+) -> bool:
     """Return whether to skip a member: methods inherited from scikit-learn or Python are skipped."""
     home = getattr(inspect.unwrap(obj) if callable(obj) else obj, "__module__", "") or ""
     foreign = home.split(".")[0] in ("sklearn", "builtins", "collections", "typing")
