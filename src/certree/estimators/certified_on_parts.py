@@ -161,8 +161,10 @@ class CertifiedFitOfParts:
             posteriors = model._tune(folds, advance)
         return GrownOnSide(sides, growing, learned, tree, stats, posteriors, folds, numbers)
 
-    def certifying(self, grown: GrownOnSide) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
-        """Both sides, and leaf, target and weight of each row that certifies the tree."""
+    def route_calibration_set(
+        self, grown: GrownOnSide
+    ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
+        """Return the train/calibration split; leaf, target and weight of each calibration row."""
         sides = grown.sides
         about = grown.learned.reader, grown.tree, sides.reader, sides.division
         worst: list[Any] = sides.is_worst or [None] * len(sides.masks)
