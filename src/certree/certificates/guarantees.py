@@ -50,8 +50,8 @@ from certree.certificates.subsets.families import (
     GROUP_FAMILIES,
     TREE_FAMILIES,
     CertificateFamily,
+    CertificateTerms,
     ConditionalGuarantees,
-    Terms,
     check_families,
     encode_groups,
 )
@@ -438,7 +438,7 @@ class Guarantees:
             )
         share = 1 / len(named) if jointly else 1.0
         about = get_sampling_facts(self.certificate)
-        terms, found = Terms(self._choose_delta(delta), share, shift=shift, **about), {}
+        terms, found = CertificateTerms(self._choose_delta(delta), share, shift=shift, **about), {}
         for name in named:
             method, parts = (
                 FAMILIES[name] or self._error_method,
@@ -783,7 +783,9 @@ class Guarantees:
                 f"thresholds need calibration rows of the classes {classes[0]!r} and {classes[1]!r} "
                 f"only, but {others:,} of {len(code):,} rows have other classes: leave them out"
             )
-        terms = Terms(self._choose_delta(delta), share, **get_sampling_facts(self.certificate))
+        terms = CertificateTerms(
+            self._choose_delta(delta), share, **get_sampling_facts(self.certificate)
+        )
         price = self._score_complexity
         found = ThresholdGuarantees(classes[1], score, code == 1, terms, check_costs(costs), price)
         sizes = [len(score)]
