@@ -1,5 +1,8 @@
 """Counts of training and calibration rows, and that no row is in both sets."""
 
+import pickle
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +12,8 @@ import certree
 import reference
 from certree import NodeStats
 from certree.certificates import HeldOut
+from certree.certificates.calibration_set import CalibrationSet
+from certree.rows.split import TrainCalibrationSplit
 from strategies import rows, trees
 
 RNG = np.random.default_rng(0)
@@ -98,3 +103,56 @@ def test_a_tree_from_before_the_rows_needs_no_growing_rows():
     held = certree.certificates.held_out(TREE, X, Y, 3, grow=[], weigh=np.arange(40))
     assert held.n == 40
     assert (held.stats.label == 0).all()
+
+
+def test_a_calibration_set_takes_its_rows_from_the_split_of_a_fit():
+    groups = np.repeat(["a", "b", "c", "d"], [15, 1, 4, 20])
+    is_worst = np.arange(25) % 5 == 0
+    given = np.arange(40) * 2
+    kept = TrainCalibrationSplit(GROW, WEIGH, groups, given, 90, 5, is_worst=is_worst)
+    found = CalibrationSet.from_split(kept, Y[WEIGH])
+    assert (found.n, found.n_given, found.repeats, found.worst) == (3, 90, 5, 5)
+    assert found.grouped
+    np.testing.assert_array_equal(found.given, given[WEIGH])
+    np.testing.assert_array_equal(found.weight, 1 / np.repeat([1, 4, 20], [1, 4, 20]))
+    alone = CalibrationSet.from_split(replace(kept, groups=None), Y[WEIGH])
+    assert (alone.n, alone.grouped, alone.weight) == (25, False, None)
+    with pytest.raises(ValueError, match="groups must not be in both"):
+        CalibrationSet.from_split(replace(kept, groups=np.zeros(40)), Y[WEIGH])
+    again = pickle.loads(pickle.dumps(found))
+    for field in fields(CalibrationSet):
+        np.testing.assert_array_equal(getattr(again, field.name), getattr(found, field.name))
+
+
+def test_rows_of_the_worst_case_and_of_other_classes_are_counted_in_one_further_column():
+    leaf, is_worst = TREE.apply(X[WEIGH]), np.arange(25) % 5 == 0
+    kept = TrainCalibrationSplit(GROW, WEIGH, is_worst=is_worst)
+    found = CalibrationSet.from_split(kept, Y[WEIGH] + (np.arange(25) == 1) * 7)
+    grown = split().grown
+    counted = np.where(is_worst | (np.arange(25) == 1), 3, Y[WEIGH])
+    held = found.count_classes(TREE, grown, leaf, GROW, WEIGH)
+    np.testing.assert_array_equal(
+        held.stats.counts, reference.count_classes(TREE, X[WEIGH], counted, 4)
+    )
+    assert held.worst == is_worst.sum()
+    np.testing.assert_array_equal(held.grow, GROW)
+    np.testing.assert_array_equal(held.weigh, WEIGH)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"given": [0, 9]}, r"given must lie in 0 \.\. 3"),
+        ({"y": [0, -1]}, "y must lie in"),
+        ({"y": [0.5]}, "y must have shape"),
+        ({"weight": [0.5, 1.5]}, "weight must hold numbers in"),
+        ({"is_worst": [True]}, "is_worst must have shape"),
+        ({"repeats": "2"}, "repeats must be an integer"),
+    ],
+)
+def test_columns_of_a_calibration_set_that_do_not_go_together_are_refused(changed, message):
+    known = {"given": [1, 3], "n_given": 4, "y": [0, 2]}
+    assert CalibrationSet(**known).y.dtype == np.int32
+    assert CalibrationSet(**{**known, "y": [0.5, 2.0]}).y.dtype == np.float64
+    with pytest.raises((ValueError, TypeError), match=message):
+        CalibrationSet(**{**known, **changed})

@@ -19,8 +19,12 @@ from certree import (
     TreeForestClassifier,
     certify,
 )
-from certree.certificates import Guarantees, allow_abstention, conditional_guarantees
-from certree.certificates import guarantees as guarantees_room
+from certree.certificates import (
+    Guarantees,
+    allow_abstention,
+    conditional_guarantees,
+    tree_calibration,
+)
 from certree.certificates.inequalities import bounds
 from model_files import expect_same_bits, read_arrays, rewrite
 
@@ -395,9 +399,9 @@ def test_what_is_asked_twice_is_computed_once_and_is_in_no_pickle(monkeypatch):
     model, X, y = fitted()
     before = pickle.dumps(model.calibration_)
     calls = []
-    scores = guarantees_room.compute_class_scores
+    scores = tree_calibration.compute_class_scores
     monkeypatch.setattr(
-        guarantees_room, "compute_class_scores", lambda held: calls.append(held) or scores(held)
+        tree_calibration, "compute_class_scores", lambda held: calls.append(held) or scores(held)
     )
     for _ in range(3):
         sets = model.set_params(n_jobs=2).predict_set(X, 0.8)

@@ -16,7 +16,7 @@ from certree import CertifiedTreeClassifier, Grid
 from certree.certificates import Guarantees, hold_out
 from certree.certificates.inequalities.bounds import binomial_upper, named_cost
 from certree.certificates.inequalities.order_statistics import compute_cdf_bounds
-from certree.certificates.subsets.families import Terms
+from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.thresholds import ThresholdGuarantees
 
 RATES = ("false_positive_rate", "recall", "precision", "predicted_positive_rate")
@@ -36,7 +36,7 @@ def guaranteed(n=400, **asked):
 def made(score, is_positive, **rest):
     return ThresholdGuarantees(
         "yes", np.asarray(score, dtype=float), np.asarray(is_positive, dtype=bool),
-        Terms(0.05, 1.0), **rest,
+        CertificateTerms(0.05, 1.0), **rest,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from certree.certificates import Guarantees, hold_out
 from certree.certificates.certified_regression import LEAST_SCALE
 from certree.certificates.inequalities import bounds
 from certree.certificates.model_selection import SHARES
-from certree.ensembles.certified_boosting import CalibrationScores
+from certree.ensembles.certified_boosting import EnsembleCalibrationSet
 from certree.rows.split import train_calibration_split
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -183,9 +183,9 @@ def test_files_keep_scores_and_classes_and_no_features(kept, grouped, tmp_path):
         np.testing.assert_array_equal(loaded.predict_set(X, 0.8), model.predict_set(X, 0.8))
 
 
-def test_inconsistent_calibration_scores_are_refused():
+def test_inconsistent_calibration_sets_are_refused():
     good = {"given": [0, 2], "n_given": 3, "score": [[0.1, 0.2]], "y": [0, 1]}
-    assert CalibrationScores(**good).n_given == 3
+    assert EnsembleCalibrationSet(**good).n_given == 3
     for name, value, message in (
         ("given", [0, 3], "given must lie in 0 .. 2"),
         ("score", [[0.1]], "score"),
@@ -194,7 +194,7 @@ def test_inconsistent_calibration_scores_are_refused():
         ("weight", [0.5, 0.0], "weight must hold numbers in"),
     ):
         with pytest.raises(ValueError, match=message):
-            CalibrationScores(**{**good, name: value})
+            EnsembleCalibrationSet(**{**good, name: value})
 
 
 def test_one_class_and_few_rows():

@@ -6,7 +6,12 @@ import pytest
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
 from certree.parts.executors import Here
 from certree.parts.first_look import learn
-from certree.parts.sides import GrowingSide, certifying_of_part, deal_sides, joined_sides
+from certree.parts.sides import (
+    GrowingSide,
+    deal_sides,
+    join_calibration_blocks,
+    route_calibration_rows,
+)
 from certree.rows.split import TrainCalibrationSplitter
 from same_models import ChunkedRows, make_groups, make_table, split_table
 
@@ -50,8 +55,9 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     assert seen == [*zip(X["x0"].to_numpy()[own].tolist(), y[own].tolist(), strict=True)]
     tree = model.fit(X, y, weight, groups).tree_
     about = learned.reader, tree, sides.reader, sides.division
-    told = parts.make(certifying_of_part, *about, own=[(mask, None) for mask in sides.masks])
-    found, leaf, numbers, weighed = joined_sides(told[::-1], sides.repeats)
+    masks = [(mask, None) for mask in sides.masks]
+    blocks = parts.make(route_calibration_rows, *about, own=masks)
+    found, leaf, numbers, weighed = join_calibration_blocks(blocks[::-1], sides.repeats)
     for name in ("train", "calibration", "indices"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
     assert found.n_given == N

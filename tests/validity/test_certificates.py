@@ -20,7 +20,7 @@ from certree import Tree, paper
 from certree.certificates import METHODS, Guarantees, HeldOut, conditional_guarantees, inequalities
 from certree.certificates.methods import get_inequality
 from certree.certificates.subsets import CertificateFamily
-from certree.certificates.subsets.families import Terms
+from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.subsets.row_subsets import make_leaf_subsets, make_node_subsets
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -840,7 +840,7 @@ def of_fixed(family):
             parts = make_node_subsets(tree, grown.n, *rows)
             if family == "leaves":
                 parts, method = make_leaf_subsets(tree, grown.n, grown.label, *rows), "every_leaf"
-            found = CertificateFamily(method, parts, Terms(DELTA, 1.0))
+            found = CertificateFamily(method, parts, CertificateTerms(DELTA, 1.0))
         else:
             groups = sides_of(X[weigh])
             found = conditional_guarantees(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from certree.certificates.subsets.families import Terms
+from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.thresholds import Limits, ThresholdGuarantees
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -74,7 +74,7 @@ def holds(limits: Limits, true, width):
 
 def judged(source, rng, n, costs=()):
     score, is_positive = source.draw(rng, n)
-    return ThresholdGuarantees(1, score, is_positive, Terms(DELTA, 1.0), costs)
+    return ThresholdGuarantees(1, score, is_positive, CertificateTerms(DELTA, 1.0), costs)
 
 
 def expect_few(misses, repeats=REPEATS):
@@ -114,7 +114,7 @@ def test_limits_hold_for_all_rows_and_all_groups_together(n):
         for place, source in enumerate(sources):
             own = group == place
             score[own], is_positive[own] = source.draw(rng, own.sum())
-        whole = ThresholdGuarantees(1, score, is_positive, Terms(DELTA, 1.0))
+        whole = ThresholdGuarantees(1, score, is_positive, CertificateTerms(DELTA, 1.0))
         found = ThresholdGuarantees.divide_delta(whole, ["a", "b", "c"], group).groups
         assert found["a"].terms.share == 0.25
         misses += any(map(is_missed, sources, found.values()))

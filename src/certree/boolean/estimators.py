@@ -17,7 +17,7 @@ from certree.boolean.bits import Bits, infer_coding
 from certree.boolean.low_degree import low_degree
 from certree.boolean.selection import (
     Examples,
-    SelectedTerms,
+    SparsePolynomial,
     propose_by_trees,
     propose_small_sets,
     select,
@@ -143,7 +143,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Return one array for each polynomial, hence for each output of the spectrum.
         """
 
-    def _fit_output(self, examples: Examples, rng: np.random.RandomState) -> SelectedTerms:
+    def _fit_output(self, examples: Examples, rng: np.random.RandomState) -> SparsePolynomial:
         """Choose the terms of one polynomial and fit their coefficients, as `method` says.
 
         "trees", "lasso" and "omp" search sets of features and choose their number on a validation
@@ -173,7 +173,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         search: Any = "omp" if self.method == "omp" else "lasso"
         return select(examples, propose, search, self.max_terms, rng)
 
-    def _fit_by_averages(self, examples: Examples) -> SelectedTerms:
+    def _fit_by_averages(self, examples: Examples) -> SparsePolynomial:
         """Estimate the coefficient of each small set as the mean of y times the set's product of signs.
 
         The mean is over all rows of `examples`. Sets have at most `degree` features. If `method` is
@@ -194,7 +194,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         ).spectrum
         largest = np.argsort(-spectrum.squares, kind="stable")[: self.max_terms]
         kept = spectrum.select_terms(np.sort(largest))
-        return SelectedTerms(kept.masks, kept.coefficients[:, 0], np.nan)
+        return SparsePolynomial(kept.masks, kept.coefficients[:, 0], np.nan)
 
     def _evaluate(self, X: ArrayLike) -> Float64:
         """Check the rows X, (n, p), and return the fitted polynomials' values, (n, n_outputs).

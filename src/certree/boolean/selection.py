@@ -50,7 +50,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SelectedTerms:
+class SparsePolynomial:
     """The k terms of a sparse polynomial in signs of bits, and its score on the validation set.
 
     Parameters
@@ -189,7 +189,7 @@ def select(
     search: Search,
     max_terms: int | None,
     rng: np.random.RandomState,
-) -> SelectedTerms:
+) -> SparsePolynomial:
     """Choose terms among proposed sets of bits, and fit their coefficients by least squares.
 
     A fifth of the rows, drawn at random, is the validation set. The other rows propose sets and
@@ -214,7 +214,7 @@ def select(
 
     Returns
     -------
-    SelectedTerms
+    SparsePolynomial
         The constant (empty set) first, then the chosen sets; terms with coefficients below 1e-12 of
         the largest are left out.
     """
@@ -237,7 +237,7 @@ def select(
     coefficients = _fit_least_squares(examples.compute_characters(masks[support]), examples.y)
     is_kept = np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max()
     terms = np.concatenate([np.zeros((1, masks.shape[1]), dtype=np.uint64), masks[support]])
-    return SelectedTerms(terms[is_kept], coefficients[is_kept] * unit, score)
+    return SparsePolynomial(terms[is_kept], coefficients[is_kept] * unit, score)
 
 
 def _choose_support(

@@ -1,18 +1,20 @@
-"""The calibration set of a tree: counts of rows that neither grew the tree nor labelled it."""
+"""The calibration set of a fit, and its counts in the nodes of a tree that it did not grow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import (
+    ADDED_LATER,
     ArrayRecord,
     Float64,
     Int32,
+    Int64,
     check_codes,
     check_column,
     check_matrix,
@@ -231,107 +233,15 @@ def held_out(
     rows = check_matrix(X)
     n_classes = check_n_classes(n_classes)
     classes = check_codes("y", y, len(rows), n_classes)
-    growing = _check_indices("grow", grow, len(rows))
-    weighing = _check_indices("weigh", weigh, len(rows))
-    _check_disjoint(growing, weighing)
+    train = _check_indices("grow", grow, len(rows))
+    calibration = _check_indices("weigh", weigh, len(rows))
+    _check_disjoint(train, calibration)
     leaf = tree.apply(rows, n_jobs=n_jobs)
-    return count_routed_rows(tree, leaf, classes, n_classes, growing, weighing, groups)
-
-
-def count_routed_rows(
-    tree: Tree,
-    leaf: Int32,
-    y: Int32,
-    n_classes: int,
-    grow: Indices,
-    weigh: Indices,
-    groups: ArrayLike | None = None,
-) -> HeldOut:
-    """Count training and calibration rows in each node of a tree, by the leaves that they reach.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    leaf : ndarray of int32, shape (n,)
-        Node number of the leaf that each row reaches.
-    y : ndarray of int32, shape (n,)
-        Class of each row, 0 .. n_classes - 1; calibration rows of other classes have larger codes.
-    n_classes : int
-        Number of classes that can be predicted.
-    grow, weigh : ndarray of intp
-        Indices of the training rows and of the calibration rows.
-    groups : array-like of shape (n,), or None
-        Group of each row; None: rows are independent.
-
-    Returns
-    -------
-    HeldOut
-        The tree with the class counts of both sets in each node: `grown` of the training rows,
-        `stats` of the calibration rows.
-
-    Raises
-    ------
-    ValueError
-        If a row or a group is in both sets, an index occurs twice, or there is no calibration row.
-    """
-    grown = count_by_leaf(tree, leaf[grow], y[grow], None, n_classes)
-    weight, n = None, len(weigh)
-    if groups is not None:
-        weight, n = compute_group_weights(check_groups(groups, len(y)), grow, weigh)
-    stats = count_calibration_rows(tree, leaf[weigh], y[weigh], weight, grown)
-    return HeldOut(tree, grown, stats, grow, weigh, n, groups is not None)
-
-
-def count_calibration_rows(
-    tree: Tree,
-    leaf: Int32,
-    y: Int32,
-    weight: Float64 | None,
-    grown: NodeStats,
-    weight_unit: float = 1.0,
-) -> NodeStats:
-    """Count the calibration rows of each class in each node; nodes keep the training rows' labels.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    leaf, y : ndarray of int32, shape (n,)
-        Node number of the leaf that each calibration row reaches, and the row's class, >= 0;
-        classes beyond those of `grown` are counted in one further column.
-    weight : ndarray of float64, shape (n,), or None
-        Weight of each row; None: 1. Weighted counts are exact sums, which do not depend on the
-        order of the rows.
-    grown : NodeStats
-        Counts of the training rows, whose labels the result has.
-    weight_unit : float
-        Mean weight of a row, stored in the result as its field `weight_unit`.
-
-    Returns
-    -------
-    NodeStats
-        Class counts in each of m nodes, (m, K + 1) if there are classes beyond the K of `grown`,
-        else (m, K); nodes without rows have counts of 0.
-    """
-    y = np.minimum(y, grown.n_classes)
-    columns = grown.n_classes + int((y == grown.n_classes).any())
-    if weight is not None:  # exact sums, whatever the order of the rows
-        leaf, y, weight, _ = count_exactly(reduce_in_memory(leaf, y, weight), columns)
-    counts = count_by_leaf(tree, leaf, y, weight, columns).counts
-    return NodeStats(counts, grown.label, weight_unit)
-
-
-def replace_worst_classes(y: Int32, is_worst: NDArray[np.bool_] | None, n_classes: int) -> Int32:
-    """Return the classes of rows, with rows that always count as errors in a class of their own.
-
-    y: class of each row, 0 .. n_classes - 1, (n,). is_worst: bool array (n,), True for repeated
-    rows that count as errors whatever is predicted; None: there are none. Return `y`, but with
-    `n_classes` where `is_worst` is True.
-    """
-    if is_worst is None:
-        return y
-    return np.where(is_worst, n_classes, y).astype(np.int32)
+    grown = count_by_leaf(tree, leaf[train], classes[train], None, n_classes)
+    names = None if groups is None else check_groups(groups, len(rows))
+    split = TrainCalibrationSplit(train, calibration, names, n_given=len(rows))
+    found = CalibrationSet.from_split(split, classes[calibration])
+    return found.count_classes(tree, grown, leaf[calibration], train, calibration)
 
 
 def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
@@ -349,110 +259,224 @@ def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
     return numbers
 
 
-def check_positions(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDArray[Any]], int]:
-    """Check that calibration rows have positions in the table of a fit, and weights in (0, 1].
-
-    given: position of each calibration row among the n_given rows of a fit, (n,); weight: 1 /
-    (calibration rows of its group) of each, (n,), in (0, 1]; None: no groups. Return a dictionary
-    with the checked arrays "given" and, if not None, "weight"; and the number n of calibration
-    rows. Raises ValueError if a position or weight is out of range, or shapes differ.
-    """
-    columns: dict[str, NDArray[Any]] = {"given": check_column("given", given, "int64", (None,))}
-    places = columns["given"]
-    if len(places) and not (places.min() >= 0 and places.max() < n_given):
-        raise ValueError(
-            f"given must lie in 0 .. {n_given - 1}, the positions of the rows of the fit, got "
-            f"{places.min()} .. {places.max()}"
-        )
-    if weight is not None:
-        columns["weight"] = weights = check_column("weight", weight, "float64", (len(places),))
-        if not ((weights > 0) & (weights <= 1)).all():
-            raise ValueError(
-                f"weight must hold numbers in (0, 1], got {weights.min():g} .. {weights.max():g}"
-            )
-    return columns, len(places)
-
-
-def compute_group_weights(
-    groups: NDArray[np.generic], grow: Indices, weigh: Indices
-) -> tuple[NDArray[np.float64], int]:
+def compute_group_weights(groups: NDArray[Any], train: Indices, calibration: Indices) -> Float64:
     """Compute the weight of each calibration row, 1 / (calibration rows of its group).
 
-    groups: group of each row, (n_rows,); grow, weigh: indices of the training and the calibration
-    rows. Return the weights, in the order of `weigh`, and the number of groups among the
-    calibration rows. Raises ValueError if a group is in both sets.
+    groups: group of each row, (n_rows,); train, calibration: indices of the training and the
+    calibration rows. Return the weights, in the order of `calibration`; they sum to the number of
+    groups among the calibration rows. Raises ValueError if a group is in both sets.
     """
-    shared = np.intersect1d(groups[grow], groups[weigh])
+    shared = np.intersect1d(groups[train], groups[calibration])
     if len(shared):
         raise ValueError(
             "groups must not be in both the training set and the calibration set, but "
             f"{len(shared)} are, such as {shared[0]}"
         )
-    _, group, size = np.unique(groups[weigh], return_inverse=True, return_counts=True)
-    return 1 / size[group], len(size)
+    _, group, size = np.unique(groups[calibration], return_inverse=True, return_counts=True)
+    return np.asarray(1 / size[group])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CertifyingRows:
-    """The calibration rows of a fit with their leaves in its tree, and the training set's counts.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CalibrationSet(ArrayRecord):
+    """The calibration set of a fit, by row: positions, targets and repeats, without features.
 
-    Certified classifiers make it in ``fit``, and compute certificates and posteriors from it.
+    Certified estimators make it in ``fit``, and compute certificates from it. Subclasses add what
+    the model computes for each row, such as its leaf or its scores, and are stored in model files.
+    The constructor takes all arguments by keyword.
 
     Parameters
     ----------
-    sides : TrainCalibrationSplit
-        Which rows of the fit are training and calibration rows, and their groups.
-    leaf, y : ndarray of int32, shape (n,)
-        Node number of the leaf that each calibration row reaches, and the row's class code: 0 ..
-        K - 1 for the K classes of `grown`, larger for classes that no training row has.
-    weight : ndarray of float64, shape (n,), or None
-        ``sample_weight`` of each calibration row. It is used only to choose posteriors
-        (distributions over the prunings of the tree), as certificates count each row once; None: 1.
-    grown : NodeStats
-        Weighted class counts of the training rows in each node.
+    given : array-like of int, shape (n,)
+        Position of each calibration row among the rows passed to ``fit``.
+    n_given : int
+        Number of rows passed to ``fit``.
+    y : array-like of shape (n,)
+        Class code of each row, an integer >= 0; or its target, a float. Classes that no training
+        row has follow those of the training rows.
+    weight : array-like of shape (n,), or None
+        For rows in groups 1 / (number of calibration rows of the row's group); None: no groups.
+    repeats : int
+        Number of calibration rows that equal a training row or another calibration row, and were
+        accepted.
+    distinct : bool
+        Whether equal rows were treated as copies of one row and counted once.
+    is_worst : array-like of bool, shape (n,), or None
+        True for repeated rows that count as errors whatever is predicted; None: no such rows.
+    near_copies : NearCopies or None
+        Result of the search for calibration rows that nearly equal training rows; None: no search.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, or positions, codes or weights are out of range.
     """
 
-    sides: TrainCalibrationSplit
-    leaf: Int32
-    y: Int32
-    weight: Float64 | None
-    grown: NodeStats
+    given: Int64
+    n_given: int
+    y: NDArray[Any]
+    weight: Float64 | None = None
+    repeats: int = 0
+    distinct: bool = False
+    is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED_LATER)
+    near_copies: NearCopies | None = None
+
+    def __post_init__(self) -> None:
+        validate_settings(self)
+        self._check("int64", (None,), "given")
+        n, positions = len(self.given), self.given
+        if n and not (positions.min() >= 0 and positions.max() < self.n_given):
+            raise ValueError(
+                f"given must lie in 0 .. {self.n_given - 1}, the positions of the rows of the fit, "
+                f"got {positions.min()} .. {positions.max()}"
+            )
+        if self.weight is not None:
+            self._check("float64", (n,), "weight")
+            if not ((self.weight > 0) & (self.weight <= 1)).all():
+                raise ValueError(
+                    "weight must hold numbers in (0, 1], got "
+                    f"{self.weight.min():g} .. {self.weight.max():g}"
+                )
+        if np.asarray(self.y).dtype.kind == "f":
+            self._check("float64", (n,), "y")
+        else:
+            codes = check_codes("y", self.y, n, np.iinfo(np.int32).max)
+            object.__setattr__(self, "y", codes)
+        if self.is_worst is not None:
+            self._check("bool", (n,), "is_worst")
+
+    @classmethod
+    def from_split(cls, split: TrainCalibrationSplit, y: NDArray[Any], **further: Any) -> Self:
+        """Collect the calibration set of a fit.
+
+        split: which rows of the fit are training and calibration rows, their groups, and which
+        calibration rows repeat others. y: class codes or targets of the calibration rows, in the
+        order of ``split.calibration``. further: fields of a subclass, by name. Raises ValueError if
+        a group is in both sets.
+        """
+        weight = None
+        if split.groups is not None:
+            weight = compute_group_weights(split.groups, split.train, split.calibration)
+        given, n_given = split.calibration_places
+        return cls(
+            given=given,
+            n_given=n_given,
+            y=y,
+            weight=weight,
+            repeats=split.repeats,
+            distinct=split.distinct,
+            is_worst=split.is_worst,
+            near_copies=split.near_copies,
+            **further,
+        )
 
     @property
-    def effective_classes(self) -> Int32:
-        """Class code that each calibration row is counted with, (n,).
+    def grouped(self) -> bool:
+        """Whether the rows have groups."""
+        return self.weight is not None
 
-        Repeated rows that count as the worst case have the code K, the number of classes of the
-        training rows, which is an error whatever is predicted.
+    @property
+    def n(self) -> int:
+        """Number of independent observations: rows, or groups of them."""
+        return len(self.given) if self.weight is None else round(self.weight.sum())
+
+    @property
+    def worst(self) -> int:
+        """Number of repeated rows that count as errors."""
+        return count_worst(self.is_worst)
+
+    def to_stored(self) -> dict[str, Any]:
+        """Return the fields to write to a model file, by stored name.
+
+        `near_copies` is left out, as the file holds it with the certificate.
         """
-        return replace_worst_classes(self.y, self.sides.is_worst, self.grown.n_classes)
+        stored = super().to_stored()
+        del stored["near_copies"]
+        return stored
 
-    def held_out(self, tree: Tree) -> HeldOut:
-        """Return the counts of training and calibration set in `tree`, as a `HeldOut`.
+    def sum_by_class(
+        self,
+        tree: Tree,
+        grown: NodeStats,
+        leaf: Int32,
+        weight: Float64 | None,
+        weight_unit: float = 1.0,
+    ) -> NodeStats:
+        """Sum up weights of the rows by node and class; nodes keep the labels of the training rows.
 
-        Each calibration row, or each group of them, counts once, whatever its weight. tree: the
-        tree whose leaf numbers the attribute `leaf` holds. The `HeldOut` holds the counts of each
-        class in each node: `grown` of the training rows and `stats` of the calibration rows.
+        Parameters
+        ----------
+        tree : Tree
+            A tree with m nodes.
+        grown : NodeStats
+            Counts of the K classes of the training rows in each node, whose labels the result has.
+        leaf : ndarray of int32, shape (n,)
+            Node number of the leaf that each row reaches.
+        weight : ndarray of float64, shape (n,), or None
+            Weight of each row; None: 1. Weighted counts are exact sums, which do not depend on the
+            order of the rows.
+        weight_unit : float
+            Mean weight of a row, stored in the result as its field `weight_unit`.
+
+        Returns
+        -------
+        NodeStats
+            Sums by node and class, (m, K), or (m, K + 1) if rows are of other classes or count as
+            errors whatever is predicted. The last column then has all these rows.
         """
-        sides, weight, n = self.sides, None, len(self.leaf)
-        if sides.groups is not None:
-            weight, n = compute_group_weights(sides.groups, sides.train, sides.calibration)
-        stats = count_calibration_rows(tree, self.leaf, self.effective_classes, weight, self.grown)
-        about = sides.grouped, sides.repeats, sides.distinct, sides.worst, sides.near_copies
-        return HeldOut(tree, self.grown, stats, sides.train, sides.calibration, n, *about)
+        y = np.minimum(self.y, grown.n_classes)
+        if self.is_worst is not None:
+            y[self.is_worst] = grown.n_classes
+        columns = grown.n_classes + int((y == grown.n_classes).any())
+        if weight is not None:  # exact sums, whatever the order of the rows
+            leaf, y, weight, _ = count_exactly(reduce_in_memory(leaf, y, weight), columns)
+        counts = count_by_leaf(tree, leaf, y, weight, columns).counts
+        return NodeStats(counts, grown.label, weight_unit)
 
-    def weights(self) -> Float64 | None:
-        """Return the weight with which each calibration row shapes posteriors over prunings, (n,).
+    def count_classes(
+        self, tree: Tree, grown: NodeStats, leaf: Int32, train: Indices, calibration: Indices
+    ) -> HeldOut:
+        """Count the rows of each class in each node of a tree; each row, or group, counts once.
 
-        It is the attribute `weight`, for rows in groups divided by the number of calibration rows
-        of the row's group; None if that attribute is None. A posterior is a distribution over the
-        prunings of the tree that is chosen by these rows.
+        tree, grown: a tree, and the class counts of the training rows in its nodes; leaf: leaf that
+        each calibration row reaches; train, calibration: indices of the training and calibration
+        rows, for the result.
         """
-        if self.weight is None or self.sides.groups is None:
-            return self.weight
-        return (
-            self.weight
-            * compute_group_weights(self.sides.groups, self.sides.train, self.sides.calibration)[0]
+        return HeldOut(
+            tree,
+            grown,
+            self.sum_by_class(tree, grown, leaf, self.weight),
+            train,
+            calibration,
+            self.n,
+            self.grouped,
+            self.repeats,
+            self.distinct,
+            self.worst,
+            self.near_copies,
+        )
+
+    def hold_targets(
+        self, tree: Tree, grown: TargetStats, leaf: Int32, limit: float
+    ) -> HeldOutNumbers:
+        """Return the numeric targets of the rows with a tree and the moments of its training set.
+
+        tree, grown: a tree, and the moments of the training rows in its nodes; leaf: leaf that each
+        calibration row reaches; limit: absolute error at which larger ones are clipped, in units of
+        the target.
+        """
+        return HeldOutNumbers(
+            tree,
+            grown,
+            leaf,
+            self.y,
+            np.ones(len(self.y)) if self.weight is None else self.weight,
+            limit,
+            self.n,
+            self.grouped,
+            self.repeats,
+            self.distinct,
+            self.is_worst,
+            self.near_copies,
         )
 
 

@@ -516,20 +516,19 @@ def get_sampling_facts(source: Any) -> dict[str, Any]:
     Parameters
     ----------
     source : object
-        Describes calibration rows: a `Certificate`, `Terms`, `HeldOut`, `HeldOutNumbers` or
-        `TrainCalibrationSplit`. Its attributes `grouped`, `repeats` and `distinct` are read, and if
-        it has them `matches`, `worst` and `near_copies`.
+        Describes calibration rows: a `Certificate`, `CertificateTerms`, `CalibrationSet`,
+        `HeldOut`, `HeldOutNumbers` or `TrainCalibrationSplit`. Its attributes `grouped`, `repeats`,
+        `distinct`, `worst` and `near_copies` are read, and `matches` if it has it.
 
     Returns
     -------
     dict
-        The values of these six fields, by name; `matches` and `near_copies` default to None,
-        `worst` to 0.
+        The values of these six fields, by name; `matches` defaults to None.
     """
-    about = {name: getattr(source, name) for name in ("grouped", "repeats", "distinct")}
-    # Only certificates and terms for new rows have these attributes.
-    about |= {"matches": getattr(source, "matches", None), "worst": getattr(source, "worst", 0)}
-    return {**about, "near_copies": getattr(source, "near_copies", None)}
+    names = "grouped", "repeats", "distinct", "worst", "near_copies"
+    # Only certificates and their terms know how many rows equal rows of another fit.
+    matches = getattr(source, "matches", None)
+    return {**{name: getattr(source, name) for name in names}, "matches": matches}
 
 
 def compute_log_delta(delta: float, share: float = 1.0) -> float:

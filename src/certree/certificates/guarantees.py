@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, Concatenate, Self
+from typing import Any, Concatenate
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,14 +20,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.batches import certify_batches, read_batches
-from certree.certificates.calibration_set import (
-    CertifyingRows,
-    HeldOut,
-    check_positions,
-    compute_group_weights,
-    count_calibration_rows,
-    replace_worst_classes,
-)
 from certree.certificates.certificate import (
     Certificate,
     compute_certificate,
@@ -41,11 +33,6 @@ from certree.certificates.hold_out import (
     predict_rows,
 )
 from certree.certificates.leakage_check import LeakageCheck, select_calibration_rows
-from certree.certificates.model_selection import (
-    LabelledSelection,
-    ModelSelection,
-    make_structure_prior,
-)
 from certree.certificates.occam import (
     Drawn,
     Selective,
@@ -55,17 +42,16 @@ from certree.certificates.occam import (
     selective_certificates,
     single_draw,
 )
-from certree.certificates.priors import Prior, branching_prior
 from certree.certificates.shift import Monitor, Shift, sample_by_weights
-from certree.certificates.subsets.coverage import Scores, compute_class_scores, sort_truth_scores
+from certree.certificates.subsets.coverage import Scores, sort_truth_scores
 from certree.certificates.subsets.families import (
     FAMILIES,
     FEWEST_ROWS,
     GROUP_FAMILIES,
     TREE_FAMILIES,
     CertificateFamily,
+    CertificateTerms,
     ConditionalGuarantees,
-    Terms,
     check_families,
     encode_groups,
 )
@@ -79,16 +65,12 @@ from certree.certificates.subsets.row_subsets import (
     make_pair_subsets,
 )
 from certree.certificates.thresholds import ThresholdGuarantees, check_costs, check_not_nan
+from certree.certificates.tree_calibration import TreeCalibrationSet
 from certree.interface.arrays import (
-    ADDED_LATER,
-    ArrayRecord,
     Float64,
     Int32,
-    Int64,
-    check_codes,
     check_column,
     check_nonnegative,
-    freeze,
     to_array,
 )
 from certree.interface.fitted_state import (
@@ -99,14 +81,11 @@ from certree.interface.fitted_state import (
     snapshot_method,
 )
 from certree.interface.signatures import validate_arguments, validate_settings
-from certree.rows.duplicates import Duplicates, count_worst
+from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
-from certree.rows.near_copies import NearCopies
 from certree.rows.out_of_core import is_file_source
-from certree.stats import NodeStats
-from certree.tree import Tree
 from certree.votes import Vote
-from certree.weights.node_weights import NodeWeights, make_pruning
+from certree.weights.node_weights import NodeWeights
 
 # The message for prediction sets and thresholds of a fit whose rows came in groups.
 GROUPS_NOT_SUPPORTED = (
@@ -459,7 +438,7 @@ class Guarantees:
             )
         share = 1 / len(named) if jointly else 1.0
         about = get_sampling_facts(self.certificate)
-        terms, found = Terms(self._choose_delta(delta), share, shift=shift, **about), {}
+        terms, found = CertificateTerms(self._choose_delta(delta), share, shift=shift, **about), {}
         for name in named:
             method, parts = (
                 FAMILIES[name] or self._error_method,
@@ -804,7 +783,9 @@ class Guarantees:
                 f"thresholds need calibration rows of the classes {classes[0]!r} and {classes[1]!r} "
                 f"only, but {others:,} of {len(code):,} rows have other classes: leave them out"
             )
-        terms = Terms(self._choose_delta(delta), share, **get_sampling_facts(self.certificate))
+        terms = CertificateTerms(
+            self._choose_delta(delta), share, **get_sampling_facts(self.certificate)
+        )
         price = self._score_complexity
         found = ThresholdGuarantees(classes[1], score, code == 1, terms, check_costs(costs), price)
         sizes = [len(score)]
@@ -995,203 +976,6 @@ def _find_score_limits(scores: Scores, coverage: float, delta: float) -> Float64
     return reach
 
 
-# Fields that other entries of a model file hold.
-_STORED_ELSEWHERE = ("tree", "grown", "near_copies")
-
-
-@dataclass(frozen=True, eq=False)
-class CalibrationSamples(ArrayRecord):
-    """The calibration set of a certified tree, by row, with what was fixed before it was seen.
-
-    Certified tree estimators make it in ``fit``, and model files store it: it is all that
-    guarantees of a loaded tree are computed from.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree, with m nodes.
-    grown : NodeStats
-        Class counts of the training set in each node; their majority labels the nodes.
-    splits : array-like of bool, shape (m,), or None
-        Whether the most likely pruning by the training set splits each node; None: the tree was
-        made without a training set (`Grid`).
-    given : array-like of int, shape (n,)
-        Position of each calibration row among the rows passed to ``fit``.
-    n_given : int
-        Number of rows passed to ``fit``.
-    leaf : array-like of int, shape (n,)
-        Node number of the leaf of `tree` that each calibration row reaches.
-    y : array-like of int, shape (n,)
-        Class code of each calibration row; classes that no training row has follow those of
-        `grown`.
-    weight : array-like of shape (n,), or None
-        For rows in groups 1 / (number of calibration rows of the row's group); None: no groups.
-    repeats : int
-        Number of calibration rows that equal a training row or another calibration row.
-    distinct : bool
-        Whether equal rows were treated as copies of one row and counted once.
-    is_worst : array-like of bool, shape (n,), or None
-        True for repeated rows that count as errors; None: no such rows.
-    n_others : int
-        Number of class codes beyond those of `grown`, at least 1.
-    near_copies : NearCopies or None
-        Result of the search for calibration rows that nearly equal training rows; None: no search.
-
-    Raises
-    ------
-    ValueError
-        If shapes or codes do not fit together, or `leaf` holds a node that is no leaf.
-    """
-
-    tree: Tree
-    grown: NodeStats
-    splits: NDArray[np.bool_] | None
-    given: Int64
-    n_given: int
-    leaf: Int32
-    y: Int32
-    weight: Float64 | None = None
-    repeats: int = 0
-    distinct: bool = False
-    is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED_LATER)
-    n_others: int = field(default=1, metadata=ADDED_LATER)
-    near_copies: NearCopies | None = None
-
-    def __post_init__(self) -> None:
-        validate_settings(self)
-        self.grown.check_tree(self.tree)
-        columns, n = check_positions(self.given, self.n_given, self.weight)
-        nodes = self.tree.n_nodes
-        columns["leaf"] = check_codes("leaf", self.leaf, n, nodes)
-        columns["y"] = check_codes("y", self.y, n, self.grown.n_classes + self.n_others)
-        if self.splits is not None:
-            columns["splits"] = check_column("splits", self.splits, "bool", (nodes,))
-        if self.is_worst is not None:
-            columns["is_worst"] = check_column("is_worst", self.is_worst, "bool", (n,))
-        if not self.tree.is_leaf[columns["leaf"]].all():
-            raise ValueError(
-                "leaf must hold numbers of leaves of the tree, got nodes that are split"
-            )
-        for name, values in columns.items():
-            object.__setattr__(self, name, values)
-
-    def to_stored(self) -> dict[str, Any]:
-        """Return the fields to write to a model file, by stored name.
-
-        A stored name is the name of an entry in the file; the values are those of the fields.
-        `tree`, `grown` and `near_copies` are left out, as other entries of the file hold them.
-        """
-        return {
-            name: of for name, of in super().to_stored().items() if name not in _STORED_ELSEWHERE
-        }
-
-    @classmethod
-    def from_selection(
-        cls,
-        model_selection: ModelSelection | LabelledSelection,
-        certifying: CertifyingRows,
-    ) -> Self:
-        """Collect the calibration set of a fit.
-
-        model_selection: the data by which the fit chose its model with this calibration set. Its
-        `held` (class counts of both sets in each node) and `structure` (prior over labelled
-        prunings) become the cached attributes of the result, which saves computing them again.
-        certifying: leaf and class code of each calibration row, and which rows of the fit are
-        training and calibration rows.
-        """
-        held, likeliest = model_selection.held, None
-        if isinstance(model_selection, ModelSelection):
-            likeliest = model_selection.likeliest
-        sides, weight = certifying.sides, None
-        if sides.groups is not None:
-            weight = compute_group_weights(sides.groups, sides.train, sides.calibration)[0]
-        places, n_given = sides.calibration_places
-        rows = cls.from_checked(
-            held.tree,
-            held.grown,
-            None if likeliest is None else freeze(likeliest.log_odds > 0),
-            freeze(places),
-            n_given,
-            freeze(certifying.leaf),
-            freeze(certifying.y),
-            None if weight is None else freeze(weight),
-            held.repeats,
-            held.distinct,
-            None if sides.is_worst is None else freeze(sides.is_worst),
-            max(1, int(certifying.y.max(initial=0)) + 1 - held.n_classes),
-            held.near_copies,
-        )
-        # Fill the cached properties with what the selection has already computed.
-        vars(rows).update(held=held, structure=model_selection.structure)
-        return rows
-
-    @cached_property
-    def held(self) -> HeldOut:
-        """Class counts of training and calibration set in each node, as a `HeldOut`.
-
-        Counted from the fields `leaf`, `y` and `weight`, and computed once. `HeldOut.grown` holds
-        the counts of the training rows, `HeldOut.stats` those of the calibration rows. Calibration
-        rows of classes that no training row has, and rows that count as the worst case, are in the
-        column after the classes of `grown`.
-        """
-        y = replace_worst_classes(self.y, self.is_worst, self.grown.n_classes)
-        stats = count_calibration_rows(self.tree, self.leaf, y, self.weight, self.grown)
-        grouped = self.weight is not None
-        n = len(self.given) if self.weight is None else round(self.weight.sum())
-        worst = count_worst(self.is_worst)
-        about = grouped, self.repeats, self.distinct, worst, self.near_copies
-        return HeldOut(self.tree, self.grown, stats, self.given[:0], self.given, n, *about)
-
-    @cached_property
-    def structure(self) -> Prior:
-        """The prior over labelled prunings that was fixed before the calibration rows were seen.
-
-        A labelled pruning is `tree` with some nodes turned into leaves, and a label for each leaf.
-        The `Prior` gives a probability to each; minus its log (nats) is the complexity in bounds on
-        what the calibration rows choose. It mixes three priors with weight 1/3 each: the branching
-        prior (each node that is reached becomes a leaf with probability 1/2), the count prior (a
-        node of n training rows does with probability 10 / (10 + n)), and the mean of seven centred
-        priors. In these a node decides otherwise than the pruning of the field `splits` with
-        probability .1, .03, .01, .003, .001, .0003 or .0001.
-
-        All of them give a leaf most probably the label of its training rows, by the counts of the
-        field `grown`. If there is no training set (`splits` is None), it is the branching prior
-        alone, and all labels are equally likely. Computed once.
-        """
-        if self.splits is None:
-            return branching_prior(self.tree, self.grown.n_classes)
-        return make_structure_prior(self.tree, self.grown, make_pruning(self.tree, self.splits))
-
-    def check_training_set(self) -> HeldOut:
-        """Return `held`, after a check that there is a training set.
-
-        `held` is a `HeldOut`: class counts of the training and the calibration rows in each node.
-
-        Raises
-        ------
-        ValueError
-            If the tree was made without one (the field `splits` is None), so that nodes have no
-            labels.
-        """
-        if self.splits is None:
-            raise ValueError(
-                "the nodes of a Grid have no labels, as no training rows made them: fit the model "
-                "with another grower"
-            )
-        return self.held
-
-    @cached_property
-    def score(self) -> Float64:
-        """Conformity score of each class in each node, (m, K), from the training set alone.
-
-        It is 1 minus the probability of the class by the vote of all prunings (`tree` with some
-        nodes turned into leaves) under a prior that stops at a node of n training rows with
-        probability 10 / (10 + n). The class counts are those of the field `grown`; computed once.
-        Raises ValueError if there is no training set.
-        """
-        return compute_class_scores(self.check_training_set())
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FitGuarantees(Guarantees):
     """Guarantees from the calibration set of a certified fit.
@@ -1288,7 +1072,7 @@ class TreeGuarantees(FitGuarantees):
 
     Parameters
     ----------
-    rows : CalibrationSamples
+    rows : TreeCalibrationSet
         The calibration set, from whose leaves and class codes `y` and `predicted` are derived.
     ballot : Vote
         Vote of the prunings in each node, which the classifier predicts by.
@@ -1297,7 +1081,7 @@ class TreeGuarantees(FitGuarantees):
         chosen by the training rows.
     """
 
-    rows: CalibrationSamples
+    rows: TreeCalibrationSet
     ballot: Vote
     fixed: bool
 

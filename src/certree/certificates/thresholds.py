@@ -29,7 +29,7 @@ from certree.certificates.inequalities.bounds import (
     prevalence_limits,
 )
 from certree.certificates.inequalities.order_statistics import compute_cdf_bounds
-from certree.certificates.subsets.families import Terms
+from certree.certificates.subsets.families import CertificateTerms
 from certree.interface.arrays import Float64, check_nonnegative
 from certree.interface.formatting import align_columns, format_confidence, format_quantity
 from certree.interface.notebook import make_html_table
@@ -147,7 +147,7 @@ class ThresholdGuarantees:
         Score of each calibration row, fixed without these rows.
     is_positive : ndarray of bool, shape (n,)
         Whether each calibration row is of the positive class.
-    terms : Terms
+    terms : CertificateTerms
         Delta, and how the rows were drawn.
     costs : tuple of (float, float)
         Pairs (cost of a false negative, cost of a false positive) that were named before the rows
@@ -161,7 +161,7 @@ class ThresholdGuarantees:
     positive: Any
     score: Float64
     is_positive: NDArray[np.bool_]
-    terms: Terms
+    terms: CertificateTerms
     costs: tuple[tuple[float, float], ...] = ()
     complexity: float = 0.0
     groups: Mapping[Any, ThresholdGuarantees] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.calibration_set import check_positions, compute_group_weights
+from certree.certificates.calibration_set import CalibrationSet
 from certree.certificates.certificate import (
     Certificate,
     get_sampling_facts,
@@ -48,23 +48,15 @@ from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.staged import make_constant_scores
 from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import (
-    ADDED_LATER,
-    ArrayRecord,
     Float64,
     Int32,
-    Int64,
-    check_codes,
-    check_column,
-    freeze,
 )
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
-from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads_or_all
-from certree.rows.duplicates import DUPLICATES, Duplicates, count_worst
+from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
-from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplitter
 from certree.rows.training import Training
 from certree.tree import Trees
@@ -77,71 +69,37 @@ _FOLDS = 5
 _MAX_TRAIN_SIZE = 1 - 2.0**-53
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationScores(ArrayRecord):
-    """The calibration set of a classifier: scores and classes of its rows, without their features.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnsembleCalibrationSet(CalibrationSet):
+    """The calibration set of a classifier that adds up trees, with the scores of its rows.
 
-    Arguments after `y` are optional; pass them by name.
+    The constructor takes the arguments of `CalibrationSet`, whose `y` holds class codes, and one
+    more. The code after those of the classes of the fit stands for all other classes.
 
     Parameters
     ----------
-    given : array-like of int, shape (n,)
-        Indices of the calibration rows among the rows that were passed to `fit`.
-    n_given : int
-        Number of rows that were passed to `fit`.
     score : array-like of shape (n_outputs, n)
         Scores of the rows by all trees.
-    y : array-like of int, shape (n,)
-        Class code of each row. The code after those of the classes of the fit stands for all other
-        classes.
-    weight : array-like of shape (n,), or None
-        Weight of each row if rows have groups: 1 / (number of calibration rows of its group); None:
-        each row counts by itself.
-    repeats : int
-        Number of calibration rows that equal a training row or another calibration row, class
-        included, and yet were kept.
-    distinct : bool
-        Whether equal calibration rows were treated as copies of one row and counted once.
-    near_copies : NearCopies or None
-        Result of the search for calibration rows that nearly equal training rows; None: no search.
-    is_worst : array-like of bool, shape (n,), or None
-        Which rows count as errors whatever is predicted, as they may be copies of training rows;
-        None: none.
 
     Raises
     ------
     ValueError
-        If shapes differ, indices or weights are out of range, or scores are not finite.
+        If shapes differ, positions or weights are out of range, or scores are not finite.
     """
 
-    given: Int64
-    n_given: int
     score: Float64
-    y: Int32
-    weight: Float64 | None = None
-    repeats: int = 0
-    distinct: bool = False
-    is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED_LATER)
-    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
-        validate_settings(self)
-        columns, n = check_positions(self.given, self.n_given, self.weight)
-        columns["score"] = check_column("score", self.score, "float64", (None, n))
-        columns["y"] = check_codes("y", self.y, n, np.iinfo(np.int32).max)
-        if self.is_worst is not None:
-            columns["is_worst"] = check_column("is_worst", self.is_worst, "bool", (n,))
-        if not np.isfinite(columns["score"]).all():
+        super().__post_init__()
+        self._check("float64", (None, len(self.given)), "score")
+        if not np.isfinite(self.score).all():
             raise ValueError("score must hold finite numbers, got NaN or an infinite number")
-        for name, values in columns.items():
-            object.__setattr__(self, name, values)
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the fields for a model file, by stored name, without `near_copies`.
-
-        The file holds the near copies with the certificate.
-        """
-        return {name: value for name, value in super().to_stored().items() if name != "near_copies"}
+        """Return the fields for a model file, by stored name, without `near_copies`."""
+        stored = super().to_stored()
+        # Files have always had these entries first.
+        return {name: stored[name] for name in ("given", "n_given", "score")} | stored
 
 
 def _make_quick_copy(model: Any) -> Any:
@@ -231,7 +189,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         A tuple with `certificate_` alone.
     train_size_ : float
         Fraction of the rows, or groups, in the training set.
-    calibration_ : CalibrationScores or None
+    calibration_ : EnsembleCalibrationSet or None
         Scores and classes of the calibration set; None if the model was loaded from a file without
         them.
     guarantees_ : Guarantees or None
@@ -275,7 +233,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
 
     certificate_: Certificate
     certificates_: tuple[Certificate, ...]
-    calibration_: CalibrationScores | None
+    calibration_: EnsembleCalibrationSet | None
     # Classes of the calibration set alone; and which classes the training set has, None: all.
     _calibration_classes: NDArray[Any]
     _trained: TrainedClasses | None = None
@@ -479,23 +437,15 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         training: all rows of the fit with their split. The certificate bounds the error rate on new
         rows.
         """
-        sides, calibration, weight = training.split, training.split.calibration, None
-        if sides.groups is not None:
-            weight = compute_group_weights(sides.groups, sides.train, calibration)[0]
-        self.calibration_ = CalibrationScores(
-            *sides.calibration_places,
-            self._compute_row_scores(training.features.take_matrix(calibration)),
-            freeze(training.y[calibration]),
-            weight,
-            sides.repeats,
-            sides.distinct,
-            None if sides.is_worst is None else freeze(sides.is_worst),
-            sides.near_copies,
+        calibration = training.split.calibration
+        score = self._compute_row_scores(training.features.take_matrix(calibration))
+        self.calibration_ = EnsembleCalibrationSet.from_split(
+            training.split, training.y[calibration], score=score
         )
         self.certificate_ = self._make_certificate(self.calibration_)
         self.certificates_ = (self.certificate_,)
 
-    def _make_certificate(self, rows: CalibrationScores) -> Certificate:
+    def _make_certificate(self, rows: EnsembleCalibrationSet) -> Certificate:
         """Return the certificate of the error rate on new rows at level `delta`.
 
         rows: the calibration set; rows of which `is_worst` is True count as errors. The certificate
@@ -508,10 +458,9 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         if rows.weight is None:
             certificate = hold_out(int(wrong.sum()), len(wrong), self.delta)
         else:
-            n, risk = round(rows.weight.sum()), float(rows.weight @ wrong)
-            certificate = hold_out_mean(risk / n, n, self.delta, grouped=True)
-        fields = {name: getattr(rows, name) for name in ("repeats", "distinct", "near_copies")}
-        return replace(certificate, worst=count_worst(rows.is_worst), **fields)
+            risk = float(rows.weight @ wrong) / rows.n
+            certificate = hold_out_mean(risk, rows.n, self.delta, grouped=True)
+        return replace(certificate, **get_sampling_facts(rows))
 
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file holds of this fit, by stored name.
@@ -539,7 +488,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         self.certificates_, self.certificate_ = restore_certificates(stored)
         self.calibration_ = None
         if "calibration.n_given" in stored:
-            rows = CalibrationScores.from_stored(
+            rows = EnsembleCalibrationSet.from_stored(
                 stored.get_section("calibration"), near_copies=self.certificate_.near_copies
             )
             n_outputs, largest = len(rows.score), int(rows.y.max(initial=0))
@@ -859,21 +808,29 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         the mean absolute error counts; larger errors count as `limit`. With groups there is no
         certificate of intervals.
         """
-        sides, calibration, weight, n = rows.split, rows.split.calibration, None, None
-        if sides.groups is not None:
-            weight, n = compute_group_weights(sides.groups, sides.train, calibration)
-        features, y = rows.features.take_matrix(calibration), rows.y[calibration]
-        predicted = self._predict_rows(features)
+        calibration = rows.split.calibration
+        features, found = (
+            rows.features.take_matrix(calibration),
+            CalibrationSet.from_split(rows.split, rows.y[calibration]),
+        )
+        y, predicted = found.y, self._predict_rows(features)
         self.certificate_ = certify_absolute_error(
-            predicted, y, limit, self.delta, weight, n, sides.is_worst, **get_sampling_facts(sides)
+            predicted,
+            y,
+            limit,
+            self.delta,
+            found.weight,
+            found.n,
+            found.is_worst,
+            **get_sampling_facts(found),
         )
         with np.errstate(over="ignore"):
             score = np.abs(y - predicted) / self._compute_scale(features)
-        if sides.is_worst is not None:
-            score[sides.is_worst] = np.inf
+        if found.is_worst is not None:
+            score[found.is_worst] = np.inf
         one_region = np.zeros(len(score), dtype=np.int32)
         self.conformity_scores_ = Scores.from_rows(score, one_region, np.ones(1))
-        bands = () if n is not None else self._certify_intervals(self.coverage, self.delta)
+        bands = () if found.grouped else self._certify_intervals(self.coverage, self.delta)
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:

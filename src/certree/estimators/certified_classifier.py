@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, astuple
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.calibration_set import CertifyingRows, HeldOut, count_calibration_rows
 from certree.certificates.certificate import (
     Certificate,
     restore_certificates,
@@ -24,7 +23,6 @@ from certree.certificates.certificate import (
     serialize_certificates,
 )
 from certree.certificates.guarantees import (
-    CalibrationSamples,
     Guarantees,
     TreeGuarantees,
     certify_fitted,
@@ -44,6 +42,7 @@ from certree.certificates.model_selection import (
 from certree.certificates.occam import compute_node_margins
 from certree.certificates.subsets.families import CertificateFamily
 from certree.certificates.trained_classes import TrainedClasses
+from certree.certificates.tree_calibration import TreeCalibrationSet
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.estimators.compact import map_to_smaller_tree
 from certree.estimators.pac_bayes import (
@@ -119,6 +118,23 @@ def compute_learning_curve(
         n_train, n_validation = map(sum, zip(*sizes, strict=True))
         curve.append(CurvePoint(n_train / len(sizes) / n, wrong / total, n_validation))
     return curve
+
+
+def _sum_sample_weights(
+    rows: TreeCalibrationSet, sample_weight: Float64 | None
+) -> NodeStats | None:
+    """Sum up the sample weights of the calibration rows by node and class, to choose a posterior.
+
+    The certificate does not use these sums: it counts every row, or group, once. sample_weight:
+    weight of each calibration row, (n,); in a group it is divided by the group's number of rows.
+    Return the sums in units of the mean weight of a row (or of a group); None if `sample_weight` is
+    None, so that numbers of rows serve.
+    """
+    if sample_weight is None:
+        return None
+    weight = sample_weight if rows.weight is None else sample_weight * rows.weight
+    unit = math.fsum(weight) / rows.n
+    return rows.sum_by_class(rows.tree, rows.grown, rows.leaf, weight, unit)
 
 
 @copy_descriptions_from(PACBayesTreeClassifier)
@@ -228,7 +244,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     model_selection_ : ModelSelection, LabelledSelection or None
         The calibration set and the candidates for prediction that it can certify; None if the model
         was loaded from a file.
-    calibration_ : CalibrationSamples or None
+    calibration_ : TreeCalibrationSet or None
         The leaf and class of each calibration row, and class counts of the training set; None if
         the model was loaded from a file that was saved without them.
     guarantees_ : TreeGuarantees or None
@@ -258,7 +274,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     certificate_: Certificate
     certificates_: tuple[Certificate, ...]
     full_certificate_: Certificate | None
-    calibration_: CalibrationSamples | None
+    calibration_: TreeCalibrationSet | None
     # Classes that only the calibration set has; and which classes the training set has (None: all).
     _calibration_classes: NDArray[Any]
     _trained: TrainedClasses | None = None
@@ -395,16 +411,18 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         random_state = check_random_state(self.random_state)
         fit, shuffled = CertifiedFitOfParts.of(self, executor), deepcopy(random_state)
         if isinstance(self.train_size, str):
-            pilot, split = fit.pilot(PILOT, deepcopy(shuffled), random_state)
-            curve, grouped = compute_learning_curve(*pilot), split.n_groups is not None
-            train_size = choose_train_fraction(curve, split.n_units, self.delta, grouped)
+            pilot, pilot_split = fit.pilot(PILOT, deepcopy(shuffled), random_state)
+            curve, grouped = compute_learning_curve(*pilot), pilot_split.n_groups is not None
+            train_size = choose_train_fraction(curve, pilot_split.n_units, self.delta, grouped)
         else:
             train_size = self.train_size
         self.train_size_ = float(train_size)
         grown = fit.grown(self.train_size_, shuffled, random_state)
         stats: Any = grown.stats
-        rows = CertifyingRows(*fit.certifying(grown), grown=stats)
-        self._select_and_certify(grown.tree, grown.posteriors, grown.folds, rows)
+        split, leaf, y, sample_weight = fit.route_calibration_set(grown)
+        rows = TreeCalibrationSet.from_fit(split, grown.tree, stats, leaf, y)
+        del split, leaf, y  # the calibration set has copies
+        self._select_and_certify(grown.posteriors, grown.folds, rows, sample_weight)
 
     def _choose_training_set(
         self, take_rows: Callable[..., Training], random_state: np.random.RandomState
@@ -490,18 +508,20 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             training.train_subset or training, random_state
         )
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
-        rows = self._make_certifying_rows(tree, leaf, training.y, training.weight, training.split)
-        self._select_and_certify(tree, posteriors, folds, rows)
+        rows, sample_weight = self._collect_calibration_set(
+            tree, leaf, training.y, training.weight, training.split
+        )
+        self._select_and_certify(posteriors, folds, rows, sample_weight)
 
-    def _make_certifying_rows(
+    def _collect_calibration_set(
         self,
         tree: Tree,
         leaf: Int32,
         y: Int32,
         weight: Float64 | None,
         split: TrainCalibrationSplit,
-    ) -> CertifyingRows:
-        """Return the calibration rows, with the class counts of the training rows in each node.
+    ) -> tuple[TreeCalibrationSet, Float64 | None]:
+        """Collect the calibration set of a tree that was grown on the training set.
 
         Parameters
         ----------
@@ -516,21 +536,28 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
         Returns
         -------
-        CertifyingRows
-            The split; leaf, class code and weight of the calibration rows; and the weighted class
-            counts of the training rows in the m nodes, which are 0 if there are no training rows.
+        rows : TreeCalibrationSet
+            Leaf and class code of the calibration rows, and the weighted class counts of the
+            training rows in the m nodes, which are 0 if there are no training rows.
+        sample_weight : ndarray of float64, shape (n_calibration,), or None
+            Weight of each calibration row; None: 1.
         """
-        grown, certifying = (
+        grown, calibration = (
             (leaf[rows], y[rows], None if weight is None else weight[rows])
             for rows in (split.train, split.calibration)
         )
         # Without training rows nothing is counted, and any unit will do.
         unit = compute_mean_weight(grown[2]) if len(split.train) else 1.0
         stats: Any = self._compute_node_stats(tree, *grown, unit)
-        return CertifyingRows(split, *certifying, stats)
+        leaf, y, sample_weight = calibration
+        return TreeCalibrationSet.from_fit(split, tree, stats, leaf, y), sample_weight
 
     def _select_and_certify(
-        self, tree: Tree, posteriors: Mixture, folds: list[GrownFold], rows: CertifyingRows
+        self,
+        posteriors: Mixture,
+        folds: list[GrownFold],
+        rows: TreeCalibrationSet,
+        sample_weight: Float64 | None,
     ) -> None:
         """Choose what predicts, certify it by the calibration rows, and set all fitted attributes.
 
@@ -539,20 +566,22 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
         Parameters
         ----------
-        tree : Tree
-            The tree that was grown on the training set.
         posteriors : Mixture
             The inverse temperatures that cross-validation has chosen: the factors by which errors
             and size lower the weight of a pruning.
         folds : list of GrownFold
             The cross-validation folds of the training set. They choose alpha, the price of a leaf,
             if `max_leaf_nodes` is set.
-        rows : CertifyingRows
-            The calibration rows, and the class counts of the training rows in the nodes of `tree`.
+        rows : TreeCalibrationSet
+            The calibration set in the tree that was grown on the training set.
+        sample_weight : ndarray of float64, shape (n,), or None
+            Weight of each calibration row. It is used only to choose posteriors (distributions over
+            the prunings), as certificates count each row once; None: 1.
         """
+        tree = rows.tree
         posterior = partial(posteriors.compute_posterior, self._get_candidates(), tree)
         by_bound = isinstance(self.posteriors, str) and self.posteriors == "bound"
-        standing = self._make_selection(tree, posterior, rows)
+        standing = self._make_selection(posterior, rows, sample_weight)
         selected = select_model(
             standing, [] if by_bound else [posterior(standing.stats)], self.selection
         )
@@ -566,8 +595,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             tree, rows.grown, self.max_leaf_nodes, alpha, self._get_voting()
         )
         grown: Any = counts
-        below = replace(rows, leaf=map_to_smaller_tree(small, tree)[rows.leaf], grown=grown)
-        standing = self._make_selection(small, lambda _: pruning, below)
+        below = rows.move_to_tree(small, grown, map_to_smaller_tree(small, tree))
+        standing = self._make_selection(lambda _: pruning, below, sample_weight)
         selected = select_model(standing, [pruning], self.selection)
         self._set_selected(small, selected, Mixture.from_single("pruning", [0.0, 0.0]), full)
 
@@ -582,9 +611,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
     def _make_selection(
         self,
-        tree: Tree,
         posterior: Callable[[NodeStats], NodeWeights],
-        rows: CertifyingRows,
+        rows: TreeCalibrationSet,
+        sample_weight: Float64 | None,
     ) -> ModelSelection:
         """Return the calibration rows and the parameters of the votes that may predict.
 
@@ -594,14 +623,14 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
         Parameters
         ----------
-        tree : Tree
-            The tree, with m nodes.
         posterior : callable
             Takes class counts of the training rows in the nodes (NodeStats). Returns the weights of
             the prunings that the training set has chosen: a posterior over all of them, or weight 1
             for a single one.
-        rows : CertifyingRows
-            The calibration rows, and the class counts of the training rows.
+        rows : TreeCalibrationSet
+            The calibration rows in the tree, and the class counts of the training rows.
+        sample_weight : ndarray of float64, shape (n,), or None
+            Weight with which each calibration row shapes posteriors; None: 1.
 
         Returns
         -------
@@ -609,45 +638,16 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             The calibration rows, the posterior by the training set, and the parameters of the votes
             by the calibration set, such as delta and the way of voting.
         """
-        held = rows.held_out(tree)
-        weighing = self._count_weighted_calibration(tree, rows, held)
         standing = ModelSelection(
-            held, posterior(held.grown), self.delta, self._get_voting(), weighing
+            rows.held,
+            posterior(rows.grown),
+            self.delta,
+            self._get_voting(),
+            _sum_sample_weights(rows, sample_weight),
         )
         self.model_selection_: ModelSelection | LabelledSelection | None = standing
-        self.calibration_ = CalibrationSamples.from_selection(standing, rows)
+        self.calibration_ = rows.with_selection(standing)
         return standing
-
-    def _count_weighted_calibration(
-        self, tree: Tree, rows: CertifyingRows, held: HeldOut
-    ) -> NodeStats | None:
-        """Sum up the weights of the calibration rows by node and class, to choose a posterior.
-
-        The certificate does not use these counts: it counts every row, or group, once.
-
-        Parameters
-        ----------
-        tree : Tree
-            The tree, with m nodes.
-        rows : CertifyingRows
-            The calibration rows with their sample weights.
-        held : HeldOut
-            The same rows, counted once each; only its number of rows (or groups) is used.
-
-        Returns
-        -------
-        NodeStats or None
-            Sums of weights by node and class, in units of the mean weight of a row (or of a group
-            of rows). None if all rows have the same weight, so that numbers of rows serve.
-        """
-        weight = rows.weights()
-        if weight is None:
-            return None
-        # The mean weight of a row, or of a group of rows, is one unit.
-        unit = math.fsum(weight) / held.n
-        return count_calibration_rows(
-            tree, rows.leaf, rows.effective_classes, weight, rows.grown, unit
-        )
 
     def _fit_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Fit to rows that are all calibration rows, with a tree that does not depend on them.
@@ -662,11 +662,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """
         tree = self._get_grower().grow(self._make_training_samples(training, random_state))
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
-        rows = self._make_certifying_rows(tree, leaf, training.y, training.weight, training.split)
-        held = rows.held_out(tree)
-        weighing = self._count_weighted_calibration(tree, rows, held)
-        self.model_selection_ = LabelledSelection(held, self.delta, weighing)
-        self.calibration_ = CalibrationSamples.from_selection(self.model_selection_, rows)
+        rows, sample_weight = self._collect_calibration_set(
+            tree, leaf, training.y, training.weight, training.split
+        )
+        weighted = _sum_sample_weights(rows, sample_weight)
+        self.model_selection_ = LabelledSelection(rows.held, self.delta, weighted)
+        self.calibration_ = rows.with_selection(self.model_selection_)
         self._set_selected(tree, select_labelled(self.model_selection_), None)
 
     def _validate_params(self) -> None:
@@ -784,7 +785,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             self._restore_calibration(stored) if "calibration.n_given" in stored else None
         )
 
-    def _restore_calibration(self, stored: StoredState) -> CalibrationSamples:
+    def _restore_calibration(self, stored: StoredState) -> TreeCalibrationSet:
         """Return the calibration rows from the content of a model file, `stored`: values by name.
 
         The result has leaf, class code and index of each row, and class counts of the training
@@ -803,7 +804,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
                 f"{grown.n_classes}: save the model again"
             )
         known = {"grown": grown, "near_copies": self.certificate_.near_copies}
-        rows = CalibrationSamples.from_stored(
+        rows = TreeCalibrationSet.from_stored(
             stored.get_section("calibration"), tree=self.tree_, **known
         )
         if self._trained is not None and n_codes + rows.n_others != len(

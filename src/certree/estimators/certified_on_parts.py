@@ -32,9 +32,9 @@ from certree.parts.resources import get_memory_limit
 from certree.parts.sides import (
     DealtSides,
     GrowingSide,
-    certifying_of_part,
     deal_sides,
-    joined_sides,
+    join_calibration_blocks,
+    route_calibration_rows,
     worst_rows_of_parts,
 )
 from certree.rows.duplicates import decide_worst_case
@@ -161,18 +161,20 @@ class CertifiedFitOfParts:
             posteriors = model._tune(folds, advance)
         return GrownOnSide(sides, growing, learned, tree, stats, posteriors, folds, numbers)
 
-    def certifying(self, grown: GrownOnSide) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
-        """Both sides, and leaf, target and weight of each row that certifies the tree."""
+    def route_calibration_set(
+        self, grown: GrownOnSide
+    ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
+        """Return the train/calibration split; leaf, target and weight of each calibration row."""
         sides = grown.sides
         about = grown.learned.reader, grown.tree, sides.reader, sides.division
         worst: list[Any] = sides.is_worst or [None] * len(sides.masks)
-        own = [*zip(sides.masks, worst, strict=True)]
-        told = self.parts.make(certifying_of_part, *about, own=own)
+        masks = [*zip(sides.masks, worst, strict=True)]
+        blocks = self.parts.make(route_calibration_rows, *about, own=masks)
         if is_classifier(self.model):
             model, n = self.model, sides.n_certifying
             beside = model.sample_hashes_, model._sample_counts
             model.sample_hashes_, model._sample_counts = hashes_of_fit(self.parts, n, beside)
-        return joined_sides(told, sides.repeats)
+        return join_calibration_blocks(blocks, sides.repeats)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.calibration_set import HeldOutNumbers, compute_group_weights
+from certree.certificates.calibration_set import CalibrationSet, HeldOutNumbers
 from certree.certificates.certificate import (
     Certificate,
     get_sampling_facts,
@@ -350,7 +350,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             grown.posteriors,
             grown.folds,
             grown.judged_errors,
-            lambda: fit.certifying(grown),
+            lambda: fit.route_calibration_set(grown),
         )
 
     def _set_certified_fit(
@@ -402,11 +402,12 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         predicted = [self._predict_fold(fold, posterior) for fold in folds]
         limit, scale = self._estimate_scale(collect_errors(predicted, node_map))
         split, leaf, y, _ = get_calibration()
-        held = self._make_held_out(self.tree_, self.stats_, split, y, node_map[leaf], limit)
+        rows = CalibrationSet.from_split(split, y)
+        held = rows.hold_targets(self.tree_, self.stats_, node_map[leaf], limit)
         self._set_certificates(held, scale)
         self.full_certificate_ = None
         if fitted is not whole:
-            held = self._make_held_out(tree, stats, split, y, leaf, limit)
+            held = rows.hold_targets(tree, stats, leaf, limit)
             self.full_certificate_ = absolute_error(held, whole[-1].score[:, 0], self.delta)
 
     def _predict_fold(
@@ -487,53 +488,6 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         of_all = not held.grouped and self.widths != "leaf"
         bands = self._certify_intervals(self.coverage, self.delta) if of_all else ()
         self.certificates_ = (self.certificate_, *filter(None, bands))
-
-    def _make_held_out(
-        self,
-        tree: Tree,
-        stats: TargetStats,
-        split: TrainCalibrationSplit,
-        y: Float64,
-        leaf: Int32,
-        limit: float,
-    ) -> HeldOutNumbers:
-        """Return the calibration rows with the tree and the statistics of the training rows.
-
-        Parameters
-        ----------
-        tree : Tree
-            The tree to certify.
-        stats : TargetStats
-            Moments of the training rows in its nodes.
-        split : TrainCalibrationSplit
-            Which rows are training and calibration rows, their groups, and which calibration rows
-            repeat others.
-        y : ndarray of float64, shape (N,)
-            Target of each calibration row.
-        leaf : ndarray of int32, shape (N,)
-            Leaf of `tree` that each calibration row reaches.
-        limit : float
-            Absolute error that larger ones count as, in units of the target.
-
-        Returns
-        -------
-        HeldOutNumbers
-            The tree, `stats` and `limit`; leaf, target and weight of the calibration rows; and
-            their number, or that of their groups. A row in a group weighs 1 / (calibration rows of
-            the group), any other row 1.
-        """
-        calibration, groups = split.calibration, split.groups
-        weight, n = np.ones(len(calibration)), len(calibration)
-        if groups is not None:
-            weight, n = compute_group_weights(groups, split.train, calibration)
-        draw = (
-            groups is not None,
-            split.repeats,
-            split.distinct,
-            split.is_worst,
-            split.near_copies,
-        )
-        return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *draw)
 
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.

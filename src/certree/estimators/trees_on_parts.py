@@ -32,7 +32,7 @@ from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
-from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
+from certree.parts.tree_of_parts import BlockGrowthSettings, grow_on_parts
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
 from certree.stats.exact_leaf_sums import (
@@ -144,8 +144,8 @@ class TreesOfParts:
         Holds the rows, which lie in bins.
     bins : Bins
         These, without codes.
-    growth : GrowthOfParts
-        What else is said of the growth.
+    settings : BlockGrowthSettings
+        Settings of the growth, and the kind of target.
     weight_unit : float
         Mean weight of a row; see `NodeStats`.
     """
@@ -154,7 +154,7 @@ class TreesOfParts:
     grower: Cart
     parts: Executor
     bins: Bins
-    growth: GrowthOfParts
+    settings: BlockGrowthSettings
     weight_unit: float
 
     @classmethod
@@ -169,7 +169,7 @@ class TreesOfParts:
         """Let parts be made of rows that have told what they are, and dealt to so many folds."""
         grower = expect_histogram_cart(model._resolve_grower(model.grower))
         is_weighed, found = learned.weighing is not None, learned.found
-        growth = GrowthOfParts(
+        settings = BlockGrowthSettings(
             model.max_depth,
             model._get_monotonic_signs(),
             model._category_mask(),
@@ -190,21 +190,21 @@ class TreesOfParts:
             n_repeated = n_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
             warn_of_repeated_rows(n_repeated, found.n)
         unit = rounded(found.total()) / found.n if is_weighed else 1.0
-        return cls(model, grower, parts, bins, growth, unit)
+        return cls(model, grower, parts, bins, settings, unit)
 
     def fold(self, fold: FoldOfParts) -> FoldTree:
         """The tree of a fold, and both its sides."""
         about: GrowingRows = self.parts.collect(growing_rows, fold)
         if about.n == 0 or about.n_others == 0:
             return FoldTree([], about.n, about.n_others)
-        tree, _ = grow_on_parts(self.grower, self.parts, self.bins, self.growth, about, fold)
+        tree, _ = grow_on_parts(self.grower, self.parts, self.bins, self.settings, about, fold)
         stats, judging = (self._stats(tree, are_growing) for are_growing in (True, False))
         return FoldTree([GrownFold(tree, stats, judging.table)], about.n, about.n_others)
 
     def whole(self) -> tuple[Tree, Any, Stats]:
         """The tree of all rows, nodes that compare what some row there lacks, and statistics."""
         about: GrowingRows = self.parts.collect(growing_rows, None)
-        tree, lacking = grow_on_parts(self.grower, self.parts, self.bins, self.growth, about)
+        tree, lacking = grow_on_parts(self.grower, self.parts, self.bins, self.settings, about)
         return tree, lacking, self._stats(tree, None)
 
     def _stats(self, tree: Tree, are_growing: bool | None) -> Stats:

@@ -23,6 +23,7 @@ from certree.grow.training_samples import (
     MonotonicCst,
     TrainingSamples,
     expect_poisson_targets,
+    resolve_max_depth,
     resolve_max_features,
     resolve_row_count,
 )
@@ -316,7 +317,7 @@ class Cart(BaseEstimator):
             )
         return int(max_bins)
 
-    def make_binned_grower(self, bins: Bins, n: int, rows: GrowthSettings) -> BinnedGrower:
+    def make_binned_grower(self, bins: Bins, n: int, settings: GrowthSettings) -> BinnedGrower:
         """Return the histogram-based grower with the settings of this object.
 
         Parameters
@@ -326,8 +327,8 @@ class Cart(BaseEstimator):
         n : int
             Number of training samples. `min_samples_split` and `min_samples_leaf` may be fractions
             of it.
-        rows : GrowthSettings
-            Depth limit, monotonic constraints, seed, threads and order of features.
+        settings : GrowthSettings
+            Largest depth, monotonic constraints, seed, threads and order of features.
 
         Returns
         -------
@@ -343,7 +344,7 @@ class Cart(BaseEstimator):
         return BinnedGrower(
             bins,
             max_leaves=max_leaves or None,
-            max_depth=rows.depth_limit,
+            max_depth=resolve_max_depth(settings.max_depth, p, n),
             min_samples_split=ceil(
                 resolve_row_count("min_samples_split", self.min_samples_split, 2, n)
             ),
@@ -352,13 +353,13 @@ class Cart(BaseEstimator):
             ),
             min_gain=self.min_impurity_decrease,
             order="best" if max_leaves else "depth",
-            monotonic_cst=rows.monotonic_signs,
+            monotonic_cst=settings.monotonic_signs,
             max_features=n_drawn_features if n_drawn_features < p else None,
             random_cuts=self.splitter == "random",
             ties_by_root=not draws,
-            seed=_draw_key(rows.random_state) if draws else 0,
-            feature_order=rows.feature_order,
-            n_jobs=rows.n_jobs,
+            seed=_draw_key(settings.random_state) if draws else 0,
+            feature_order=settings.feature_order,
+            n_jobs=settings.n_jobs,
         )
 
     def _resolve_criterion(self, y: NDArray[Any]) -> Any:
@@ -634,7 +635,7 @@ def expect_histogram_cart(grower: Any) -> Cart:
     return grower
 
 
-def expect_monotonic_support(rows: Any, n_classes: int) -> None:
+def expect_monotonic_support(settings: GrowthSettings, n_classes: int) -> None:
     """Raise ValueError if the target or the features do not support the monotonic constraints.
 
     There must be one target, numeric or of two classes, and no constraint on a categorical feature.
@@ -642,24 +643,23 @@ def expect_monotonic_support(rows: Any, n_classes: int) -> None:
 
     Parameters
     ----------
-    rows : TrainingSamples, or another object with `n_targets`, `categorical` and `monotonic_signs`
-        The samples of a fit with constraints.
+    settings : GrowthSettings
+        Settings of a fit with constraints.
     n_classes : int
         Number of classes; 0 for a numeric target.
     """
-    if rows.n_targets > 1:
+    if settings.n_targets > 1:
         raise ValueError(
-            f"monotonic_cst must be None for several targets, got y with {rows.n_targets} columns"
+            "monotonic_cst must be None for several targets, got y with "
+            f"{settings.n_targets} columns"
         )
     if n_classes > 2:
         raise ValueError(
             f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
         )
-    if rows.categorical is not None and np.asarray(rows.monotonic_signs)[rows.categorical].any():
-        raise ValueError(
-            "monotonic_cst must be 0 for categorical features, got "
-            f"{np.asarray(rows.monotonic_signs).tolist()}"
-        )
+    signs = np.asarray(settings.monotonic_signs)
+    if settings.categorical is not None and signs[settings.categorical].any():
+        raise ValueError(f"monotonic_cst must be 0 for categorical features, got {signs.tolist()}")
 
 
 # Nodes are numbered in int32.

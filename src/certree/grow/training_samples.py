@@ -41,13 +41,20 @@ MAX_DEPTH = 2**30
 class GrowthSettings(Protocol):
     """The settings of a fit that histogram-based growth reads, in memory or on blocks of rows.
 
-    They are five properties: `depth_limit`, `monotonic_signs`, `random_state`, `n_jobs` and
-    `feature_order`. `TrainingSamples` has them for rows in memory.
+    `TrainingSamples` has them for rows in memory, `BlockGrowthSettings` for blocks.
     """
 
     @property
-    def depth_limit(self) -> int:
-        """Depth at which nodes are leaves; 2^30 for no limit."""
+    def n_targets(self) -> int:
+        """Number of targets."""
+
+    @property
+    def max_depth(self) -> MaxDepth:
+        """Depth at which nodes are leaves; "log": p times the integer part of log n; None: no limit."""
+
+    @property
+    def categorical(self) -> NDArray[np.bool_] | None:
+        """Which features hold category codes, (p,); None: no feature does."""
 
     @property
     def monotonic_signs(self) -> MonotonicSigns:

@@ -85,7 +85,8 @@ class ArrayRecord:
 
     def __reduce__(self) -> tuple[Any, ...]:
         record: Any = self
-        return type(self), tuple(getattr(record, field.name) for field in fields(record))
+        values = {field.name: getattr(record, field.name) for field in fields(record)}
+        return _construct, (type(self), values)
 
     @classmethod
     def from_checked(cls, *values: Any) -> Self:
@@ -168,6 +169,11 @@ class ArrayRecord:
         """
         for name in names:
             object.__setattr__(self, name, check_column(name, getattr(self, name), dtype, shape))
+
+
+def _construct(kind: type[ArrayRecord], values: dict[str, Any]) -> Any:
+    """Return an object of a dataclass, made and checked by its constructor from its field values."""
+    return kind(**values)
 
 
 def _get_stored_name(field: Field[Any]) -> str:

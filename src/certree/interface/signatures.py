@@ -5,6 +5,7 @@ Arrays are checked in `arrays`; ranges of numbers are checked in the functions t
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import is_dataclass
 from functools import cache, wraps
 from itertools import chain, cycle
 from numbers import Integral, Real
@@ -98,7 +99,9 @@ def validate_settings(owner: Any) -> None:
     InvalidParameterError (a TypeError and ValueError), which names the first parameter of another
     type. Annotations of arrays, callables and containers other than sequences are not checked.
     """
-    expected = _read_expected(type(owner).__init__)
+    kind = type(owner)
+    # The annotation of a dataclass field may have a meaning only in the module of its own class.
+    expected = _read_expected(kind if is_dataclass(kind) else kind.__init__)
     _check_values(expected, [(name, getattr(owner, name)) for name in expected])
 
 
@@ -132,7 +135,7 @@ def _is_accepted(expected: Any, value: Any) -> bool:
 
 @cache
 def _read_expected(function: Callable[..., Any]) -> dict[str, _Expected]:
-    """Return what each parameter of a function accepts, by name, from its annotations.
+    """Return what each parameter of a function or dataclass accepts, by name, from its annotations.
 
     Each value is a tuple of three: accepted classes; functions that take a value and return whether
     they accept it; and a description for messages.

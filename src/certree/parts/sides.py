@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import repeat
 from operator import itemgetter
 from typing import Any
@@ -354,87 +355,119 @@ def _some(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CertifyingOfPart:
-    """What a part tells of its rows that certify, m of n that were given.
+class CalibrationBlock:
+    """The calibration rows of one block, m of the k rows of positive weight.
 
     Parameters
     ----------
     number, n_given : int
-        Which of the parts it is, and how many rows it was given.
+        Number of the block, and number of its rows, those of weight zero included.
     rows : ndarray of intp, shape (k,), or None
-        Those of them of positive weight; None: all.
-    certifies : ndarray of bool, shape (k,)
-        Which of these certify.
-    leaf : ndarray of int32, shape (m,)
-        Their leaves.
-    y, weight : ndarray, shape (m,)
-        Their codes of classes, or targets, and weights (None: 1 each).
+        Positions in the block of its rows of positive weight; None: all.
+    is_calibration : ndarray of bool, shape (k,)
+        True for calibration rows, False for training rows.
     groups : tuple of two ndarrays, or None
-        The groups of the k rows, ascending, and places among these; None: there are none.
+        Names of the groups of the k rows, ascending, and for each row the index of its group among
+        them; None: rows have no groups.
     is_worst : ndarray of bool, shape (m,), or None
-        Which of them count as the worst case; None: none.
+        True for repeated calibration rows that count as errors; None: no such rows.
+    leaf : ndarray of int32, shape (m,)
+        Node number of the leaf that each calibration row reaches.
+    y : ndarray, shape (m,)
+        Class code of each calibration row, int32, or its target, float64.
+    weight : ndarray of float64, shape (m,), or None
+        Weight of each calibration row; None: 1.
     """
 
     number: int
     n_given: int
     rows: Indices | None
-    certifies: Mask
+    is_calibration: Mask
+    groups: Groups | None
+    is_worst: Mask | None
     leaf: Int32
     y: NDArray[Any]
     weight: Float64 | None
-    groups: Groups | None
-    is_worst: Mask | None = None
 
 
-def certifying_of_part(
+def route_calibration_rows(
     number: int,
     chunk: Chunk,
     reader: Any,
     tree: Tree,
     of_all: Any,
     division: Division,
-    own: tuple[Mask, Mask | None],
-) -> tuple[PartOfRows, list[CertifyingOfPart]]:
-    """The rows of a chunk that certify a tree, read by what those that grow have told.
+    masks: tuple[Mask, Mask | None],
+) -> tuple[PartOfRows, list[CalibrationBlock]]:
+    """Find the calibration rows of a block, and route them through the tree.
 
-    The part knows the hashes of these rows, and nothing else. own: which rows certify, and which of
-    them count as the worst case.
+    Parameters
+    ----------
+    number, chunk : int, Chunk
+        Number of the block, and all of its rows.
+    reader : object
+        Encodes rows by the classes and categories of the training set.
+    tree : Tree
+        The tree that was grown on the training set.
+    of_all : object
+        Encodes rows by the classes of all rows.
+    division : Division
+        How rows are ordered within a block.
+    masks : tuple of two ndarrays of bool
+        Which rows are calibration rows, and which count as errors (None: no such rows), in the
+        order of `division`.
+
+    Returns
+    -------
+    PartOfRows
+        A block without rows; a classifier's block has the hashes of the calibration rows.
+    list of CalibrationBlock
+        One entry.
     """
-    mask, worst = own
-    target, rows, certifies = _places(chunk, of_all, division, mask)
+    mask, worst = masks
+    target, rows, is_calibration = _places(chunk, of_all, division, mask)
     if worst is not None:
-        worst = _places(chunk, of_all, division, worst)[2][certifies]
-    side = _some(chunk, target, rows[certifies])
+        worst = _places(chunk, of_all, division, worst)[2][is_calibration]
+    some = _some(chunk, target, rows[is_calibration])
     part, n_given = without_rows(number, reader, None, reader.n_features_in_), len(chunk.y)
     given = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):
         groups = number_groups(chunk.groups[rows])
-    plain, factors = without_class_weights(reader), getattr(reader, "class_weight", None)
-    found = positive_rows(plain, side)
+    block = partial(CalibrationBlock, number, n_given, given, is_calibration, groups, worst)
+    plain = without_class_weights(reader)
+    found = positive_rows(plain, some)
     if found is None:
-        none = np.zeros(0, dtype=np.int32)
-        y = none if is_classifier(reader) else np.zeros(0)
-        return part, [
-            CertifyingOfPart(number, n_given, given, certifies, none, y, None, groups, worst)
-        ]
+        no_leaf = np.zeros(0, dtype=np.int32)
+        return part, [block(no_leaf, no_leaf if is_classifier(reader) else np.zeros(0), None)]
     target, weight, _ = found
     known = target
     if is_classifier(reader):
-        # Of classes that no row has which grows, rows are read as well.
+        # Rows of classes that no training row has are read as well.
         known = np.repeat(reader.classes_[:1], len(target))
-    training, _ = training_rows(plain, side.X, known, None, reuse_encoding=True)
+    training, _ = training_rows(plain, some.X, known, None, reuse_encoding=True)
     leaf, y = tree.route(training.X, 1), training.y
     if is_classifier(reader):
         others = np.setdiff1d(of_all.classes_, reader.classes_)
         y = encode_classes(target, reader.classes_, others)
         part = with_hashes(part, training.features.tables, y)
-    if factors is not None:
-        labels, places = np.unique(target, return_inverse=True)
-        factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]
-        weight = factor if weight is None else factor * weight
-    about = leaf, y, weight, groups, worst
-    return part, [CertifyingOfPart(number, n_given, given, certifies, *about)]
+    return part, [block(leaf, y, _multiply_class_weights(reader, target, weight))]
+
+
+def _multiply_class_weights(
+    reader: Any, target: NDArray[Any], weight: Float64 | None
+) -> Float64 | None:
+    """Multiply the weights of rows, (m,), by those of their classes; None stands for weights of 1.
+
+    reader: its attribute `class_weight`, if any, is a dictionary from a class to its weight, or
+    None; target: class of each row, (m,).
+    """
+    factors = getattr(reader, "class_weight", None)
+    if factors is None:
+        return weight
+    labels, places = np.unique(target, return_inverse=True)
+    factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]
+    return factor if weight is None else factor * weight
 
 
 def _numbered_groups(told: list[Groups | None]) -> Indices | None:
@@ -446,29 +479,32 @@ def _numbered_groups(told: list[Groups | None]) -> Indices | None:
     return np.concatenate([place[one[1]] for place, one in pairs if one is not None])
 
 
-def joined_sides(
-    told: list[CertifyingOfPart], repeats: int
+def join_calibration_blocks(
+    blocks: list[CalibrationBlock], repeats: int
 ) -> tuple[TrainCalibrationSplit, Int32, NDArray[Any], Float64 | None]:
-    """Both sides of the rows of all parts; leaf, target and weight of those that certify."""
-    told = sorted(told, key=lambda one: one.number)
-    certifies = np.concatenate([one.certifies for one in told])
-    sides = TrainCalibrationSplit(
-        np.flatnonzero(~certifies),
-        np.flatnonzero(certifies),
-        _numbered_groups([one.groups for one in told]),
-        indices=_places_of_all(told),
-        n_given=sum(one.n_given for one in told),
+    """Join the calibration rows of all blocks, in the order of the blocks' numbers.
+
+    repeats: number of calibration rows that equal a training row or another calibration row. Return
+    the train/calibration split of all rows; and leaf, class code or target, and weight (None: 1) of
+    each calibration row.
+    """
+    blocks = sorted(blocks, key=lambda block: block.number)
+    is_calibration = np.concatenate([block.is_calibration for block in blocks])
+    split = TrainCalibrationSplit(
+        np.flatnonzero(~is_calibration),
+        np.flatnonzero(is_calibration),
+        _numbered_groups([block.groups for block in blocks]),
+        indices=_places_of_all(blocks),
+        n_given=sum(block.n_given for block in blocks),
         repeats=repeats,
-        is_worst=_joined_masks([one.is_worst for one in told]),
+        is_worst=_joined_masks([block.is_worst for block in blocks]),
         near_copies=NearCopies(0),  # to look for them would take more passes over all rows
     )
-    some = [one for one in told if len(one.leaf)]
-    leaf, y = (np.concatenate([getattr(one, name) for one in some]) for name in ("leaf", "y"))
-    weights = [one.weight for one in some]
-    weight = (
-        None if weights[0] is None else np.concatenate([one for one in weights if one is not None])
-    )
-    return sides, leaf, y, weight
+    some = [block for block in blocks if len(block.leaf)]
+    leaf, y = (np.concatenate([getattr(block, name) for block in some]) for name in ("leaf", "y"))
+    weights = [block.weight for block in some if block.weight is not None]
+    # All blocks have weights, or none has.
+    return split, leaf, y, np.concatenate(weights) if len(weights) == len(some) else None
 
 
 def _joined_masks(masks: list[Mask | None]) -> Mask | None:
@@ -477,10 +513,10 @@ def _joined_masks(masks: list[Mask | None]) -> Mask | None:
     return np.concatenate(known) if known else None
 
 
-def _places_of_all(told: list[CertifyingOfPart]) -> Indices | None:
-    """Which of the rows given to all parts, in their order, have a positive weight; None: all."""
-    if all(one.rows is None for one in told):
+def _places_of_all(blocks: list[CalibrationBlock]) -> Indices | None:
+    """Return the positions of the rows of positive weight among the rows of all blocks; None: all."""
+    if all(block.rows is None for block in blocks):
         return None
-    ends: Int64 = np.cumsum([0, *(one.n_given for one in told)])
-    rows = (np.arange(one.n_given) if one.rows is None else one.rows for one in told)
-    return np.concatenate([own + end for own, end in zip(rows, ends[:-1], strict=True)])
+    starts: Int64 = np.cumsum([0, *(block.n_given for block in blocks)])[:-1]
+    rows = (np.arange(block.n_given) if block.rows is None else block.rows for block in blocks)
+    return np.concatenate([own + start for own, start in zip(rows, starts, strict=True)])

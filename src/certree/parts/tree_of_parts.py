@@ -22,13 +22,7 @@ from certree._core import cut_cells, fixed_unit, key_of_root, tables_of_some, tr
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_monotonic_support
-from certree.grow.training_samples import (
-    MAX_DEPTH,
-    MaxDepth,
-    MonotonicSigns,
-    expect_poisson_targets,
-    resolve_max_depth,
-)
+from certree.grow.training_samples import MaxDepth, MonotonicSigns, expect_poisson_targets
 from certree.interface.arrays import Float64, Int32, Int64
 from certree.parts.cells_of_tree import (
     FoldOfParts,
@@ -46,19 +40,19 @@ from certree.tree import LEAF, Tree, Trees
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GrowthOfParts:
-    """What is said of the growth of trees on rows that lie in parts.
+class BlockGrowthSettings:
+    """The settings with which trees grow on blocks of rows.
 
     Parameters
     ----------
     max_depth, monotonic_signs, categorical, random_state, n_jobs, feature_order
         See `TrainingSamples`.
-    are_classes : bool
-        Whether targets are classes.
-    are_weighed : bool
-        Whether rows count by weights.
-    depth_limit : int
-        Depth at which cells are leaves, once it is known.
+    has_classes : bool
+        Whether the target is a class.
+    has_weights : bool
+        Whether rows have weights.
+    n_targets : int
+        Number of targets.
     """
 
     max_depth: MaxDepth
@@ -67,14 +61,9 @@ class GrowthOfParts:
     random_state: int
     n_jobs: int | None
     feature_order: Int32
-    are_classes: bool
-    are_weighed: bool
-    depth_limit: int = MAX_DEPTH
+    has_classes: bool
+    has_weights: bool
     n_targets: int = 1
-
-    def depth(self, p: int, n: int) -> int:
-        """Depth at which cells are leaves, of n rows of p features."""
-        return resolve_max_depth(self.max_depth, p, n)
 
 
 @dataclass(slots=True, eq=False)
@@ -312,7 +301,7 @@ def grow_on_parts(
     cart: Cart,
     parts: Executor,
     bins: Bins,
-    growth: GrowthOfParts,
+    settings: BlockGrowthSettings,
     about: GrowingRows,
     fold: FoldOfParts | None = None,
 ) -> tuple[Tree, NDArray[np.bool_]]:
@@ -326,8 +315,8 @@ def grow_on_parts(
         Holds the rows, of which parts are made.
     bins : Bins
         Their bins, without codes.
-    growth : GrowthOfParts
-        What else is said of the growth.
+    settings : BlockGrowthSettings
+        Settings of the growth, and the kind of target.
     about : GrowingRows
         What is known of the rows that grow it.
     fold : FoldOfParts or None
@@ -340,20 +329,19 @@ def grow_on_parts(
     lacking : ndarray of bool, shape (m,)
         Nodes that compare a value that some row there lacks.
     """
-    n_classes = int(about.ends[1]) + 1 if growth.are_classes else 0
+    n_classes = int(about.ends[1]) + 1 if settings.has_classes else 0
     criterion = cart.resolve_histogram_criterion(np.zeros(0, np.int32 if n_classes else np.float64))
-    if growth.monotonic_signs is not None:
-        expect_monotonic_support(growth, n_classes)
+    if settings.monotonic_signs is not None:
+        expect_monotonic_support(settings, n_classes)
     if criterion == "poisson":
         expect_poisson_targets(np.array(about.ends), are_all=fold is None)
     units, bits = _units(about, n_classes, criterion)
     known = dict(parts.collect(digests))
     total: Int64 = parts.change(begin_cells, known, units, fold)
-    settings = replace(growth, depth_limit=growth.depth(bins.n_features, about.n))
     grower = cart.make_binned_grower(bins, about.n, settings)
     has_sets = bool(bins.is_categorical.any())
-    target = n_classes, criterion, growth.are_weighed, has_sets, bits, units.unit
-    of_root = growth.feature_order, 0.0
+    target = n_classes, criterion, settings.has_weights, has_sets, bits, units.unit
+    of_root = settings.feature_order, 0.0
     return _Growing(parts, grower, target, of_root).grow(_root(total, about.n, grower.seed))
 
 

@@ -40,7 +40,7 @@ _MOST_LINES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CertificateTerms:
     """Fields that all certificates of a family share.
 
     Confidence, and how the calibration rows were drawn.
@@ -94,13 +94,13 @@ class CertificateFamily(Mapping[Any, Certificate]):
         Key of `METHODS`.
     subsets : dict of object to RowSubset
         Number of rows and observed errors of each subset.
-    terms : Terms
+    terms : CertificateTerms
         Delta and the other fields that all certificates share.
     """
 
     method: str
     subsets: Mapping[Any, RowSubset]
-    terms: Terms
+    terms: CertificateTerms
 
     def __getitem__(self, key: Any) -> Certificate:
         """Compute the certificate of the error in one subset of the rows.
