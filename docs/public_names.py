@@ -40,7 +40,7 @@ GROUPS = {
     ),
     "Data": (
         "Tables, categories, dates, splits, and rows that do not fit in memory.",
-        ("rows", "parts"),
+        ("tables", "rows", "parts"),
     ),
     "Exports and files": ("Models in files and in other tools.", ("export", "files")),
     "Boolean functions": ("Fourier analysis of trees over bits.", ("boolean",)),

@@ -511,13 +511,13 @@ def interrupted(directory, *arguments):
     code = (
         "import signal, threading, time\n"
         "from certree import _core, __main__\n"
-        "from certree.files import tables\n"
+        "from certree.tables import reader\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "def reads(*_, read=tables.read):\n"
-        "    table = read(*_)\n"
+        "def reads(*_, read=reader.read, **how):\n"
+        "    table = read(*_, **how)\n"
         "    print('ready', flush=True)\n"
         "    return table\n"
-        "tables.read = reads\n"
+        "reader.read = reads\n"
         "__main__.main()\n"
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]

@@ -30,6 +30,7 @@ SOURCE = Path(certree.__file__).parent
 LAYERS = [
     "_core",
     "interface",
+    "tables",
     "rows",
     "tree",
     "grow",

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from certree import rows as rows
     from certree import show as show
     from certree import stats as stats
+    from certree import tables as tables
     from certree import tree as tree
     from certree import votes as votes
     from certree import weights as weights
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from certree.prunings import prune
     from certree.rows import NearCopiesWarning, RepeatedRowsWarning
     from certree.stats import NodeStats, TargetStats, count, measure
+    from certree.tables import read_table
     from certree.tree import Tree
     from certree.votes import Vote, Voting, vote
     from certree.weights import NodeWeights, pac_bayes
@@ -124,6 +126,7 @@ __all__ = [
     "pac_bayes",
     "predict_files",
     "prune",
+    "read_table",
     "save",
     "vote",
 ]
@@ -131,15 +134,15 @@ __all__ = [
 
 # In order of imports: a package imports only packages before it.
 _PACKAGES = (
-    "interface", "rows", "tree", "grow", "parts", "stats", "weights", "prunings", "votes",
+    "interface", "tables", "rows", "tree", "grow", "parts", "stats", "weights", "prunings", "votes",
     "certificates", "export", "explain", "estimators", "ensembles", "files", "boolean", "show",
     "paper",
 )  # fmt: skip
 # Packages that define the names of `__all__`. They are imported one by one until the name is found,
 # which loads little more than the package of the name.
 _PUBLIC_PACKAGES = (
-    "rows", "tree", "grow", "stats", "weights", "prunings", "votes", "certificates", "estimators",
-    "estimators.naive_bayes", "ensembles", "files",
+    "tables", "rows", "tree", "grow", "stats", "weights", "prunings", "votes", "certificates",
+    "estimators", "estimators.naive_bayes", "ensembles", "files",
 )  # fmt: skip
 
 

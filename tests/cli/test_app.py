@@ -1291,7 +1291,7 @@ def test_integers_beyond_float64_are_refused(tmp_path):
         table = pd.DataFrame({"account": ids, "kind": np.arange(60) % 2})
         rows = write(table, tmp_path / f"rows{suffix}")
         message = fails("fit", rows, "--target", "kind", "-o", tmp_path / "model")
-        assert "feature 'account' must hold numbers that float64 can represent" in message
+        assert "feature 'account' must hold numbers that float64 represents exactly" in message
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])

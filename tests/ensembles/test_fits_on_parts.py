@@ -23,10 +23,11 @@ from certree.ensembles import (
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted_state import atomic_fit
-from certree.parts import binned_parts, executors, resources, scratch, sources, table_files
+from certree.parts import binned_parts, executors, resources, scratch, sources
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
 from certree.parts.part import begin_tree, go_on
+from certree.tables import table_files
 from same_models import (
     ChunkedRows,
     add_towns,
@@ -660,7 +661,7 @@ def test_bad_rows_name_their_place(tmp_path, left_nothing):
     y = rows["y"].to_pylist()
     y[-1] = None
     file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
-    with pytest.raises(ValueError, match=r"'y' has 1 missing values in .*rows\.parquet"):
+    with pytest.raises(ValueError, match=r"'y' must have no missing values, got 1 in .*rows\.parquet"):
         model_of("two").fit(file, "y")
     weight = np.ones(N)
     weight[7] = -1
@@ -702,7 +703,7 @@ def test_places_without_files(tmp_path):
         model.fit(tmp_path / "empty", "y")
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         model.fit(tmp_path / "nowhere", "y")
-    with pytest.raises(ValueError, match=r"expected a \.parquet.*text\.txt"):
+    with pytest.raises(ValueError, match=r"must end in \.csv.*text\.txt"):
         model.fit(tmp_path / "text.txt", "y")
     with pytest.raises(ValueError, match=r"broken\.parquet could not be read"):
         model.fit(tmp_path / "broken.parquet", "y")

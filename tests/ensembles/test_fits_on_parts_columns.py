@@ -258,7 +258,8 @@ def test_wrong_names_are_told(names, weight, error, message, tmp_path, left_noth
 
 
 @pytest.mark.parametrize(
-    ("value", "message"), [(None, "'b' has 1 missing values in .*rows"), (np.nan, "contains NaN")]
+    ("value", "message"),
+    [(None, "'b' must have no missing values, got 1 in .*rows"), (np.nan, "contains NaN")],
 )
 def test_one_missing_target_is_told(value, message, tmp_path, left_nothing):
     rows = rows_of("numbers", None)

@@ -12,8 +12,8 @@ import pytest
 
 import certree
 from certree import predict_files
-from certree.files import tables
 from certree.files.predictions import predict_columns
+from certree.tables import formats
 from same_models import make_table
 
 N = 900
@@ -154,7 +154,8 @@ def test_rows_are_predicted_in_batches(model, rows, tmp_path, monkeypatch):
 
 def test_the_first_block_does_not_decide_the_type_of_a_column(rows, tmp_path, monkeypatch):
     """Later blocks have fractions after integers, and strings after codes that look like numbers."""
-    monkeypatch.setattr(tables, "_HEAD", 64)
+    monkeypatch.setattr(formats, "_BLOCK", 64)
+    monkeypatch.setattr(formats, "_SMALL_BLOCK", 64)
     (tmp_path / "rows.csv").write_text("x0,colour\n" + "1,7\n" * 50 + "1.5,red\n")
     some = rows.select(["x0", "colour"])
     model = certree.BoostedTreesClassifier(max_iter=2, random_state=0).fit(
@@ -199,7 +200,9 @@ def test_other_types_than_in_the_fit_are_named(model, rows, tmp_path, nothing_is
         predict_files(model, source, tmp_path / "predicted.csv")
     text = "x0,x1,x2,x3,colour\n" + "1,2,3,4,red\n" * 400_000 + "one,2,3,4,red\n"
     (tmp_path / "rows.csv").write_text(text)
-    with pytest.raises(ValueError, match=r"rows\.csv could not be read.*'one'"):
+    with pytest.raises(
+        ValueError, match=r"'x0' must hold numbers as in the fit, got 'one' in .*rows\.csv"
+    ):
         predict_files(model, tmp_path / "rows.csv", tmp_path / "predicted.csv")
 
 
@@ -281,10 +284,11 @@ def test_progress_is_shown_for_several_batches(model, rows, tmp_path, monkeypatc
     assert "left" not in lines[-1]
 
 
-@pytest.mark.parametrize("head", [400, 2**22])
-def test_blocks_of_text_may_end_anywhere(head, model, rows, tmp_path, monkeypatch):
+@pytest.mark.parametrize("block", [400, 2**24])
+def test_blocks_of_text_may_end_anywhere(block, model, rows, tmp_path, monkeypatch):
     write(rows, tmp_path / "rows.csv", "csv")
-    monkeypatch.setattr(tables, "_HEAD", head)
+    monkeypatch.setattr(formats, "_BLOCK", block)
+    monkeypatch.setattr(formats, "_SMALL_BLOCK", block)
     predict_files(model, tmp_path / "rows.csv", tmp_path / "predicted.parquet")
     found = pq.read_table(tmp_path / "predicted.parquet")["probability_one"].to_numpy()
     np.testing.assert_array_equal(found, expected(model, rows)["probability_one"])

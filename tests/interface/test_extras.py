@@ -68,7 +68,7 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
 @pytest.mark.parametrize(
     ("code", "package", "extra"),
     [
-        ("from certree.files.tables import read; read('table.csv')", "pyarrow", "files"),
+        ("from certree.tables.reader import read; read('table.csv')", "pyarrow", "files"),
         (
             "from certree.files.tables import load; open('own.parquet', 'w').close(); load('own', '.')",
             "pyarrow",

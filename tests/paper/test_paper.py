@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 
 import certree
 from certree.cli import method_comparison
-from certree.files.tables import Table, load
+from certree.files.tables import load
 from certree.paper import figure2, rates, table1, table2
 from certree.paper.protocol import (
     EXPANDED,
@@ -31,6 +31,7 @@ from certree.paper.protocol import (
     run,
 )
 from certree.rows.folds import content_folds
+from certree.tables.table import Table
 
 
 def synthetic(n, p=3, classes=3, seed=0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from certree.interface.fitted_state import check_one_target
 from certree.parts.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
+from certree.tables.fitted_types import get_column_types
+from certree.tables.reader import no_types
 
 
 def certify_batches(
@@ -108,10 +111,14 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
             "classifier must have classes_ if X names files, got "
             f"{type(classifier).__name__}: read the rows into memory and pass them as arrays"
         )
-    rows = FileRows(X, y)
+    names = getattr(classifier, "feature_names_in_", None)
+    # Classifiers of other libraries do not state the types of their fit.
+    types = (
+        partial(get_column_types, classifier, y) if hasattr(classifier, "categories_") else no_types
+    )
+    rows = FileRows(X, y, features=names, types=types)
     if not rows.n_rows:
         raise ValueError("X must name files that hold at least one row, got files without rows")
-    names = getattr(classifier, "feature_names_in_", None)
     columns = rows.features if names is None else list(names)
     if missing := [name for name in columns if name not in rows.features]:
         raise ValueError(

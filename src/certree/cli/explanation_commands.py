@@ -37,6 +37,7 @@ from certree.explain import interaction_fractions, shapley_values
 from certree.files import models, tables
 from certree.files.output_paths import expect_writable
 from certree.interface.atomic_write import write_atomically
+from certree.tables.column_names import expect_distinct
 
 # Rows of the table that Shapley values take as background.
 _N_BACKGROUND_ROWS = 100
@@ -181,7 +182,7 @@ def _tabulate_contributions(explanation: Any) -> pa.Table:
             np.full(len(explanation), explanation.base[k]),
             *explanation.contributions[:, k].T,
         )
-    tables.expect_distinct(names)
+    expect_distinct(names)
     return pa.table(columns, names=names)
 
 

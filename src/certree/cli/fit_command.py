@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from warnings import catch_warnings
 
 import numpy as np
-import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
@@ -46,7 +44,7 @@ from certree.estimators import (
 )
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.files import models, tables
+from certree.files import models
 from certree.files.output_paths import expect_writable
 from certree.interface.extras import import_extra
 from certree.interface.formatting import (
@@ -61,6 +59,10 @@ from certree.parts.resources import get_memory_limit
 from certree.parts.sources import FileRows
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores
+from certree.tables import reader
+from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.table import Table, split_target
+from certree.tables.table_files import get_stem
 
 # Features along which predictions must not fall, and features along which they must not rise.
 MonotonicFeatures = tuple[list[str], list[str]]
@@ -437,10 +439,7 @@ def _fit_table(
     seconds : float
         Time of the fit to all rows.
     """
-    types = partial(_read_dates_as_text, None if request.regression else request.target)
-    table, *extra_columns = _read_table(
-        request.file, types, request.target, request.weights, request.groups
-    )
+    table, *extra_columns = _read_table(request)
     if not request.classification:
         _expect_target(table.y, request.target_name, request.regression)
     model.set_params(categorical_features=table.categorical)
@@ -541,39 +540,34 @@ def _connect_to_dask(scheduler: str) -> Any:
         ) from None
 
 
-def _read_table(
-    file: Path, types: tables.Types, target: str, *extra_columns: str | None
-) -> tuple[tables.Table, *tuple[NDArray[Any] | None, ...]]:
-    """Read a table, and separate features, target and extra columns such as weights.
+def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArray[Any] | None]:
+    """Read a table, and separate features, target, weights and groups.
+
+    Dates stay text if they are classes or groups, so that later tables can repeat them.
 
     Parameters
     ----------
-    file : Path
-        The table.
-    types : callable
-        Takes the schema that the reader would choose, and returns by name the types of columns that
-        must have another type: string or float64.
-    target : str
-        Column of the target.
-    extra_columns : str or None
-        Columns that are neither feature nor target; None for one that is not used.
+    request : _FitRequest
+        The table, and the roles of its columns.
 
     Returns
     -------
     table : Table
         Features and target.
-    *values : ndarray of shape (n,), or None
-        For each of `extra_columns` its values; None for None.
+    weights, groups : ndarray of shape (n,), or None
+        Their values; None if there is no such column.
     """
-    table = tables.read(file, types)
-    extra_values = [
+    target, extra_columns = request.target, [request.weights, request.groups]
+    text_columns = [request.groups, None if request.regression else target]
+    table = reader.read(request.file, text_dates=[name for name in text_columns if name])
+    weights, groups = (
         None if name is None else read_extra_column(table, name, target) for name in extra_columns
-    ]
+    )
     table = table.drop_columns([*{*extra_columns} - {None}])
-    return tables.split_target(table, target), *extra_values
+    return split_target(table, target), weights, groups
 
 
-def _summarize_fit(model: Any, table: tables.Table) -> str:
+def _summarize_fit(model: Any, table: Table) -> str:
     """Return a line with the numbers of rows and features, the classes, and the size of the model.
 
     model: the fitted model; table: the rows that it was fitted to.
@@ -591,28 +585,14 @@ def _default_model_path(file: Path) -> Path:
     """
     if file.is_dir():
         return Path(f"{file.resolve().name}.certree")
-    if str(file) == tables.STANDARD_STREAM:
+    if str(file) == STANDARD_STREAM:
         raise ValueError("--output must name the model file when a table comes from standard input")
-    return Path(f"{tables.get_stem(file)}.certree")
-
-
-def _read_dates_as_text(target: str | None, schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Return the types with which `tables.read` must read columns: text for a target of dates.
-
-    The result is {target: string} if the target has dates or times, else {}. Classes then are the
-    texts of the CSV file, which later tables can repeat. target: column of the target, or None if
-    it is to be numeric; schema: columns of the table, with the types that the reader would choose.
-    """
-    if target is None or target not in schema.names:
-        return {}
-    if not pa.types.is_temporal(schema.field(target).type):
-        return {}
-    return {target: pa.string()}
+    return Path(f"{get_stem(file)}.certree")
 
 
 def _score_first_fit(
     model: Any,
-    table: tables.Table,
+    table: Table,
     test_size: float,
     seed: int,
     fit_arguments: dict[str, NDArray[Any]],

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
-from certree.files.tables import join_names
 from certree.interface.parameter_aliases import check_for_aliases
+from certree.tables.column_names import join_names
 
 # Parameters that --set does not take, and what sets them instead.
 _SET_ELSEWHERE = {

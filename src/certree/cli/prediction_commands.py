@@ -53,6 +53,8 @@ from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_quantity
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors
+from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.table import extract_target
 
 # Kinds of guarantees that --groups asks for; see `Guarantees.conditional_guarantees`.
 _GROUP_GUARANTEES = ("groups", "gaps")
@@ -121,7 +123,7 @@ def predict(
         Whether to show no progress bar.
     """
     tables.expect_table_place(output)
-    destination = tables.STANDARD_STREAM if output is None else output
+    destination = STANDARD_STREAM if output is None else output
     model = models.load(model_file)
     predict_files(
         model, file, destination, keep=keep or [], threshold=threshold, verbose=int(not quiet)
@@ -268,7 +270,7 @@ def _read_labelled_batches(
     )
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
-            y = tables.extract_target(batch.table, target)
+            y = extract_target(batch.table, target, batch.where)
             if not len(y) and (has_batch or not batch.is_last):
                 continue
             has_batch, table = True, batch.table

@@ -5,14 +5,18 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 
-from certree.files import models, tables
-from certree.files.model_rows import column_types, expect_valid_target, select_features
-from certree.parts.arrow_types import known_values
+from certree.files import models
+from certree.files.model_rows import expect_valid_target, select_features
+from certree.tables import reader
+from certree.tables.column_names import join_names
+from certree.tables.column_types import extract_values
+from certree.tables.csv_text import get_display_name
+from certree.tables.fitted_types import get_column_types
+from certree.tables.table import extract_target
 
 Model = Any
 
@@ -90,8 +94,8 @@ def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
         If a file cannot be read, or a feature is missing or has another type than in the fit.
     """
     model = models.load(model_file)
-    table = tables.read(file, partial(column_types, model, None))
-    return model, select_features(model, table, str(file))
+    table = reader.read(file, partial(get_column_types, model, None))
+    return model, select_features(model, table, get_display_name(file))
 
 
 def read_labelled_rows(
@@ -125,13 +129,13 @@ def read_labelled_rows(
         model.
     """
     model = models.load(model_file)
-    table = tables.read(file, partial(column_types, model, target))
-    y = np.asarray(tables.split_target(table, target).y)
+    table = reader.read(file, partial(get_column_types, model, target))
+    y = extract_target(table, target, get_display_name(file))
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
     if getattr(model, "feature_names_in_", None) is None:
         table = table.drop_columns([target, *([] if groups is None else [groups])])
-    return model, select_features(model, table, str(file)), y, group_labels
+    return model, select_features(model, table, get_display_name(file)), y, group_labels
 
 
 def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
@@ -146,9 +150,9 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
             f"--weights and --groups must name columns, but there is no column {name!r} beside the "
-            f"target: name one of {tables.join_names(others)}"
+            f"target: name one of {join_names(others)}"
         )
-    values = known_values("the column", table, name, "the table")
+    values = extract_values("the column", table, name, "the table")
     return values.astype(str) if values.dtype == object else values
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,73 +9,14 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.certificates.hold_out import expect_known_labels
-from certree.files.tables import extract_feature, join_names, split_target
 from certree.interface.extras import import_extra
+from certree.tables.column_names import join_names
+from certree.tables.column_types import extract_feature, is_number_type
+from certree.tables.fitted_types import list_feature_types
+from certree.tables.table import create_arrow_table, split_target
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def column_types(
-    model: Any, target: str | None, schema: pa.Schema, extra_columns: Iterable[str] = ()
-) -> dict[str, pa.DataType]:
-    """Return the types with which the columns of a table must be read to be those of a fit.
-
-    A file alone does not determine them: a column of category codes may look like numbers.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        The model. Without feature names, all columns but the target and `extra_columns` are
-        features, in their order.
-    target : str or None
-        Column of the target, if there is one.
-    schema : pyarrow.Schema
-        The columns of the table, with the types that the reader would choose.
-    extra_columns : iterable of str
-        Columns that are neither feature nor target. They are read as strings, unchanged.
-
-    Returns
-    -------
-    dict
-        pyarrow types by column name: string for categories and for classes that are strings,
-        float64 for numbers. Columns that are not in the schema, and numeric targets, are left out.
-    """
-    string = import_extra("pyarrow", "files").string()
-    others = {target, *extra_columns}
-    names = getattr(model, "feature_names_in_", None)
-    features = [name for name in schema.names if name not in others] if names is None else names
-    types = dict(zip(features, _feature_types(model), strict=False))
-    if target is not None and is_classifier(model) and model.classes_.dtype.kind in "OU":
-        types[target] = string
-    types |= {name: string for name in extra_columns if name not in types and name != target}
-    return {name: column_type for name, column_type in types.items() if name in schema.names}
-
-
-def _feature_types(model: Any) -> list[pa.DataType]:
-    """Return the pyarrow type that each feature had in the fit of a model, in the order of the fit.
-
-    A list of `model.n_features_in_` types: string for categories that are strings, float64 for
-    numbers and for categories that are numbers, or null for a categorical feature without any
-    value.
-    """
-    if model.categories_ is None:
-        return [import_extra("pyarrow", "files").float64()] * model.n_features_in_
-    return list(map(_category_type, model.categories_.names))
-
-
-def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
-    """Return the pyarrow type of a feature: string, float64 or null.
-
-    categories: its categories in the fit, all str or all numbers; empty if all values were missing
-    (type null); None if it is numeric.
-    """
-    pa = import_extra("pyarrow", "files")
-    if categories is None:
-        return pa.float64()
-    if not categories:
-        return pa.null()
-    return pa.string() if isinstance(categories[0], str) else pa.float64()
 
 
 def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
@@ -118,7 +58,7 @@ def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any
     """
     features = _select_columns(table, model, table_name)
     X = split_target(features, None).X
-    _expect_feature_types(features, model)
+    _expect_feature_types(features, model, table_name)
     return X
 
 
@@ -132,18 +72,10 @@ def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
     if getattr(model, "feature_names_in_", None) is None:
         return select_features(model, table, table_name)
     features = _select_columns(table, model, table_name)
-    _expect_feature_types(features, model)
-    columns = {name: extract_feature(features, name) for name in features.column_names}
-    pa = import_extra("pyarrow", "files")
-    return pa.table(
-        {name: pa.array(values, _arrow_type(values)) for name, values in columns.items()}
+    _expect_feature_types(features, model, table_name)
+    return create_arrow_table(
+        {name: extract_feature(features, name) for name in features.column_names}
     )
-
-
-def _arrow_type(values: NDArray[Any]) -> pa.DataType:
-    """Return the pyarrow type of a feature's values, (n,): string for objects, else float64."""
-    pa = import_extra("pyarrow", "files")
-    return pa.string() if values.dtype == object else pa.float64()
 
 
 def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
@@ -170,20 +102,16 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
     return table.select(list(names))
 
 
-def _expect_feature_types(features: pa.Table, model: Any) -> None:
+def _expect_feature_types(features: pa.Table, model: Any, table_name: str) -> None:
     """Raise ValueError if a feature has strings but had numbers in the fit, or the reverse.
 
     A column without any value fits both. features: table of the feature columns, in the order of
-    the fit; model: the fitted model.
+    the fit; model: the fitted model; table_name: name of the table in the message.
     """
     pa = import_extra("pyarrow", "files")
-    for name, fitted_type in zip(features.column_names, _feature_types(model), strict=True):
+    for name, fitted_type in zip(features.column_names, list_feature_types(model), strict=True):
         column = features[name].drop_null()
-        has_strings = pa.types.is_dictionary(column.type) or not (
-            pa.types.is_integer(column.type)
-            or pa.types.is_floating(column.type)
-            or pa.types.is_boolean(column.type)
-        )
+        has_strings = not (is_number_type(column.type) or pa.types.is_boolean(column.type))
         if fitted_type == pa.float64() and has_strings and len(column):
             texts = column.cast(pa.string()).to_pylist()
             expected, example = "numbers", next(filter(_is_not_numeric, texts), texts[0])
@@ -195,7 +123,9 @@ def _expect_feature_types(features: pa.Table, model: Any) -> None:
             expected, example = "strings", float(present[0])
         else:
             continue
-        raise ValueError(f"feature {name!r} must hold {expected} as in the fit, got {example!r}")
+        raise ValueError(
+            f"feature {name!r} must hold {expected} as in the fit, got {example!r} in {table_name}"
+        )
 
 
 def _is_not_numeric(text: str) -> bool:

@@ -19,11 +19,15 @@ from certree.certificates.certified_regression import CertifiedRegressorMixin
 from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
-from certree.files.model_rows import column_types, select_feature_table
+from certree.files.model_rows import select_feature_table
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import check_one_target
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
+from certree.tables.column_names import join_names
+from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.fitted_types import get_column_types
+from certree.tables.reader import Batch, read_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -218,7 +222,7 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
     A second run would read the predictions as rows. source: path of a file or folder, list of
     these, or Arrow data set; target: the output file.
     """
-    if str(target) == tables.STANDARD_STREAM:
+    if str(target) == STANDARD_STREAM:
         return
     target_path = Path(os.path.realpath(target))
     sources = source if isinstance(source, list | tuple) else [source]
@@ -271,8 +275,8 @@ def _predict_batches(
 
 
 def iterate_with_progress(
-    description: str, batches: Iterator[tables.Batch], is_shown: bool
-) -> Generator[tables.Batch, None, None]:
+    description: str, batches: Iterator[Batch], is_shown: bool
+) -> Generator[Batch, None, None]:
     """Yield the batches unchanged, and show a progress bar if there is more than one batch.
 
     The bar shows the fraction of the input that has been read, rows per second and the time left.
@@ -303,7 +307,7 @@ def read_model_batches(
     *,
     extra_columns: Sequence[str] = (),
     n_rows: int,
-) -> Iterator[tables.Batch]:
+) -> Iterator[Batch]:
     """Read batches of the columns that a model needs, with the types that they had in the fit.
 
     Parameters
@@ -327,13 +331,11 @@ def read_model_batches(
     names = getattr(model, "feature_names_in_", None)
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
-    types = partial(column_types, model, target, extra_columns=extra_columns)
-    return tables.read_batches(source, types, n_rows, columns)
+    types = partial(get_column_types, model, target, extra_columns=extra_columns)
+    return read_batches(source, types, n_rows, columns)
 
 
-def _predict_batch(
-    model: Any, batch: tables.Batch, keep: list[str], threshold: float | None
-) -> pa.Table:
+def _predict_batch(model: Any, batch: Batch, keep: list[str], threshold: float | None) -> pa.Table:
     """Return the output table of one batch of rows: the columns to keep, then the predictions.
 
     model: fitted estimator; batch: the rows as a table, and the name of their file for messages;
@@ -346,7 +348,7 @@ def _predict_batch(
     if missing:
         raise ValueError(
             f"keep must name columns of {batch.where}, but it has no column "
-            f"{tables.join_names(map(repr, missing))}"
+            f"{join_names(map(repr, missing))}"
         )
     table = batch.table
     if getattr(model, "feature_names_in_", None) is None:

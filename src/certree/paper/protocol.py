@@ -11,7 +11,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from certree.estimators.tune import Candidate, GrownFold, Objective, SingleSearch, tune
-from certree.files.tables import Table, load
+from certree.files.tables import load
 from certree.grow.dyadic import Dyadic
 from certree.grow.grower import Grower, grow_trees
 from certree.grow.kd import KD
@@ -22,6 +22,7 @@ from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import Fold, content_folds
 from certree.stats import count
 from certree.stats.nodes import count_by_leaf
+from certree.tables.table import Table
 from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family, label_family

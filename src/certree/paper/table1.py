@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from certree.files.tables import Table
 from certree.paper.protocol import FIRST_ROWS, draw
+from certree.tables.table import Table
 
 # Numbers of features, classes and training rows, as printed in the paper.
 PAPER = {

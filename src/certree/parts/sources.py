@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from copy import copy
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from certree.interface.arrays import stack_columns
 from certree.interface.extras import import_extra
-from certree.parts.arrow_types import (
-    as_schema,
-    bytes_of_number,
-    is_text,
-    joined_schema,
-    known_values,
-    values_of,
-)
 from certree.parts.checksums import Checksums
 from certree.parts.chunks import Chunk
-from certree.parts.formats import FIRST_ROWS, SPARE, Piece
 from certree.parts.memory_limit import PART_ROWS, RowsRead
-from certree.parts.table_files import DataSet, TableFile, file_of, files_of
+from certree.tables.column_types import (
+    choose_schema,
+    convert_batch,
+    convert_to_array,
+    count_bytes,
+    expect_feature_types,
+    extract_values,
+    is_text_type,
+)
+from certree.tables.formats import FIRST_ROWS, SPARE, Piece
+from certree.tables.reader import Types, look_at_files, no_types
+from certree.tables.table_files import DataSet, TableFile, open_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,12 +50,19 @@ class FileRows:
         Rows of a part.
     is_limited : bool
         Whether as little is held as can be, which takes more time.
+    features : sequence of str or None
+        Names of the features, of which those that are no columns are left out; None: all columns
+        beside the others.
+    types : callable
+        Takes the names of the columns, and returns the types of columns in a fitted model, string or
+        float64, by name.
 
     Raises
     ------
     FileNotFoundError, ValueError, TypeError
         If there are no such files, they cannot be read, or lack a column; if there is no type that
-        holds all values of a column; if memory is limited, and it is not known what they take.
+        holds all values of a column; if a feature holds neither numbers nor strings; if memory is
+        limited, and it is not known what they take.
     """
 
     def __init__(
@@ -66,6 +74,8 @@ class FileRows:
         *,
         part_rows: int = PART_ROWS,
         is_limited: bool = False,
+        features: Sequence[str] | None = None,
+        types: Types = no_types,
     ) -> None:
         import_extra("pyarrow", "files")
         y = one_or_several(y)
@@ -80,18 +90,11 @@ class FileRows:
                 )
         self._y, self._weight, self._groups, self.part_rows = y, weight, groups, part_rows
         self._is_limited = is_limited
-        is_set = not isinstance(X, str | os.PathLike | list | tuple)
-        if is_set and is_limited:
-            raise ValueError(
-                "memory_limit takes paths of files, got a data set: pyarrow reads ahead in these"
-            )
-        self._tables: Sequence[TableFile | DataSet] = (
-            [DataSet(X)] if is_set else [file_of(one, is_limited) for one in files_of(X)]
-        )
+        self._tables: Sequence[TableFile | DataSet] = open_files(X, is_limited)
         self._checksums = Checksums()
-        looks = [(one, *one.look()) for one in self._tables]
-        self._schema = reduce(joined_schema, (look[:2] for look in looks))[1]
-        self._n_rows = [look[2] for look in looks]
+        seen, self._n_rows = look_at_files(self._tables)
+        # Dates that are classes or groups stay text, as they are written in later files.
+        self._schema = choose_schema(seen, types([*seen]), self._beside())
         named = [("y", one) for one in self._targets]
         for name, given in (*named, ("sample_weight", weight), ("groups", groups)):
             if given is not None and given not in self._schema.names:
@@ -99,10 +102,15 @@ class FileRows:
                     f"{name}={given!r} is no column of {self._tables[0].name}; there are "
                     f"{', '.join(self._schema.names)}"
                 )
-        self.features = [one for one in self._schema.names if one not in self._beside()]
-        if not self.features:
+        self.features = [
+            one
+            for one in (self._schema.names if features is None else features)
+            if one in self._schema.names and one not in self._beside()
+        ]
+        if not self.features and features is None:
             beside = "y and sample_weight" if groups is None else "y, sample_weight and groups"
             raise ValueError(f"{self._tables[0].name} has no column beside {beside}")
+        expect_feature_types(self._schema.field(one) for one in self.features)
         self.has_weights = weight is not None
 
     @cached_property
@@ -111,9 +119,9 @@ class FileRows:
         columns = [*self.features, *self._beside()]
         files: Any = self._tables  # no data set, which are refused
         most = max(files, key=lambda one: one.held(columns))
-        numbers = [one for one in columns if not is_text(self._schema.field(one).type)]
+        numbers = [one for one in columns if not is_text_type(self._schema.field(one).type)]
         words = self._bytes_of_words([one for one in columns if one not in numbers])
-        of_row = sum(bytes_of_number(self._schema.field(one).type) for one in numbers)
+        of_row = sum(count_bytes(self._schema.field(one).type) for one in numbers)
         return RowsRead(
             self.n_rows,
             len(self.features),
@@ -133,7 +141,7 @@ class FileRows:
             for batch in one.batches(columns, FIRST_ROWS):
                 sizes = [
                     column.nbytes / len(batch)
-                    for column in as_schema(batch, schema, one.name).columns
+                    for column in convert_batch(batch, schema, one.name).columns
                 ]
                 most = [max(pair) for pair in zip(most, sizes, strict=True)]
                 break
@@ -153,7 +161,7 @@ class FileRows:
     def empty(self) -> pa.Table | None:
         """A table of the features without rows; None: some hold strings or categories."""
         kinds = [self._schema.field(one).type for one in self.features]
-        if any(map(is_text, kinds)):
+        if any(map(is_text_type, kinds)):
             return None
         return self._schema.empty_table().select(self.features)
 
@@ -169,10 +177,10 @@ class FileRows:
     def _chunk(self, table: pa.Table, where: str, *, with_features: bool = True) -> Chunk:
         weight = None
         if self._weight is not None:
-            weight = known_values("the column of weights", table, self._weight, where)
-        columns = [known_values("the target", table, one, where) for one in self._targets]
+            weight = extract_values("the column of weights", table, self._weight, where)
+        columns = [extract_values("the target", table, one, where) for one in self._targets]
         y = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
-        groups = None if self._groups is None else values_of(table, self._groups)
+        groups = None if self._groups is None else convert_to_array(table, self._groups)
         X = table.select(self.features) if with_features else None
         return Chunk(X, y, weight, where, groups=groups)
 
@@ -204,7 +212,7 @@ class FileRows:
         columns = [*self.features, *self._beside()]
         schema = pa.schema([self._schema.field(one) for one in columns])
         batches = table.batches(columns, self.part_rows, piece)
-        read = [as_schema(batch, schema, table.name) for batch in batches]
+        read = [convert_batch(batch, schema, table.name) for batch in batches]
         table.expect_unchanged()
         rows = pa.concat_tables([schema.empty_table(), *read])
         return self._chunk(rows, f"partition {number}, of {table.name}")
@@ -235,7 +243,7 @@ class FileRows:
         batch_rows, most_bytes = self._most_at_a_time
         for one in self._tables:
             for batch in one.batches(columns, batch_rows):
-                waiting.append(as_schema(batch, schema, one.name))
+                waiting.append(convert_batch(batch, schema, one.name))
                 places.append(one.name)
                 n += len(batch)
                 if n < self.part_rows and sum(each.nbytes for each in waiting) >= most_bytes:

@@ -13,7 +13,7 @@ from pyarrow import csv, parquet
 
 from certree import BoostedTreesClassifier
 from certree.parts.sources import FileRows
-from certree.parts.table_files import FileState, file_of, files_of
+from certree.tables.table_files import FileState, list_files, open_file
 
 
 def test_what_is_hidden_or_no_table_is_passed_over(tmp_path):
@@ -21,7 +21,7 @@ def test_what_is_hidden_or_no_table_is_passed_over(tmp_path):
         place = tmp_path / name
         place.parent.mkdir(exist_ok=True)
         place.write_text("")
-    assert [one.name for one in files_of(tmp_path)] == ["a.parquet", "b.csv"]
+    assert [one.name for one in list_files(tmp_path)] == ["a.parquet", "b.csv"]
 
 
 # -- files that change while they are read -----------------------------------------------------------
@@ -63,7 +63,7 @@ every_suffix = pytest.mark.parametrize("suffix", [".arrow", ".parquet", ".csv"])
 @every_suffix
 def test_rights_are_no_change_and_another_file_of_that_name_is(suffix, tmp_path):
     path = put(tmp_path / f"t{suffix}", numbers(0))
-    file = file_of(path)
+    file = open_file(path)
     path.chmod(0o600)
     file.expect_unchanged()
     other = put(tmp_path / f"other{suffix}", numbers(1))
@@ -72,14 +72,14 @@ def test_rights_are_no_change_and_another_file_of_that_name_is(suffix, tmp_path)
         os.replace(other, path)
 
     as_before(path, replace)
-    assert FileState.of(path)[:2] == file.before[:2]
+    assert FileState.read(path)[:2] == file.before[:2]
     with pytest.raises(ValueError, match="has changed while it was read"):
         file.expect_unchanged()
 
 
 def test_other_processes_compare_no_numbers_of_files(tmp_path):
     path = put(tmp_path / "t.csv", numbers(0))
-    sent = pickle.loads(pickle.dumps(file_of(path)))
+    sent = pickle.loads(pickle.dumps(open_file(path)))
     as_before(path, lambda path: os.replace(shutil.copy(path, tmp_path / "copy"), path))
     sent.expect_unchanged()
 
@@ -92,7 +92,7 @@ def test_rows_that_were_rewritten_in_place_are_refused(suffix, is_limited, tmp_p
     list(rows.chunks())
     list(rows.chunks())
     as_before(path, lambda path: put(path, numbers(1)))
-    assert file_of(path).before == rows._tables[0].before
+    assert open_file(path).before == rows._tables[0].before
     with pytest.raises(ValueError, match=rf"t\{suffix} has changed .* has other values"):
         list(rows.chunks())
 
@@ -100,7 +100,7 @@ def test_rows_that_were_rewritten_in_place_are_refused(suffix, is_limited, tmp_p
 @every_suffix
 def test_no_rows_of_a_changed_file_go_on(suffix, tmp_path):
     path = put(tmp_path / f"t{suffix}", numbers(0))
-    batches = file_of(path).batches(["a", "y"], 100)
+    batches = open_file(path).batches(["a", "y"], 100)
     next(batches)
     put(path, numbers(1))
     os.utime(path, ns=(0, 0))
@@ -113,8 +113,8 @@ def test_a_file_that_is_truncated_is_refused(suffix, tmp_path):
     """In an interpreter of its own, which a bus error would end."""
     path = put(tmp_path / f"t{suffix}", numbers(0, 200_000), n_rows=200_000)
     code = (
-        "import sys; from pathlib import Path; from certree.parts.table_files import file_of\n"
-        "path = Path(sys.argv[1]); batches = file_of(path).batches(['a', 'y'], 50_000)\n"
+        "import sys; from pathlib import Path; from certree.tables.table_files import open_file\n"
+        "path = Path(sys.argv[1]); batches = open_file(path).batches(['a', 'y'], 50_000)\n"
         "first = next(batches)\n"
         "with path.open('r+b') as file: file.truncate(9000)\n"
         "for column in first.columns: len(set(column.to_pylist()))\n"

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from certree.parts.arrow_types import common_type
+from certree.tables.column_types import common_type
 
 STRINGS = pa.dictionary(pa.int32(), pa.string())
 PAIRS = [

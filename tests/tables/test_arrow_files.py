@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 
-from certree.parts.arrow_files import ArrowFile
+from certree.tables.arrow_files import ArrowFile
 
 N = 10_003
 WORDS = np.array(["", "a", "bb", "ééé", "x" * 40], dtype=object)

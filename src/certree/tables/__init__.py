@@ -1,0 +1,6 @@
+"""Reading of tables in CSV, Parquet and Arrow files, by the same rules for fits and predictions."""
+
+from certree.tables.reader import read_table
+from certree.tables.table import ColumnDescription, Table, TableDescription
+
+__all__ = ["ColumnDescription", "Table", "TableDescription", "read_table"]

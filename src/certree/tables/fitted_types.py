@@ -1,0 +1,77 @@
+"""Types with which columns are read for a fitted model: those that they had in its fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import is_classifier
+
+from certree.interface.extras import import_extra
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def get_column_types(
+    model: Any, target: str | None, names: Sequence[str], extra_columns: Iterable[str] = ()
+) -> dict[str, pa.DataType]:
+    """Return the types with which the columns of a table must be read to be those of a fit.
+
+    A file alone does not determine them: a column of category codes may look like numbers.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model. Without feature names, all columns but the target and `extra_columns` are
+        features, in their order.
+    target : str or None
+        Column of the target, if there is one.
+    names : sequence of str
+        Names of all columns of the table.
+    extra_columns : iterable of str
+        Columns that are neither feature nor target. They are read as strings, unchanged.
+
+    Returns
+    -------
+    dict
+        pyarrow types by column name: string for categories and for classes that are strings,
+        float64 for numbers. Columns that are not in the table, and numeric targets, are left
+        out.
+    """
+    string = import_extra("pyarrow", "files").string()
+    others = {target, *extra_columns}
+    features = getattr(model, "feature_names_in_", None)
+    if features is None:
+        features = [name for name in names if name not in others]
+    types = dict(zip(features, list_feature_types(model), strict=False))
+    if target is not None and is_classifier(model) and model.classes_.dtype.kind in "OU":
+        types[target] = string
+    types |= {name: string for name in extra_columns if name not in types and name != target}
+    return {name: column_type for name, column_type in types.items() if name in names}
+
+
+def list_feature_types(model: Any) -> list[pa.DataType]:
+    """Return the pyarrow type that each feature had in the fit of a model, in the order of the fit.
+
+    A list of `model.n_features_in_` types: string for categories that are strings, float64 for
+    numbers and for categories that are numbers, or null for a categorical feature without any
+    value.
+    """
+    if model.categories_ is None:
+        return [import_extra("pyarrow", "files").float64()] * model.n_features_in_
+    return list(map(_category_type, model.categories_.names))
+
+
+def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
+    """Return the pyarrow type of a feature: string, float64 or null.
+
+    categories: its categories in the fit, all str or all numbers; empty if all values were missing
+    (type null); None if it is numeric.
+    """
+    pa = import_extra("pyarrow", "files")
+    if categories is None:
+        return pa.float64()
+    if not categories:
+        return pa.null()
+    return pa.string() if isinstance(categories[0], str) else pa.float64()

@@ -1,0 +1,347 @@
+"""Files with rows, standard input and data sets of Arrow. They must not change while they are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from certree.interface.extras import import_extra
+from certree.tables.column_types import SeenColumns, see_schema
+from certree.tables.csv_text import (
+    STANDARD_INPUT,
+    STANDARD_STREAM,
+    get_display_name,
+    read_standard_input,
+)
+from certree.tables.formats import CsvFormat, Format, Piece, get_format
+
+_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather")
+_EXPECTED = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
+
+
+def is_data_set(source: Any) -> bool:
+    """Return whether a source is a `pyarrow.dataset.Dataset`, not a path or a list of paths."""
+    return not isinstance(source, str | os.PathLike | list | tuple)
+
+
+def open_files(source: Any, is_limited: bool = False) -> list[TableFile] | list[DataSet]:
+    """Return the files of a source, in the order in which they are read.
+
+    Parameters
+    ----------
+    source : path, list of paths, or pyarrow.dataset.Dataset
+        Files, or folders of files; "-" is CSV from standard input, which is read here.
+    is_limited : bool
+        Whether memory is limited.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If a file does not exist, or has another suffix; if memory is limited, and the source is a
+        data set or standard input.
+    """
+    is_stream = str(source) == STANDARD_STREAM
+    if is_limited and (is_data_set(source) or is_stream):
+        reason = f"{STANDARD_INPUT}: it is held in memory"
+        if not is_stream:
+            reason = "a data set: pyarrow reads ahead in these"
+        raise ValueError(f"memory_limit takes paths of files, got {reason}")
+    if is_data_set(source):
+        return [DataSet(source)]
+    if is_stream:
+        return [StandardInput()]
+    return [open_file(path, is_limited) for path in list_files(source)]
+
+
+def list_files(source: Any) -> list[Path]:
+    """List the files of a path, of a folder and the folders below it, or of a list of these.
+
+    Files of a folder are in the order of their names. Those whose name, or folder's name, begins
+    with a dot or an underscore, and those of other formats, are left out.
+    """
+    if isinstance(source, list | tuple):
+        return [file for one in source for file in list_files(one)]
+    place = Path(source)
+    if not place.is_dir():
+        if not place.is_file():
+            raise FileNotFoundError(f"no such file or folder: {place}")
+        find_suffix(place, _SUFFIXES, _EXPECTED)
+        return [place]
+    try:
+        found = sorted(place.rglob("*"))
+        os.listdir(place)
+    except OSError as error:
+        raise type(error)(error.errno, f"cannot be read: {error.strerror}", str(place)) from None
+    files = [
+        one
+        for one in found
+        if one.is_file()
+        and one.name.lower().endswith(_SUFFIXES)
+        and not any(part.startswith((".", "_")) for part in one.relative_to(place).parts)
+    ]
+    if not files:
+        raise ValueError(f"the folder {place} holds no {_EXPECTED} file")
+    return files
+
+
+def find_suffix(file: Path, known: Iterable[str], expected: str) -> str:
+    """Return the suffix of a file's name, such as ".csv.gz", in lower case.
+
+    file: the path; known: supported suffixes, of which the first that the name ends in is returned;
+    expected: text of the error message that lists them. Raise ValueError if no supported suffix
+    matches.
+    """
+    for suffix in known:
+        if file.name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"the name of the file must end in {expected}, got {file}")
+
+
+def get_stem(path: str | os.PathLike[str]) -> str:
+    """Return the name of a table's file without folder and suffix: "b" for the path "a/b.csv.gz".
+
+    Raise ValueError if no table is read from files of this suffix.
+    """
+    file = Path(path)
+    return file.name[: -len(find_suffix(file, _SUFFIXES, _EXPECTED))]
+
+
+class FileState(NamedTuple):
+    """Size, time and number of a file, by which a changed or replaced file is noticed.
+
+    The time of a change of rights (ctime) is not among them.
+
+    Parameters
+    ----------
+    size, time : int
+        Bytes, and time of the last write in nanoseconds.
+    number : int or None
+        Number of the file on its file system (inode), which copies of other names do not share. None
+        after it was sent to another process, whose machine may number files otherwise.
+    """
+
+    size: int
+    time: int
+    number: int | None
+
+    @classmethod
+    def read(cls, path: str | Path) -> FileState:
+        """Read the state of a file."""
+        found = os.stat(path)
+        return cls(found.st_size, found.st_mtime_ns, found.st_ino)
+
+    def is_state_of(self, path: str | Path) -> bool:
+        """Return whether a file still has this state."""
+        now = FileState.read(path)
+        return now[:2] == self[:2] and self.number in (None, now.number)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileState, (self.size, self.time, None)
+
+
+@dataclass(slots=True)
+class TableFile:
+    """A file with rows, which is opened anew by each method.
+
+    All methods raise ValueError or FileNotFoundError, with the name of the file, if it cannot be
+    read or has changed since it was opened first.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    format : type
+        Its `Format`.
+    before : FileState
+        Its state when it was opened first.
+    is_limited : bool
+        Whether memory is limited, so that little of the file is held at a time.
+    """
+
+    path: Path
+    format: type[Format]
+    before: FileState
+    is_limited: bool = False
+    _held: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The path, or "standard input", for messages."""
+        return get_display_name(self.path)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the file."""
+        return self.before.size
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the file is CSV, which does not state the types of its columns."""
+        return issubclass(self.format, CsvFormat)
+
+    def names(self) -> list[str]:
+        """Return the names of the columns, without a stored pandas index."""
+        with self._reading():
+            return self._open().names()
+
+    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+        """Return what is known of columns, by name, and the number of rows.
+
+        columns: names of those that matter; None: all. A CSV file is read as a whole for its types.
+        """
+        with self._reading():
+            return self._open().look(columns)
+
+    def pieces(self, n_rows: int) -> list[Piece]:
+        """Return the pieces that can be read separately, of about n_rows rows each."""
+        with self._reading():
+            return self._open().pieces(n_rows)
+
+    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
+        """Yield record batches of all rows, or of those of a piece, of at most n_rows rows each."""
+        return (batch for batch, _ in self.batches_with_progress(columns, n_rows, piece))
+
+    def batches_with_progress(
+        self, columns: list[str], n_rows: int, piece: Piece = None
+    ) -> Iterator[tuple[Any, float]]:
+        """Yield record batches as `batches`, each with the fraction of the file that has been read."""
+        self.expect_unchanged()
+        with self._reading():
+            opened = self._open()
+        read = opened.batches(columns, n_rows, piece)
+        while True:
+            with self._reading():
+                batch = next(read, None)
+            # Rows of a changed file are not passed on: they would be mixed with earlier rows.
+            self.expect_unchanged()
+            if batch is None:
+                return
+            yield batch, opened.fraction_read
+
+    def held(self, columns: list[str]) -> int:
+        """Return the bytes that reading columns takes at a time, beside the rows themselves."""
+        known = tuple(columns)
+        if known not in self._held:
+            with self._reading():
+                self._held[known] = self._open().held(columns)
+        return self._held[known]
+
+    def _open(self) -> Format:
+        return self.format(self.path, self.is_limited)
+
+    def expect_unchanged(self) -> None:
+        """Raise ValueError, or FileNotFoundError, if the file has changed since it was opened first."""
+        try:
+            is_same = self.before.is_state_of(self.path)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.path} went away while it was read") from None
+        if not is_same:
+            raise ValueError(f"{self.path} has changed while it was read")
+
+    def _reading(self) -> _Reading:
+        return _Reading(self)
+
+
+class _Reading:
+    """Turns errors in the body of a with statement into ValueErrors that name the file."""
+
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        arrow = import_extra("pyarrow", "files")
+        if isinstance(error, arrow.ArrowException | OSError | EOFError | UnicodeDecodeError):
+            self._file.expect_unchanged()
+            raise ValueError(f"{self._file.name} could not be read: {error}") from error
+
+
+class StandardInput(TableFile):
+    """CSV from standard input, which is read once and held in memory."""
+
+    __slots__ = ("_content",)
+
+    def __init__(self) -> None:
+        super().__init__(Path(STANDARD_STREAM), CsvFormat, FileState(1, 0, None))
+        self._content = read_standard_input()
+
+    def _open(self) -> Format:
+        return CsvFormat(self.path, content=self._content)
+
+    def expect_unchanged(self) -> None:
+        """Do nothing: the text is in memory."""
+
+
+class DataSet:
+    """A data set of Arrow, which is read as if it were one file.
+
+    Parameters
+    ----------
+    given : pyarrow.dataset.Dataset
+        The data set.
+
+    Attributes
+    ----------
+    name : str
+        Its name in messages.
+    n_bytes : int
+        1, as its size, which only measures progress, is not known.
+    is_text : bool
+        Whether columns have no types: False, as Arrow gives them types.
+    """
+
+    name, n_bytes, is_text = "the data set", 1, False
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+        files = getattr(given, "files", [])
+        self._before = {one: FileState.read(one) for one in files if os.path.exists(one)}
+        if hasattr(given, "files") and not files:
+            raise ValueError("the data set has no files")
+
+    def names(self) -> list[str]:
+        """Return the names of the columns, without a stored pandas index."""
+        return [*see_schema(self._given.schema)]
+
+    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+        """Return what is known of columns, by name, and the number of rows."""
+        del columns
+        return see_schema(self._given.schema), self._given.count_rows()
+
+    def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- as for files
+        """Return the pieces that can be read separately: one for each fragment."""
+        return [[i] for i, _ in enumerate(self._given.get_fragments())]
+
+    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
+        """Yield record batches of all rows, or of those of a piece, of at most n_rows rows each."""
+        self.expect_unchanged()
+        if piece is None:
+            yield from self._given.to_batches(columns=columns, batch_size=n_rows)
+            return
+        every = [*self._given.get_fragments()]
+        for i in piece:
+            how = {"schema": self._given.schema, "columns": columns, "batch_size": n_rows}
+            yield from every[i].to_batches(**how)
+
+    def batches_with_progress(self, columns: list[str], n_rows: int) -> Iterator[tuple[Any, float]]:
+        """Yield record batches as `batches`, each with the fraction of the rows that has been read."""
+        n_read, n_all = 0, max(self._given.count_rows(), 1)
+        for batch in self.batches(columns, n_rows):
+            n_read += len(batch)
+            yield batch, n_read / n_all
+
+    def expect_unchanged(self) -> None:
+        """Raise ValueError if a file has changed since the data set was opened first."""
+        for file, before in self._before.items():
+            if not os.path.exists(file) or not before.is_state_of(file):
+                raise ValueError(f"{file} has changed while it was read")
+
+
+def open_file(path: Path, is_limited: bool = False) -> TableFile:
+    """Return a file, whose suffix states its format; is_limited: whether memory is limited."""
+    return TableFile(path, get_format(path), FileState.read(path), is_limited)
