@@ -74,6 +74,18 @@ def test_classifiers_of_scikit_learn_are_certified(folder):
         assert certify(found, place, "label") == certify(found, rows[["a"]], rows["label"])
 
 
+def test_codes_that_look_like_numbers_are_strings_as_in_the_fit(tmp_path):
+    def draw(n, seed):
+        rows = drawn(n, seed)
+        return rows.assign(kind=rows["kind"].map({"x": "1", "y": "01", "z": "3A"}))
+
+    rows = draw(400, 1)
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(*split(draw(300, 0)))
+    some = rows[rows["kind"] != "3A"]
+    some.to_csv(tmp_path / "rows.csv", index=False)
+    assert certify(model, tmp_path, "label") == certify(model, *split(some))
+
+
 def test_rows_of_the_fit_are_refused(folder):
     place, rows = folder
     model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(*split(rows))

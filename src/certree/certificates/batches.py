@@ -17,6 +17,7 @@ from certree.interface.fitted_state import check_one_target
 from certree.parts.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
+from certree.rows.training import RowInputMixin
 from certree.tables.fitted_types import get_column_types
 from certree.tables.reader import no_types
 
@@ -113,9 +114,8 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
         )
     names = getattr(classifier, "feature_names_in_", None)
     # Classifiers of other libraries do not state the types of their fit.
-    types = (
-        partial(get_column_types, classifier, y) if hasattr(classifier, "categories_") else no_types
-    )
+    has_types = isinstance(classifier, RowInputMixin)
+    types = partial(get_column_types, classifier, y) if has_types else no_types
     rows = FileRows(X, y, features=names, types=types)
     if not rows.n_rows:
         raise ValueError("X must name files that hold at least one row, got files without rows")

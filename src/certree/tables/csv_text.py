@@ -51,7 +51,7 @@ class CsvText:
 
     def __init__(self, path: Path, content: bytes | None = None, is_limited: bool = False) -> None:
         self.name = get_display_name(path)
-        self.delimiter = "\t" if ".tsv" in path.name.lower() else ","
+        self.delimiter = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
         self._path, self._is_limited = path, is_limited
         self._content = content if content is None else self._decode(content)
 

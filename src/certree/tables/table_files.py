@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ def is_data_set(source: Any) -> bool:
     return not isinstance(source, str | os.PathLike | list | tuple)
 
 
-def open_files(source: Any, is_limited: bool = False) -> list[TableFile] | list[DataSet]:
+def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | DataSet]:
     """Return the files of a source, in the order in which they are read.
 
     Parameters
@@ -311,7 +312,7 @@ class DataSet:
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
         """Return what is known of columns, by name, and the number of rows."""
         del columns
-        return see_schema(self._given.schema), self._given.count_rows()
+        return see_schema(self._given.schema), self._n_rows
 
     def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- as for files
         """Return the pieces that can be read separately: one for each fragment."""
@@ -330,10 +331,14 @@ class DataSet:
 
     def batches_with_progress(self, columns: list[str], n_rows: int) -> Iterator[tuple[Any, float]]:
         """Yield record batches as `batches`, each with the fraction of the rows that has been read."""
-        n_read, n_all = 0, max(self._given.count_rows(), 1)
+        n_read = 0
         for batch in self.batches(columns, n_rows):
             n_read += len(batch)
-            yield batch, n_read / n_all
+            yield batch, n_read / max(self._n_rows, 1)
+
+    @cached_property
+    def _n_rows(self) -> int:
+        return int(self._given.count_rows())
 
     def expect_unchanged(self) -> None:
         """Raise ValueError if a file has changed since the data set was opened first."""
