@@ -661,7 +661,9 @@ def test_bad_rows_name_their_place(tmp_path, left_nothing):
     y = rows["y"].to_pylist()
     y[-1] = None
     file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
-    with pytest.raises(ValueError, match=r"'y' must have no missing values, got 1 in .*rows\.parquet"):
+    with pytest.raises(
+        ValueError, match=r"'y' must have no missing values, got 1 in .*rows\.parquet"
+    ):
         model_of("two").fit(file, "y")
     weight = np.ones(N)
     weight[7] = -1

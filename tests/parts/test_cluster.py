@@ -421,7 +421,9 @@ def test_files_that_workers_cannot_read_are_named(client, tmp_path):
     pq.write_table(broken.select(make_table(N).column_names), folder / "9.parquet")
     with (
         resources(client=client),
-        pytest.raises(ValueError, match=r"no missing values, got 1 in partition 3, of .*9\.parquet"),
+        pytest.raises(
+            ValueError, match=r"no missing values, got 1 in partition 3, of .*9\.parquet"
+        ),
     ):
         model_of("two").fit(folder, "y", "w")
 
