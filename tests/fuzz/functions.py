@@ -29,6 +29,7 @@ _ELSEWHERE = {
     "save",
     "load",
     "predict_files",
+    "read_table",
     "resources",
     "training_rows",
     "plot_figure2",
