@@ -227,11 +227,13 @@ def traced(model, n, weight, folder, monkeypatch, n_classes=2):
 @linux
 @pytest.mark.parametrize(("name", "weight"), [*zip(WITH_ROWS, [None, "w", "w", None], strict=True)])
 def test_what_goes_with_the_rows_is_told_from_above(name, weight, tmp_path, monkeypatch):
-    # What the first fit of a process brings along is in none of the others.
-    _, few, many = (
-        np.array(traced(WITH_ROWS[name](), n, weight, tmp_path, monkeypatch))
-        for n in (1000, 10_000, 30_000)
-    )
+    # What the first fit of a process brings along is in none of the others, and what Python allocates
+    # now and then is not in the least of three.
+    def least(n):
+        fits = [traced(WITH_ROWS[name](), n, weight, tmp_path, monkeypatch) for _ in range(3)]
+        return np.min(fits, axis=0)
+
+    few, many = least(10_000), least(30_000)
     held, told = many - few
     assert held <= told <= 1.5 * held
 
