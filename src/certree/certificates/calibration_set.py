@@ -151,7 +151,7 @@ def _check_disjoint(grow: Indices, weigh: Indices) -> None:
     for name, rows in (("grow", grow), ("weigh", weigh)):
         if _count_repeats(rows):
             raise ValueError(f"{name} must hold each row index at most once, got repeated indices")
-    shared = _count_repeats(np.concatenate([grow, weigh]))
+    shared = _count_repeats(grow, weigh)
     if shared:
         raise ValueError(
             f"grow and weigh must be disjoint, as training rows cannot certify the tree: {shared} rows "
@@ -159,12 +159,13 @@ def _check_disjoint(grow: Indices, weigh: Indices) -> None:
         )
 
 
-def _count_repeats(rows: Indices) -> int:
-    """Return the number of entries minus the number of different entries.
+def _count_repeats(*rows: Indices) -> int:
+    """Return the number of entries of all arrays minus the number of different entries.
 
-    rows: indices of rows, (n,). The result is 0 if all indices are different.
+    rows: arrays of indices of rows, (n,) each. The result is 0 if all indices are different.
     """
-    ordered = np.sort(rows)
+    ordered = np.concatenate(rows)
+    ordered.sort()  # in place, as it may hold all rows of a fit
     return int(np.sum(ordered[1:] == ordered[:-1]))
 
 

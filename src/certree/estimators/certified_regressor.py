@@ -422,7 +422,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         node_map = map_to_smaller_tree(self.tree_, tree)
         predicted = [self._predict_fold(fold, posterior) for fold in folds]
         limit, scale = self._estimate_scale(collect_errors(predicted, node_map))
-        split, leaf, y, _ = get_calibration()
+        split, leaf, y = get_calibration()[:3]
         rows = CalibrationSet.from_split(split, y)
         held = rows.hold_targets(self.tree_, self.stats_, node_map[leaf], limit)
         self._set_certificates(held, scale)
