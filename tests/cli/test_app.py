@@ -4,10 +4,12 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import urllib.error
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import sklearn.datasets
+from typer.main import get_group
 from typer.testing import CliRunner
 
 import certree
@@ -29,7 +32,7 @@ from certree import (
     PrunedTreeClassifier,
 )
 from certree.certificates import Guarantees
-from certree.cli import app
+from certree.cli.app import _COMMANDS, _loaded_commands, app
 from certree.cli.method_comparison import METHODS as COMPARED_METHODS
 from certree.explain import interaction_fractions, shapley_values
 from certree.files.tables import DATA_VARIABLE
@@ -1312,6 +1315,29 @@ def test_text_with_a_byte_order_mark_is_read(tmp_path, iris, encoding, has_mark)
 
 def test_the_version_is_printed():
     assert succeeds("--version").strip() == f"certree {certree.__version__}"
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_version_and_help_import_no_large_package(option):
+    code = (
+        "import sys; from certree.__main__ import main\n"
+        "try:\n    main()\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, option], capture_output=True, text=True, check=True
+    )
+    assert "certree.cli.app" in done.stderr.split()
+    assert not {"sklearn", "pandas", "scipy.stats", "matplotlib"} & {*done.stderr.split()}
+
+
+def test_the_help_page_shows_the_first_paragraph_of_each_command():
+    for name, (module, _, summary) in _COMMANDS.items():
+        function = getattr(import_module(f"certree.cli.{module}"), name)
+        assert " ".join(inspect.getdoc(function).split("\n\n")[0].split()) == summary
+    assert [*_COMMANDS] == [*get_group(app).commands]
+    loaded = {command.callback.__name__ for command in _loaded_commands.registered_commands}
+    assert loaded == {*_COMMANDS}
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,140 @@
-"""The Typer application, and what all commands share: options, messages, and output files."""
+"""The Typer application, and what all commands share: options and messages."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
-from pathlib import Path
+from importlib import import_module
 from typing import Annotated, Any
 from warnings import catch_warnings, filterwarnings
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperGroup
+from typer.main import get_group
 
 import certree
-from certree.files.output_paths import expect_writable
-from certree.interface.atomic_write import write_atomically
-from certree.interface.extras import import_extra
 from certree.interface.formatting import escape_controls
 
-app = typer.Typer(
-    help="Pruned trees, boosted trees and forests, with certified bounds on their error.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
-
-# Panels of the help page.
-MODELS, EXPLANATIONS, PAPER = (
+# Headings of the help page.
+_MODELS, _EXPLANATIONS, _PAPER = (
     "Fit, predict and certify",
     "Explain, draw and export",
     "Experiments of the paper",
 )
+
+# Module, heading and summary of each command, in the order of the help page. The summary is the
+# first paragraph of the docstring, which is not read before the command runs.
+_COMMANDS = {
+    "fit": (
+        "fit_command",
+        _MODELS,
+        "Fit a model to a table, score it on a test set, and write it to a model file.",
+    ),
+    "predict": (
+        "prediction_commands",
+        _MODELS,
+        "Predict every row of a table, with class probabilities.",
+    ),
+    "evaluate": (
+        "prediction_commands",
+        _MODELS,
+        "Score a model on the rows of a table or folder, and print each score with its 95 % "
+        "interval.",
+    ),
+    "certify": (
+        "prediction_commands",
+        _MODELS,
+        "Certify the error of a classifier on rows that were never used for it.",
+    ),
+    "info": (
+        "prediction_commands",
+        _MODELS,
+        "Print what a model file holds: parameters, features, classes, certificate and tree.",
+    ),
+    "demo": (
+        "demo_command",
+        _MODELS,
+        "Compare certree with scikit-learn on a built-in data set and write an HTML page.",
+    ),
+    "explain": (
+        "explanation_commands",
+        _EXPLANATIONS,
+        "Print how much each feature adds to the prediction of one row.",
+    ),
+    "report": (
+        "explanation_commands",
+        _EXPLANATIONS,
+        "Write an HTML page about a model and its scores on the rows of a table.",
+    ),
+    "plot": (
+        "explanation_commands",
+        _EXPLANATIONS,
+        "Draw a figure of a model: tree, importance, calibration, ranking, loss, and others.",
+    ),
+    "export": (
+        "explanation_commands",
+        _EXPLANATIONS,
+        "Export a model to a file in the format of its suffix: ONNX, SQL, JSON or scikit-learn.",
+    ),
+    "table1": (
+        "paper_commands",
+        _PAPER,
+        "Print the sizes of the data sets beside those in Table 1 of Nguyen and Kpotufe's paper.",
+    ),
+    "table2": (
+        "paper_commands",
+        _PAPER,
+        "Rerun the comparison of methods for pruning trees in Table 2 of Nguyen and Kpotufe's "
+        "paper.",
+    ),
+    "figure2": (
+        "paper_commands",
+        _PAPER,
+        "Rerun the comparison of Nguyen and Kpotufe's Figure 2 for five training sizes.",
+    ),
+    "rates": (
+        "paper_commands",
+        _PAPER,
+        "Simulate how fast the error of a pruned tree falls to the Bayes error as rows are added.",
+    ),
+}
+
+
+class _CommandGroup(TyperGroup):
+    """Group of commands whose modules are imported when they run.
+
+    So `certree --help` and `certree --version` need not import scikit-learn. The commands that a
+    group is created with have a name, a heading and a summary only.
+    """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Return name, command and remaining arguments of a command line.
+
+        ctx: the context of the group; args: the arguments after the group's own options, of which
+        the first is the name. Fail with a message if there is no such command.
+        """
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, self._load_command(name) if command else None, rest
+
+    def _load_command(self, name: Any) -> Any:
+        """Import the module of a command, and return the command with its function and options."""
+        import_module(f"certree.cli.{_COMMANDS[name][0]}")
+        return get_group(_loaded_commands).commands[name]
+
+
+app, _loaded_commands = (
+    typer.Typer(
+        cls=cls,
+        help="Pruned trees, boosted trees and forests, with certified bounds on their error.",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+    )
+    for cls in (_CommandGroup, TyperGroup)
+)
+for _name, (_, _heading, _summary) in _COMMANDS.items():
+    app.command(_name, help=_summary, rich_help_panel=_heading)(lambda: None)
 
 Jobs = Annotated[int, typer.Option(metavar="N", help="Number of threads; -1: all cores.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")]
@@ -38,34 +143,20 @@ Delta = Annotated[
 ]
 
 
-def command(panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that registers a function as a command of `app`.
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Register a function as the command of its name, and return it unchanged.
 
-    The command has the function's name. It calls the function and prints errors and warnings as one
-    line each. The decorator returns the function itself, unchanged.
-
-    Parameters
-    ----------
-    panel : str
-        Heading of the help page under which the command is listed: `MODELS`, `EXPLANATIONS` or
-        `PAPER`.
+    The command calls the function, and prints errors and warnings as one line each. Its name,
+    module and summary must be in `_COMMANDS`.
     """
 
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        """Register a function as a command, and return it unchanged.
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        with _print_errors_in_one_line(), _print_warnings_in_one_line():
+            function(*args, **kwargs)
 
-        `panel`, the argument of `command`, is the heading of the help page under which it is listed.
-        """
-
-        @wraps(function)
-        def run(*args: Any, **kwargs: Any) -> None:
-            with _print_errors_in_one_line(), _print_warnings_in_one_line():
-                function(*args, **kwargs)
-
-        app.command(rich_help_panel=panel)(run)
-        return function
-
-    return register
+    _loaded_commands.command()(run)
+    return function
 
 
 # Declares an option whose value is a file to write, which need not be readable. Takes the arguments
@@ -131,52 +222,6 @@ def print_text(text: str) -> None:
     """
     lines = "\n".join(map(escape_controls, text.split("\n")))
     Console().print(lines, highlight=False, markup=False, soft_wrap=True)
-
-
-def expect_figure_path(path: Path | None) -> None:
-    """Check, before anything is computed, that a figure can be written to a path.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file to write; None: nothing is checked.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    OSError
-        If the path is a directory, its parent does not exist, or write permission is missing.
-    ValueError
-        If matplotlib does not write the format of the suffix.
-    """
-    expect_writable(path)
-    if path:
-        formats = import_extra("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
-        if _figure_format(path) not in formats:
-            raise ValueError(
-                f"the name of a figure must end in one of .{', .'.join(sorted(formats))}, got "
-                f"{path}"
-            )
-
-
-def _figure_format(path: Path) -> str:
-    """Return the suffix of a path without the dot, in lower case; "png" if it has none."""
-    return path.suffix[1:].lower() or "png"
-
-
-def save_figure(path: Path, draw: Callable[[], Any]) -> None:
-    """Draw a matplotlib figure and write it to a file, atomically.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its suffix determines the format. Check it by `expect_figure_path` before.
-    draw : callable
-        Takes nothing and returns the figure.
-    """
-    figure_format = _figure_format(path)
-    write_atomically(path, lambda file: draw().savefig(file, format=figure_format, dpi=150))
 
 
 def _print_version(is_requested: bool) -> None:

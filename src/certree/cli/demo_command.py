@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from certree.certificates import Certificate
-from certree.cli.app import MODELS, Quiet, command, output_file_option, print_text
+from certree.cli.app import Quiet, command, output_file_option, print_text
 from certree.cli.method_comparison import TEST_SIZE, MethodScores, compare_methods
 from certree.estimators import CertifiedTreeClassifier, PACBayesTreeClassifier
 from certree.files.output_paths import expect_writable
@@ -25,7 +25,7 @@ from certree.show.page.section import Section
 HEADINGS = ("method, default settings", "error", "log loss", "calibration error", "fit time")
 
 
-@command(MODELS)
+@command
 def demo(
     output: Annotated[
         Path,

@@ -15,14 +15,8 @@ import typer
 from numpy.typing import NDArray
 
 from certree import show
-from certree.cli.app import (
-    EXPLANATIONS,
-    command,
-    expect_figure_path,
-    output_file_option,
-    print_text,
-    save_figure,
-)
+from certree.cli.app import command, output_file_option, print_text
+from certree.cli.figure_output import expect_figure_path, save_figure
 from certree.cli.table_input import (
     Groups,
     ModelFile,
@@ -57,7 +51,7 @@ OptionalTarget = Annotated[
 ]
 
 
-@command(EXPLANATIONS)
+@command
 def explain(
     model_file: ModelFile,
     file: TableFile,
@@ -186,7 +180,7 @@ def _tabulate_contributions(explanation: Any) -> pa.Table:
     return pa.table(columns, names=names)
 
 
-@command(EXPLANATIONS)
+@command
 def report(
     model_file: ModelFile,
     file: TableFile,
@@ -261,7 +255,7 @@ _ROW_PLOTS: dict[PictureName, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@command(EXPLANATIONS)
+@command
 def plot(
     picture: Annotated[PictureName, typer.Argument(metavar="WHAT", help=", ".join(PictureName))],
     model_file: ModelFile,
@@ -345,7 +339,7 @@ _FORMATS: dict[str, Callable[[Any, str], bytes]] = {
 }
 
 
-@command(EXPLANATIONS)
+@command
 def export(
     model_file: ModelFile,
     output: Annotated[

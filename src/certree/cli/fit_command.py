@@ -15,7 +15,7 @@ import typer
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from certree.cli.app import MODELS, Jobs, Quiet, command, output_file_option, print_text
+from certree.cli.app import Jobs, Quiet, command, output_file_option, print_text
 from certree.cli.fit_settings import (
     apply_settings,
     collect_fit_arguments,
@@ -154,7 +154,7 @@ _FOLDER_ESTIMATORS = {
 _MAX_BINS = 255
 
 
-@command(MODELS)
+@command
 def fit(
     file: TableOrFolder,
     target: Target,

@@ -10,15 +10,8 @@ import typer
 from rich.console import Console, RenderableType
 
 from certree import paper
-from certree.cli.app import (
-    PAPER,
-    Jobs,
-    Quiet,
-    command,
-    expect_figure_path,
-    output_file_option,
-    save_figure,
-)
+from certree.cli.app import Jobs, Quiet, command, output_file_option
+from certree.cli.figure_output import expect_figure_path, save_figure
 from certree.files import tables
 from certree.files.output_paths import expect_writable
 from certree.interface.atomic_write import write_atomically
@@ -130,7 +123,7 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-@command(PAPER)
+@command
 def table1(data: Data = None, datasets: Datasets = None, json_file: Json = None) -> None:
     """Print the sizes of the data sets beside those in Table 1 of Nguyen and Kpotufe's paper.
 
@@ -151,7 +144,7 @@ def table1(data: Data = None, datasets: Datasets = None, json_file: Json = None)
     _show_results(result_tables.format_table1(sizes), table1_experiment.to_json(sizes), json_file)
 
 
-@command(PAPER)
+@command
 def table2(
     data: Data = None,
     datasets: Datasets = None,
@@ -206,7 +199,7 @@ def table2(
     )
 
 
-@command(PAPER)
+@command
 def figure2(
     data: Data = None,
     datasets: Datasets = None,
@@ -264,7 +257,7 @@ def figure2(
     )
 
 
-@command(PAPER)
+@command
 def rates(
     dimensions: Annotated[
         list[str] | None,

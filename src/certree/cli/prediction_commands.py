@@ -17,16 +17,8 @@ from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import compute_look_fraction
-from certree.cli.app import (
-    MODELS,
-    Delta,
-    Quiet,
-    command,
-    expect_figure_path,
-    output_file_option,
-    print_text,
-    save_figure,
-)
+from certree.cli.app import Delta, Quiet, command, output_file_option, print_text
+from certree.cli.figure_output import expect_figure_path, save_figure
 from certree.cli.table_input import (
     DuplicateRows,
     Groups,
@@ -80,7 +72,7 @@ Threshold = Annotated[
 ]
 
 
-@command(MODELS)
+@command
 def predict(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -130,7 +122,7 @@ def predict(
     )
 
 
-@command(MODELS)
+@command
 def evaluate(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -331,7 +323,7 @@ def _expect_classifier(model: Any, model_file: Path) -> None:
         )
 
 
-@command(MODELS)
+@command
 def certify(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -435,7 +427,7 @@ def certify(
         save_figure(plot, lambda: show.plot_thresholds(thresholds, *costs))
 
 
-@command(MODELS)
+@command
 def info(model_file: ModelFile) -> None:
     """Print what a model file holds: parameters, features, classes, certificate and tree.
 
