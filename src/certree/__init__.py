@@ -153,7 +153,11 @@ def __getattr__(name: str) -> Any:
         packages = (import_module(f"certree.{package}") for package in _PUBLIC_PACKAGES)
         globals()[name] = next(vars(package)[name] for package in packages if name in vars(package))
         return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    aliases = import_module("certree.interface.parameter_aliases")
+    suggestion = None if name.startswith("_") else aliases.suggest_public_name(name, __all__)
+    hint = f": did you mean {suggestion}?" if suggestion else ""
+    # With a name, but no object, Python adds no suggestion of its own.
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 
 
 def __dir__() -> list[str]:

@@ -11,13 +11,20 @@ from sklearn.tree import DecisionTreeClassifier
 
 import certree
 from certree.boolean import FourierRegressor
-from certree.interface.parameter_aliases import _ALIASES, _CART_PARAMETERS, suggest_parameter
+from certree.interface.parameter_aliases import (
+    _ALIASES,
+    _CART_PARAMETERS,
+    _CLASS_ALIASES,
+    _FIT_ALIASES,
+    suggest_parameter,
+)
 
 ESTIMATORS = [
     kind
     for kind in (*(getattr(certree, name) for name in certree.__all__), FourierRegressor)
     if inspect.isclass(kind) and issubclass(kind, BaseEstimator)
 ]
+FITTED = [kind for kind in ESTIMATORS if hasattr(kind, "fit")]
 BOOSTED, FOREST = certree.BoostedTreesClassifier, certree.TreeForestRegressor
 
 
@@ -112,3 +119,67 @@ def test_a_grower_is_not_given_what_the_tree_has(name):
     if name != "monotonic_cst":
         model.set_params(grower=DecisionTreeClassifier(), **{f"grower__{name}": 1})
         assert getattr(model.grower, name) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "remedy"),
+    [
+        (BOOSTED, "eval_set", "use X_val and y_val"),
+        (BOOSTED, "init_score", "use offset"),
+        (BOOSTED, "early_stopping_rounds", "pass n_iter_no_change to the constructor"),
+        (BOOSTED, "max_iter", "pass max_iter to the constructor"),
+        (certree.BoostedTreesRanker, "eval_group", "use group_val"),
+        (FOREST, "cat_features", "pass categorical_features to the constructor"),
+    ],
+)
+def test_fit_says_what_to_pass_instead_of_an_argument_of_another_library(kind, name, remedy):
+    with pytest.raises(
+        TypeError, match=f"^{kind.__name__}.fit has no argument '{name}': {remedy}$"
+    ):
+        kind().fit([[0], [1]], [0, 1], **{name: 3})
+
+
+def test_fit_without_validation_rows_or_an_unknown_argument_has_the_usual_error():
+    for name in ("eval_set", "no_such_thing"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            FOREST().fit([[0], [1]], [0, 1], **{name: 3})
+
+
+def test_aliases_of_fit_are_no_arguments_of_certree():
+    aliases = {name for names in _FIT_ALIASES.values() for name in names.split()}
+    arguments = {name for kind in FITTED for name in inspect.signature(kind.fit).parameters}
+    assert not aliases & arguments
+    assert {name for key in _FIT_ALIASES for name in key.split(" and ")} <= arguments
+
+
+@pytest.mark.parametrize("kind", FITTED)
+def test_a_missing_certificate_names_the_way_to_one(kind):
+    with pytest.raises(AttributeError, match="certificate_") as raised:
+        _ = kind().certificate_
+    assert not hasattr(kind(), "certificate_")
+    for name in re.findall(r"Certified\w+", str(raised.value)):
+        assert hasattr(certree, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("BoostedTreeClassifier", "BoostedTreesClassifier"),
+        ("LGBMRegressor", "BoostedTreesRegressor"),
+        ("RandomForestClassifier", "TreeForestClassifier"),
+        ("growcart", "grow_cart"),
+    ],
+)
+def test_the_package_suggests_the_name_that_was_meant(name, meant):
+    with pytest.raises(AttributeError, match=f"did you mean {meant}\\?$"):
+        getattr(certree, name)
+
+
+def test_the_package_suggests_nothing_for_a_name_that_is_like_none():
+    for name in ("zebra", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
+            getattr(certree, name)
+
+
+def test_class_aliases_lead_to_public_classes():
+    assert {*_CLASS_ALIASES} <= {*certree.__all__}

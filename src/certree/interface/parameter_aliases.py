@@ -1,11 +1,14 @@
-"""Parameter names of LightGBM, XGBoost, CatBoost and scikit-learn, and their names in certree.
+"""Names of LightGBM, XGBoost, CatBoost and scikit-learn, and their names in certree.
 
-Error messages suggest the name in certree. Some values of scikit-learn are accepted as synonyms.
+They are names of parameters, of arguments of `fit`, of attributes and of classes. Error messages
+suggest the name in certree. Some values of scikit-learn are accepted as synonyms.
 """
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
 # Aliases by name in certree. An alias may belong to several names, of which an estimator has one.
@@ -40,6 +43,28 @@ _ALIASES = {
     "priors": "prior",
     "coverage": "confidence_level",
     "standard_errors": "posterior_sampling",
+}
+# Aliases of arguments of `fit`, by the arguments of certree that have their meaning.
+_FIT_ALIASES = {
+    "X_val and y_val": "eval_set eval_X eval_y validation_data",
+    "sample_weight_val": "eval_sample_weight sample_weight_eval_set",
+    "offset": "init_score base_margin baseline",
+    "qid": "query_id group_id",
+    "qid_val": "eval_qid",
+    "group_val": "eval_group",
+}
+# Class names that users of other libraries look for.
+_CLASS_ALIASES = {
+    "BoostedTreesClassifier": "LGBMClassifier XGBClassifier CatBoostClassifier "
+    "GradientBoostingClassifier HistGradientBoostingClassifier",
+    "BoostedTreesRegressor": "LGBMRegressor XGBRegressor CatBoostRegressor "
+    "GradientBoostingRegressor HistGradientBoostingRegressor",
+    "BoostedTreesRanker": "LGBMRanker XGBRanker CatBoostRanker",
+    "TreeForestClassifier": "RandomForestClassifier ExtraTreesClassifier",
+    "TreeForestRegressor": "RandomForestRegressor ExtraTreesRegressor",
+    "PACBayesTreeClassifier": "DecisionTreeClassifier",
+    "PACBayesTreeRegressor": "DecisionTreeRegressor",
+    "AdaBoostTreeClassifier": "AdaBoostClassifier",
 }
 # Parameters that single trees leave to their grower.
 _CART_PARAMETERS = {
@@ -158,3 +183,85 @@ def rejects_aliases(init: Callable[..., None]) -> Callable[..., None]:
         init(self, *args, **kwargs)
 
     return init_without_aliases
+
+
+def rejects_fit_aliases(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate `fit`: an argument of other libraries raises a TypeError that has certree's name.
+
+    Arguments such as `early_stopping_rounds`, which certree takes in the constructor, are among
+    them. Other keywords are passed on. fit: the method, which the decorated one calls.
+    """
+    arguments = inspect.signature(fit).parameters
+
+    @wraps(fit)
+    def fit_without_aliases(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() - arguments.keys():
+            suggestion = _suggest_fit_argument(self, name, arguments)
+            if suggestion is not None:
+                raise TypeError(f"{type(self).__name__}.fit has no argument {name!r}: {suggestion}")
+        return fit(self, *args, **kwargs)
+
+    return fit_without_aliases
+
+
+def _suggest_fit_argument(model: Any, name: str, arguments: Collection[str]) -> str | None:
+    """Return what to pass instead of an argument of another library's `fit`, as text.
+
+    Parameters
+    ----------
+    model : estimator
+        The estimator whose `fit` was called.
+    name : str
+        The argument that `fit` does not have.
+    arguments : collection of str
+        Names of the arguments that it has.
+
+    Returns
+    -------
+    str or None
+        End of a message; None if the argument is not known.
+    """
+    for suggested, aliases in _FIT_ALIASES.items():
+        if name in aliases.split() and suggested.split()[0] in arguments:
+            return f"use {suggested}"
+    parameters = model.get_params(deep=False)
+    parameter = name if name in parameters else suggest_parameter(name, parameters)
+    return None if parameter is None else f"pass {parameter} to the constructor"
+
+
+class CertificateHint:
+    """The attribute `certificate_` of estimators that do not certify their fits.
+
+    Access raises an AttributeError whose message says how to get a certificate. A fit of a
+    certified estimator sets the attribute on the object, where Python finds it first.
+    """
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        name = (owner or type(model)).__name__
+        if name.startswith("Certified"):
+            raise AttributeError(f"{name} has certificate_ after fit only: call fit first")
+        ways = []
+        if f"Certified{name}" in _get_public_names():
+            ways.append(f"fit a Certified{name}")
+        if name.endswith("Classifier"):
+            ways.append("call certree.certify with rows that were not in the fit")
+        remedy = f": {', or '.join(ways)}" if ways else ""
+        raise AttributeError(f"{name} has no certificate_{remedy}")
+
+
+def _get_public_names() -> Collection[str]:
+    """Return the names of certree's public classes and functions."""
+    public: Collection[str] = import_module("certree").__all__
+    return public
+
+
+def suggest_public_name(name: str, public: Collection[str]) -> str | None:
+    """Return the public name that somebody means who has written another one, or None.
+
+    name: the name that does not exist: one with a typing error, or a class of another library.
+    public: the names that exist.
+    """
+    for suggestion, aliases in _CLASS_ALIASES.items():
+        if name in aliases.split():
+            return suggestion
+    return next(iter(get_close_matches(name, public, 1, 0.8)), None)

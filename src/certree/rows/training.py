@@ -52,9 +52,11 @@ from certree.interface.arrays import (
 from certree.interface.fitted_state import available_if, snapshot_method
 from certree.interface.metadata_requests import shorten_request_docs
 from certree.interface.parameter_aliases import (
+    CertificateHint,
     check_for_aliases,
     check_nested_parameters,
     rejects_aliases,
+    rejects_fit_aliases,
 )
 from certree.interface.stored_state import StoredState
 from certree.rows.categories import Categories, learn_categories, warn_about_identifiers
@@ -573,18 +575,22 @@ class RowInputMixin:
     _takes_sparse: ClassVar[bool] = False
     # Whether a row is one draw of the source if there are no groups; in ranking a query is.
     _draws_rows: ClassVar[bool] = True
+    # Replaced by the certificate in certified fits.
+    certificate_: Any = CertificateHint()
 
     def __init_subclass__(cls, **how: Any) -> None:
-        """Let the constructor of a subclass reject parameter names of other libraries.
+        """Let constructor and `fit` of a subclass reject parameter names of other libraries.
 
         how: keyword arguments of the class statement, which are passed on to the base classes. The
         docstrings of scikit-learn's methods ``set_{method}_request`` are shortened, too.
         """
         super().__init_subclass__(**how)
         shorten_request_docs(cls)
+        model: Any = cls
         if "__init__" in vars(cls):
-            model: Any = cls
             model.__init__ = rejects_aliases(model.__init__)
+        if "fit" in vars(cls):
+            model.fit = rejects_fit_aliases(model.fit)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, by name or, of an estimator in this one, ``name__parameter``.
