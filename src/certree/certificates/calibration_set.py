@@ -438,9 +438,9 @@ class CalibrationSet(ArrayRecord):
     ) -> HeldOut:
         """Count the rows of each class in each node of a tree; each row, or group, counts once.
 
-        tree, grown: a tree, and the class counts of the training rows in its nodes; leaf: leaf that
-        each calibration row reaches; train, calibration: indices of the training and calibration
-        rows, for the result.
+        tree, grown: a tree, and the class counts of the training rows in its nodes; leaf: node
+        number of the leaf that each calibration row reaches, (n,); train, calibration: indices of
+        the training and calibration rows, for the fields `grow` and `weigh` of the result.
         """
         return HeldOut(
             tree,
@@ -461,9 +461,9 @@ class CalibrationSet(ArrayRecord):
     ) -> HeldOutNumbers:
         """Return the numeric targets of the rows with a tree and the moments of its training set.
 
-        tree, grown: a tree, and the moments of the training rows in its nodes; leaf: leaf that each
-        calibration row reaches; limit: absolute error at which larger ones are clipped, in units of
-        the target.
+        tree, grown: a tree, and for each node the number of training rows, their mean target and
+        their sum of squares; leaf: node number of the leaf that each calibration row reaches, (n,);
+        limit: absolute error at which larger ones are clipped, > 0, in units of the target.
         """
         return HeldOutNumbers(
             tree,

@@ -124,8 +124,9 @@ class Guarantees:
     n_given : int or None
         Number of rows of that table; None: n.
     is_worst : ndarray of bool, shape (n,), or None
-        True for repeated rows that are counted in the worst way in each guarantee: as errors, and
-        as not covered by their prediction set; None: no such rows.
+        True for rows that equal a row of the fit or another calibration row, and therefore count
+        in the worst way in each guarantee: as errors, and as not covered by their prediction set;
+        None: no such rows.
 
     Raises
     ------
@@ -289,9 +290,9 @@ class Guarantees:
 
     @property
     def _certainly_wrong(self) -> NDArray[np.bool_]:
-        """Whether each calibration row is an error if repeated rows count as correct, bool array (n,).
+        """Whether each calibration row is an error if rows of `is_worst` are correct, bool (n,).
 
-        It is `wrong` without the rows of `is_worst`, and is used for lower limits of errors.
+        It is `wrong` without these rows, and is used for lower limits of errors.
         """
         return self.wrong if self.is_worst is None else self.wrong & ~self.is_worst
 
@@ -382,8 +383,8 @@ class Guarantees:
             the error in each group; "gaps": for each ordered pair of groups the error in the first
             minus the error in the second. For certified trees also "leaves": the error in each leaf
             of the smallest pruning that predicts the same, and "cells": the error in each node of
-            ``tree_``; the keys of both are node numbers of ``tree_``, as in `rules`. None: all
-            families that are possible here.
+            ``tree_``; the keys of both are node numbers of ``tree_``. None: all families that are
+            possible here.
         groups : array-like of shape (n_rows,), or None
             Group of each row of the caller's table, such as a hospital; for certified estimators of
             each row passed to ``fit``, whatever its weight and use. Must not be chosen by looking
@@ -752,8 +753,9 @@ class Guarantees:
         ValueError
             If the classifier does not have two classes, or calibration rows have other classes; if
             fewer than 10 calibration rows are there, or in a group; if costs are not pairs of
-            non-negative numbers with a positive one; if repeated rows count as the worst case; if
-            the rows of the fit came in groups; or if the model was fitted with a `Grid`.
+            non-negative numbers with a positive one; if some rows count as the worst case (field
+            `is_worst`); if the rows of the fit came in groups; or if the model was fitted with a
+            `Grid`.
         TypeError
             If the classifier has no ``predict_proba``.
 
@@ -1529,10 +1531,10 @@ def certify_fitted(
         Number j = 1, 2, ... of this inspection of rows that arrive over time, which uses the
         fraction 6 / (pi^2 j^2) of delta. None: the only inspection, which uses all of it.
     duplicates : {"auto", "genuine", "copies", "refuse"} or None
-        What rows are that equal each other or rows of the fit. "auto": up to max(1, sqrt(n) / 4) of
-        n count as draws, more, up to 2 % of n, as errors, and more raise ValueError. "genuine": all
-        rows are new draws. "copies": equal rows count once. "refuse": no row may equal another or
-        one of the fit. None: "auto".
+        How rows are treated that equal each other or rows of the fit. "auto": up to max(1, sqrt(n)
+        / 4) of n count as draws, more, up to 2 % of n, as errors, and more raise ValueError.
+        "genuine": all rows are new draws. "copies": equal rows count once. "refuse": no row may
+        equal another or one of the fit. None: "auto".
 
     Returns
     -------

@@ -33,7 +33,8 @@ TUPLES = tuple((n_draws, n_wrong) for n_draws in range(1, 6) for n_wrong in rang
 class PosteriorVote:
     """A posterior over prunings with its vote and its divergence from a prior, for several bounds.
 
-    The constructor computes the divergence, and the vote if it is not passed.
+    The constructor computes the divergence, and the vote if it is not passed. Attributes are
+    `complexity`, the divergence (nats), and `held` and `ballot`, as below.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ class LabelledWeights(ArrayRecord):
             with np.errstate(over="ignore"):
                 sums = share.sum(axis=1)
             raise ValueError(
-                "every row of share must hold probabilities that sum to 1, got sums of "
+                "share must hold probabilities that sum to 1 in every row, got sums of "
                 f"{sums.min():g} .. {sums.max():g}"
             )
         object.__setattr__(self, "share", share)

@@ -168,9 +168,8 @@ class Monitor:
     For a stake lambda, the product over rows of ``1 + lambda (loss - bound)`` has a mean of at most
     1 while the bound holds, and so has `e_value`, the mean of six such products. An alarm is raised
     when `e_value` reaches ``1 / alpha``, which it ever does with probability at most alpha (Ville's
-    inequality), so that one may look after each row and stop at any time. It grows the faster, the
-    more the losses exceed the bound.
-    `Certificate.monitor` makes it.
+    inequality), so that one may look after each row and stop at any time. The more the losses
+    exceed the bound, the faster `e_value` grows. `Certificate.monitor` makes the object.
 
     Parameters
     ----------

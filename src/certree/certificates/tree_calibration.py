@@ -44,7 +44,8 @@ class TreeCalibrationSet(CalibrationSet):
     leaf : array-like of int, shape (n,)
         Node number of the leaf of `tree` that each calibration row reaches.
     n_others : int
-        Number of class codes beyond those of `grown`, at least 1.
+        Number of class codes after those of `grown`, at least 1: `y` may have these codes too, for
+        classes that no training row has.
 
     Raises
     ------

@@ -301,6 +301,7 @@ def tuple_risk(
     Returns
     -------
     float
+        The fraction, 0 .. 1.
 
     References
     ----------
