@@ -662,9 +662,9 @@ class Guarantees:
     def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
         """Return `values`, whose columns are the scored classes, with one column for each class.
 
-        values: (n_rows, n_scored). A class is scored if it has a conformity score. fill: value of
-        the columns of classes without a score. Here all classes have a score, so `values` is
-        returned unchanged; certified fits override this.
+        values: (n_rows, n_scored), for the n_scored classes that have conformity scores. fill:
+        value of the columns of other classes. Here all classes have scores, so `values` is returned
+        unchanged; certified fits override this.
         """
         return values
 
@@ -682,8 +682,8 @@ class Guarantees:
     def _compute_scores(self, X: ArrayLike) -> Float64:
         """Return the conformity score of each class for new rows, 1 minus its probability.
 
-        X: the new rows, (n_rows, p). Return float64 array (n_rows, n_scored). Raises TypeError if
-        the classifier has no ``predict_proba``.
+        X: the new rows, (n_rows, p). Return float64 array (n_rows, n_scored), a column for each of
+        `_scored_classes`. Raises TypeError if the classifier has no ``predict_proba``.
         """
         self._get_calibration_probabilities()
         return 1 - self._compute_probabilities(X)
@@ -691,15 +691,16 @@ class Guarantees:
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity score of each class for each calibration row, (n, n_scored).
 
-        The score is 1 minus the probability of the class, taken from the field `shares`.
+        The score is 1 minus the probability of the class, taken from the field `shares`. Columns
+        are the n_scored classes of `_scored_classes`.
         """
         return 1 - self._get_calibration_probabilities()
 
     def _get_calibration_probabilities(self) -> Float64:
         """Return the field `shares`: the probabilities of the calibration rows, (n, n_scored).
 
-        Raises TypeError if it is None, as prediction sets, abstention and thresholds need
-        probabilities.
+        Columns are the n_scored classes of `_scored_classes`. Raises TypeError if it is None, as
+        prediction sets, abstention and thresholds need probabilities.
         """
         if self.shares is None:
             raise TypeError(
@@ -1028,7 +1029,7 @@ class FitGuarantees(Guarantees):
     def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
         """Return `values` with one column for each class of ``classes_``.
 
-        values: (n_rows, n_scored), columns for the classes that training rows have. fill:
+        values: (n_rows, n_scored), columns for the n_scored classes that training rows have. fill:
         value of the columns of the other classes.
         """
         trained = self.classifier._trained
@@ -1037,14 +1038,15 @@ class FitGuarantees(Guarantees):
     def _compute_probabilities(self, X: ArrayLike) -> Float64:
         """Return ``classifier.predict_proba(X)`` without the classes that training rows lack.
 
-        X: new rows, (n_rows, p). Return float64 array (n_rows, n_scored).
+        X: new rows, (n_rows, p). Return float64 array (n_rows, n_scored), a column for each of
+        `_scored_classes`.
         """
         return super()._compute_probabilities(X)[:, self._is_trained]
 
     def _get_calibration_probabilities(self) -> Float64:
         """Return the calibration rows' probabilities of the classes that training rows have.
 
-        They are columns of the field `shares`; the shape is (n, n_scored). Raises ValueError if the
+        They are n_scored columns of the field `shares`, (n, n_scored). Raises ValueError if the
         rows of the fit came in groups, TypeError if there are no probabilities.
         """
         if self.certificate.grouped:
@@ -1135,25 +1137,26 @@ class TreeGuarantees(FitGuarantees):
     def _look_up_scores(self, leaf: Int32) -> Float64:
         """Return the conformity scores of rows by the leaves that they reach, (n_rows, n_scored).
 
-        leaf: node number of the leaf of each row, (n_rows,). The score of a class is 1 minus its
-        probability in the leaf by the training set, read from ``rows.score``.
+        leaf: node number of the leaf of each row, (n_rows,). Columns are the n_scored classes of
+        `_scored_classes`. The score of a class is 1 minus its probability in the leaf by the
+        training set, read from ``rows.score``.
         """
         return self.rows.score[:, : len(self._scored_classes)][leaf]
 
     def _compute_scores(self, X: ArrayLike) -> Float64:
         """Return the conformity scores of new rows X, (n_rows, p), as array (n_rows, n_scored).
 
-        The score of a class is 1 minus its probability, by the training set alone, in the leaf that
-        the row reaches.
+        Columns are the n_scored classes of `_scored_classes`. The score of a class is 1 minus its
+        probability, by the training set alone, in the leaf that the row reaches.
         """
         return self._look_up_scores(self.classifier.apply(X))
 
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity scores of the calibration rows, (n, n_scored).
 
-        The score of a class is 1 minus its probability by the training set alone, in the leaf that
-        the row reaches (``rows.leaf``). Raises ValueError if rows came in groups, or there is no
-        training set.
+        Columns are the n_scored classes of `_scored_classes`. The score of a class is 1 minus its
+        probability by the training set alone, in the row's leaf (``rows.leaf``). Raises ValueError
+        if rows came in groups, or there is no training set.
         """
         if self.rows.check_training_set().grouped:
             raise ValueError(GROUPS_NOT_SUPPORTED)

@@ -191,7 +191,7 @@ def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) 
 
 
 def _check_label_types(name: str, labels: NDArray[Any], known: NDArray[Any]) -> None:
-    """Raise ValueError if a label is text where the known labels are numbers, or the like.
+    """Raise ValueError if a label is of a type (text, number, ...) that no known label has.
 
     name: name of the labels in the message; labels: labels to check, (n,); known: labels of the
     allowed types, such as the classes of a model, (K,).

@@ -543,8 +543,8 @@ def _compute_vote_error(wrong: Float64, judged: Float64, weight: Float64) -> flo
     """Compute the fraction of rows on which at least half of the out-of-bag voters' weight is wrong.
 
     wrong: probability that each voter is wrong, (T, n), 0 for in-bag rows; judged: 1 for out-of-bag
-    rows, (T, n); weight: (T,). Rows without any out-of-bag voter of positive weight are left out; 0
-    if there are no others.
+    rows, (T, n); weight: weight of each voter, (T,). Rows without any out-of-bag voter of positive
+    weight are left out; 0 if there are no others.
     """
     votes = weight @ judged
     known = votes > 0

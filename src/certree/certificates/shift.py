@@ -29,7 +29,7 @@ class Shift:
         distance is at most `most`; "weights": the density of new rows is known up to a factor, and
         calibration rows were selected by rejection sampling with these weights.
     most : float
-        The largest divergence, distance, or weight.
+        The largest divergence (nats), distance, or weight.
 
     Raises
     ------
@@ -51,8 +51,8 @@ class Shift:
     def worst(self, risk: float) -> float:
         """Return the largest risk on new rows if the risk on the calibration rows' source is `risk`.
 
-        risk: between 0 and 1. For the kind "weights" it is `risk` itself, as the rows kept already
-        are of the new source.
+        risk: probability of an error, or mean loss, between 0 and 1. For the kind "weights" the
+        result is `risk` itself, as the rows kept already are of the new source.
         """
         if self.kind == "kl":
             return min(kl_upper(risk, self.most), 1.0) if self.most else risk

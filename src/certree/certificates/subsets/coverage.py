@@ -142,7 +142,7 @@ class Scores(ArrayRecord):
 
     @classmethod
     def from_rows(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:
-        """Sort the scores of rows by region and value.
+        """Sort the conformity scores of rows by region and value.
 
         value: score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction
         of delta of each region, (R,). A region may be without rows.
@@ -286,7 +286,7 @@ class PredictionIntervals(ArrayRecord):
             object.__setattr__(self, name, values)
 
     def check_tree(self, tree: Tree) -> Self:
-        """Return self if `tree` has as many nodes as these arrays; raise ValueError if not."""
+        """Return self if `scale` has an entry for each node of `tree`; raise ValueError if not."""
         expect_nodes(len(self.scale), tree)
         return self
 
