@@ -39,7 +39,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     """Abstract base of `FourierClassifier` and `FourierRegressor`.
 
     `fit` fits one sparse polynomial (a sum of products of two-valued features) for each target that
-    the subclass derives from y.
+    the subclass derives from y by its method `_encode_targets`.
 
     Parameters
     ----------

@@ -429,6 +429,7 @@ class ScottNowakRule(PruningRule):
     The rules are those of "Near-minimax optimal classification with dyadic classification trees",
     NIPS 2003. The resolution is how often each feature is halved. `count_empty`, a parameter of
     each rule, is whether leaves without rows count in the penalty. The base class has no arguments.
+    A subclass defines `exponent` and `family`.
     """
 
     count_empty: bool
