@@ -43,7 +43,7 @@ class CertifiedRegressorMixin:
         Bound on the mean absolute error, in units of the target; its `unit` is the largest error
         that counts.
     certificates_ : tuple of Certificate
-        All certificates of the fit.
+        All certificates of the fit, `certificate_` among them.
     conformity_scores_ : Scores
         Sorted conformity scores of the calibration rows.
     """

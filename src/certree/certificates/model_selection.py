@@ -107,7 +107,7 @@ class SelectedModel:
     ballot : Vote
         The vote in each node.
     certificate : Certificate
-        Bound on its error.
+        Bound on the error of the vote on new rows.
     alternatives : tuple of Certificate
         Certificates of all candidates for this selection, which hold together.
     others : tuple of Certificate
