@@ -92,8 +92,8 @@ class Trees(ArrayRecord):
     categories : array-like of int, shape (number of categories in all sets,), or None
         Category codes >= 0 of the sets of all nodes, node by node, each set ascending.
     optimal_splits : bool or None
-        Whether every split is known to be the best one; False if a heuristic was used; None if it
-        is unknown, or if growth maximised no criterion.
+        Whether every split is known to be the best one by the grower's criterion; False if a
+        heuristic was used; None if it is unknown, or if growth maximised no criterion.
     missing_both : array-like of bool, shape (m,), or None
         Whether `Tree.blend` and `compute_contributions` send a row with NaN to both children; None:
         nowhere.
@@ -232,6 +232,7 @@ class Trees(ArrayRecord):
         """
 
         def concatenate(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
+            """Return the columns `name` of all `trees` as one; shape: that of an empty column."""
             columns = [np.zeros(shape, dtype), *(getattr(each, name) for each in trees)]
             return freeze(np.concatenate(columns))
 
@@ -743,8 +744,8 @@ class Tree(Trees):
         Number of nested regions with the same rows that a node stands for; None: 1 everywhere.
     {n_features} {missing_left} {category_start} {categories}
     optimal_splits : bool or None
-        Whether every split is known to be the best one; None if it is unknown, or if growth
-        maximised no criterion.
+        Whether every split is known to be the best one by the grower's criterion; None if it is
+        unknown, or if growth maximised no criterion.
     missing_both : array-like of bool, shape (m,), or None
         Whether `blend` sends a row with NaN to both children; None: nowhere.
     root : array-like of int, shape (1,), or None

@@ -87,7 +87,8 @@ class Vote(ArrayRecord):
     def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
         """Return the rows of `score` of some nodes, (k, K); nodes: their numbers, (k,).
 
-        At leaves of the tree they are class probabilities, or the mean prediction (K = 1).
+        At leaves of the tree they are class probabilities, or the mean prediction (K = 1); for
+        several targets their columns side by side.
         """
         return self.score.take(nodes, axis=0)
 
@@ -130,7 +131,7 @@ class Ballots(ArrayRecord):
     def take(self, nodes: NDArray[np.integer]) -> Float64:
         """Return the votes (k, K) of the nodes with the numbers `nodes`, (k,).
 
-        A vote for a label is 1 in its class and 0 in the others.
+        A node votes by its row of `values`, or for its label: 1 in this class, 0 in the others.
         """
         if self.values is not None:
             return self.values[nodes]
@@ -486,7 +487,8 @@ class PredictionVariance:
     Parameters
     ----------
     between : ndarray of shape (m,)
-        Variance of the predictions of the prunings, each with its weight.
+        Variance of the predictions of the prunings, each with its weight, in squared units of the
+        target.
     within : ndarray of shape (m,)
         Mean over the prunings of the variance of the target in their leaf. That variance is
         smoothed like the predictions, as a leaf of one row has no variance.
@@ -510,7 +512,7 @@ def prediction_variance(
     tree : Tree
         The tree.
     stats : TargetStats
-        Moments of its nodes.
+        Number of rows, mean target and sum of squares of each node.
     weights : NodeWeights
         The posterior over prunings, or one pruning.
     voting : Voting

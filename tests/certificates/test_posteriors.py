@@ -100,5 +100,5 @@ def test_what_does_not_fit_is_refused():
         certree.certificates.labelled_posterior(
             tree, stats, certree.certificates.allow_abstention(prior), 1
         )
-    with pytest.raises(ValueError, match="every row of share must hold probabilities"):
+    with pytest.raises(ValueError, match="share must hold probabilities"):
         LabelledWeights(prior.distributions[0], np.full((3, 2), 0.6))

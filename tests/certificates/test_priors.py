@@ -249,5 +249,5 @@ def test_bad_proposals_are_refused():
         with pytest.raises(ValueError, match=message):
             certree.certificates.add_candidate_labels(posterior, GROWN, labels, share)
     proposal = certree.certificates.priors.CandidateLabels(np.zeros(3, dtype=np.int32), np.log(0.5))
-    with pytest.raises(ValueError, match="components and candidate labels must sum to at most 1"):
+    with pytest.raises(ValueError, match="candidate_labels must have probabilities that sum"):
         replace(posterior, candidate_labels=(proposal,))

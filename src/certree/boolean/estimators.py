@@ -39,7 +39,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     """Abstract base of `FourierClassifier` and `FourierRegressor`.
 
     `fit` fits one sparse polynomial (a sum of products of two-valued features) for each target that
-    the subclass derives from y.
+    the subclass derives from y by its method `_encode_targets`.
 
     Parameters
     ----------
@@ -179,8 +179,8 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         The mean is over all rows of `examples`. Sets have at most `degree` features. If `method` is
         "low_degree_threshold", drop coefficients that are smaller than ``sqrt(2 ln(N) / m)`` times
         the root mean square of y, for N sets and m rows: noise alone could produce them. Keep at
-        most `max_terms` terms, those with the largest coefficients. The score of the result is NaN,
-        as there is no validation set.
+        most `max_terms` terms, those with the largest coefficients; the constant counts as one. The
+        score of the result is NaN, as there is no validation set.
         """
         coding: Any = examples.bits.coding
         spectrum = low_degree(

@@ -40,7 +40,8 @@ class LowDegree:
         argument of `low_degree`.
     radius : float
         With probability 1 - delta, all estimates are within this distance of their coefficients:
-        ``b = largest sqrt(2 ln(2 N / delta) / m)`` for m examples (Hoeffding).
+        ``b = largest sqrt(2 ln(2 N / delta) / m)`` for m examples (Hoeffding). delta and `largest`,
+        a bound on the size of y, are arguments of `low_degree`.
     keep : {"all", "proven", "practical"}
         Which terms are kept. "all": all. "proven": those of size ``sqrt(2) b`` and more.
         "practical": those of at least ``sqrt(2 ln(N) / m)`` times the root mean square of y, which
@@ -56,8 +57,8 @@ class LowDegree:
     def error_bound(self, weight_above: float = 0.0, l1_norm: float | None = None) -> float:
         """Bound the mean squared difference between the estimated spectrum and the true function.
 
-        N is the number of estimated coefficients, `n_sets`, and b is the largest error of an
-        estimate, `radius`.
+        N is the number of estimated coefficients, `n_sets`; b is the largest error of an estimate,
+        `radius`; delta is the argument of `low_degree`.
 
         Parameters
         ----------

@@ -248,7 +248,7 @@ def held_out(
 def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
     """Return the argument `values` as a read-only intp array of indices in 0 .. n - 1.
 
-    name: the argument's name in messages.
+    name: the argument's name in messages. Raises ValueError if it holds anything else.
     """
     numbers = np.array(to_array(name, values))
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
@@ -350,7 +350,7 @@ class CalibrationSet(ArrayRecord):
         """Collect the calibration set of a fit.
 
         split: which rows of the fit are training and calibration rows, their groups, and which
-        calibration rows repeat others. y: class codes or targets of the calibration rows, in the
+        calibration rows equal other rows. y: class codes or targets of the calibration rows, in the
         order of ``split.calibration``. further: fields of a subclass, by name. Raises ValueError if
         a group is in both sets.
         """
@@ -382,7 +382,7 @@ class CalibrationSet(ArrayRecord):
 
     @property
     def worst(self) -> int:
-        """Number of repeated rows that count as errors."""
+        """Number of rows of `is_worst`, which count as errors whatever is predicted."""
         return count_worst(self.is_worst)
 
     def to_stored(self) -> dict[str, Any]:
@@ -438,9 +438,9 @@ class CalibrationSet(ArrayRecord):
     ) -> HeldOut:
         """Count the rows of each class in each node of a tree; each row, or group, counts once.
 
-        tree, grown: a tree, and the class counts of the training rows in its nodes; leaf: leaf that
-        each calibration row reaches; train, calibration: indices of the training and calibration
-        rows, for the result.
+        tree, grown: a tree, and the class counts of the training rows in its nodes; leaf: node
+        number of the leaf that each calibration row reaches, (n,); train, calibration: indices of
+        the training and calibration rows, for the fields `grow` and `weigh` of the result.
         """
         return HeldOut(
             tree,
@@ -461,9 +461,9 @@ class CalibrationSet(ArrayRecord):
     ) -> HeldOutNumbers:
         """Return the numeric targets of the rows with a tree and the moments of its training set.
 
-        tree, grown: a tree, and the moments of the training rows in its nodes; leaf: leaf that each
-        calibration row reaches; limit: absolute error at which larger ones are clipped, in units of
-        the target.
+        tree, grown: a tree, and for each node the number of training rows, their mean target and
+        their sum of squares; leaf: node number of the leaf that each calibration row reaches, (n,);
+        limit: absolute error at which larger ones are clipped, > 0, in units of the target.
         """
         return HeldOutNumbers(
             tree,

@@ -31,8 +31,8 @@ class CertifiedRegressorMixin:
 
     Prediction intervals, and certificates of the mean absolute error.
 
-    A subclass sets the attributes below in ``fit`` and defines `_predict_with_half_width`. The
-    mixin has no constructor.
+    A subclass sets the attributes below in ``fit`` and defines ``predict`` and
+    `_predict_with_half_width`. The mixin has no constructor.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class CertifiedRegressorMixin:
         Bound on the mean absolute error, in units of the target; its `unit` is the largest error
         that counts.
     certificates_ : tuple of Certificate
-        All certificates of the fit.
+        All certificates of the fit, `certificate_` among them.
     conformity_scores_ : Scores
         Sorted conformity scores of the calibration rows.
     """
@@ -288,7 +288,8 @@ def certify_absolute_error(
     n : int or None
         Number of groups among the calibration rows; None: rows are independent.
     is_worst : ndarray of bool, shape (n_rows,), or None
-        Repeated rows whose error counts as the limit; None: no such rows.
+        True for rows that equal a row of the fit or another calibration row, and whose error
+        therefore counts as the limit; None: no such rows.
     **drawn
         How the rows were drawn and repeated: the fields `grouped`, `repeats`, `distinct`,
         `matches`, `worst` and `near_copies` of `Certificate`, by name.

@@ -124,8 +124,9 @@ class Guarantees:
     n_given : int or None
         Number of rows of that table; None: n.
     is_worst : ndarray of bool, shape (n,), or None
-        True for repeated rows that are counted in the worst way in each guarantee: as errors, and
-        as not covered by their prediction set; None: no such rows.
+        True for rows that equal a row of the fit or another calibration row, and therefore count
+        in the worst way in each guarantee: as errors, and as not covered by their prediction set;
+        None: no such rows.
 
     Raises
     ------
@@ -289,9 +290,9 @@ class Guarantees:
 
     @property
     def _certainly_wrong(self) -> NDArray[np.bool_]:
-        """Whether each calibration row is an error if repeated rows count as correct, bool array (n,).
+        """Whether each calibration row is an error if rows of `is_worst` are correct, bool (n,).
 
-        It is `wrong` without the rows of `is_worst`, and is used for lower limits of errors.
+        It is `wrong` without these rows, and is used for lower limits of errors.
         """
         return self.wrong if self.is_worst is None else self.wrong & ~self.is_worst
 
@@ -382,8 +383,8 @@ class Guarantees:
             the error in each group; "gaps": for each ordered pair of groups the error in the first
             minus the error in the second. For certified trees also "leaves": the error in each leaf
             of the smallest pruning that predicts the same, and "cells": the error in each node of
-            ``tree_``; the keys of both are node numbers of ``tree_``, as in `rules`. None: all
-            families that are possible here.
+            ``tree_``; the keys of both are node numbers of ``tree_``. None: all families that are
+            possible here.
         groups : array-like of shape (n_rows,), or None
             Group of each row of the caller's table, such as a hospital; for certified estimators of
             each row passed to ``fit``, whatever its weight and use. Must not be chosen by looking
@@ -661,9 +662,9 @@ class Guarantees:
     def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
         """Return `values`, whose columns are the scored classes, with one column for each class.
 
-        values: (n_rows, n_scored). A class is scored if it has a conformity score. fill: value of
-        the columns of classes without a score. Here all classes have a score, so `values` is
-        returned unchanged; certified fits override this.
+        values: (n_rows, n_scored), for the n_scored classes that have conformity scores. fill:
+        value of the columns of other classes. Here all classes have scores, so `values` is returned
+        unchanged; certified fits override this.
         """
         return values
 
@@ -681,8 +682,8 @@ class Guarantees:
     def _compute_scores(self, X: ArrayLike) -> Float64:
         """Return the conformity score of each class for new rows, 1 minus its probability.
 
-        X: the new rows, (n_rows, p). Return float64 array (n_rows, n_scored). Raises TypeError if
-        the classifier has no ``predict_proba``.
+        X: the new rows, (n_rows, p). Return float64 array (n_rows, n_scored), a column for each of
+        `_scored_classes`. Raises TypeError if the classifier has no ``predict_proba``.
         """
         self._get_calibration_probabilities()
         return 1 - self._compute_probabilities(X)
@@ -690,15 +691,16 @@ class Guarantees:
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity score of each class for each calibration row, (n, n_scored).
 
-        The score is 1 minus the probability of the class, taken from the field `shares`.
+        The score is 1 minus the probability of the class, taken from the field `shares`. Columns
+        are the n_scored classes of `_scored_classes`.
         """
         return 1 - self._get_calibration_probabilities()
 
     def _get_calibration_probabilities(self) -> Float64:
         """Return the field `shares`: the probabilities of the calibration rows, (n, n_scored).
 
-        Raises TypeError if it is None, as prediction sets, abstention and thresholds need
-        probabilities.
+        Columns are the n_scored classes of `_scored_classes`. Raises TypeError if it is None, as
+        prediction sets, abstention and thresholds need probabilities.
         """
         if self.shares is None:
             raise TypeError(
@@ -752,8 +754,9 @@ class Guarantees:
         ValueError
             If the classifier does not have two classes, or calibration rows have other classes; if
             fewer than 10 calibration rows are there, or in a group; if costs are not pairs of
-            non-negative numbers with a positive one; if repeated rows count as the worst case; if
-            the rows of the fit came in groups; or if the model was fitted with a `Grid`.
+            non-negative numbers with a positive one; if some rows count as the worst case (field
+            `is_worst`); if the rows of the fit came in groups; or if the model was fitted with a
+            `Grid`.
         TypeError
             If the classifier has no ``predict_proba``.
 
@@ -1026,7 +1029,7 @@ class FitGuarantees(Guarantees):
     def _expand_columns(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
         """Return `values` with one column for each class of ``classes_``.
 
-        values: (n_rows, n_scored), columns for the classes that training rows have. fill:
+        values: (n_rows, n_scored), columns for the n_scored classes that training rows have. fill:
         value of the columns of the other classes.
         """
         trained = self.classifier._trained
@@ -1035,14 +1038,15 @@ class FitGuarantees(Guarantees):
     def _compute_probabilities(self, X: ArrayLike) -> Float64:
         """Return ``classifier.predict_proba(X)`` without the classes that training rows lack.
 
-        X: new rows, (n_rows, p). Return float64 array (n_rows, n_scored).
+        X: new rows, (n_rows, p). Return float64 array (n_rows, n_scored), a column for each of
+        `_scored_classes`.
         """
         return super()._compute_probabilities(X)[:, self._is_trained]
 
     def _get_calibration_probabilities(self) -> Float64:
         """Return the calibration rows' probabilities of the classes that training rows have.
 
-        They are columns of the field `shares`; the shape is (n, n_scored). Raises ValueError if the
+        They are n_scored columns of the field `shares`, (n, n_scored). Raises ValueError if the
         rows of the fit came in groups, TypeError if there are no probabilities.
         """
         if self.certificate.grouped:
@@ -1133,25 +1137,26 @@ class TreeGuarantees(FitGuarantees):
     def _look_up_scores(self, leaf: Int32) -> Float64:
         """Return the conformity scores of rows by the leaves that they reach, (n_rows, n_scored).
 
-        leaf: node number of the leaf of each row, (n_rows,). The score of a class is 1 minus its
-        probability in the leaf by the training set, read from ``rows.score``.
+        leaf: node number of the leaf of each row, (n_rows,). Columns are the n_scored classes of
+        `_scored_classes`. The score of a class is 1 minus its probability in the leaf by the
+        training set, read from ``rows.score``.
         """
         return self.rows.score[:, : len(self._scored_classes)][leaf]
 
     def _compute_scores(self, X: ArrayLike) -> Float64:
         """Return the conformity scores of new rows X, (n_rows, p), as array (n_rows, n_scored).
 
-        The score of a class is 1 minus its probability, by the training set alone, in the leaf that
-        the row reaches.
+        Columns are the n_scored classes of `_scored_classes`. The score of a class is 1 minus its
+        probability, by the training set alone, in the leaf that the row reaches.
         """
         return self._look_up_scores(self.classifier.apply(X))
 
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity scores of the calibration rows, (n, n_scored).
 
-        The score of a class is 1 minus its probability by the training set alone, in the leaf that
-        the row reaches (``rows.leaf``). Raises ValueError if rows came in groups, or there is no
-        training set.
+        Columns are the n_scored classes of `_scored_classes`. The score of a class is 1 minus its
+        probability by the training set alone, in the row's leaf (``rows.leaf``). Raises ValueError
+        if rows came in groups, or there is no training set.
         """
         if self.rows.check_training_set().grouped:
             raise ValueError(GROUPS_NOT_SUPPORTED)
@@ -1529,10 +1534,10 @@ def certify_fitted(
         Number j = 1, 2, ... of this inspection of rows that arrive over time, which uses the
         fraction 6 / (pi^2 j^2) of delta. None: the only inspection, which uses all of it.
     duplicates : {"auto", "genuine", "copies", "refuse"} or None
-        What rows are that equal each other or rows of the fit. "auto": up to max(1, sqrt(n) / 4) of
-        n count as draws, more, up to 2 % of n, as errors, and more raise ValueError. "genuine": all
-        rows are new draws. "copies": equal rows count once. "refuse": no row may equal another or
-        one of the fit. None: "auto".
+        How rows are treated that equal each other or rows of the fit. "auto": up to max(1, sqrt(n)
+        / 4) of n count as draws, more, up to 2 % of n, as errors, and more raise ValueError.
+        "genuine": all rows are new draws. "copies": equal rows count once. "refuse": no row may
+        equal another or one of the fit. None: "auto".
 
     Returns
     -------

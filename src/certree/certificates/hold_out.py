@@ -106,7 +106,8 @@ def hold_out_mean(
     Parameters
     ----------
     risk : float
-        Mean loss of the rows, or mean over the groups of each group's mean loss; between 0 and 1.
+        Mean of the rows' losses, each between 0 and 1 (such as 1 for an error and else 0); or the
+        mean over the groups of each group's mean loss.
     n : int
         Number of rows, or of groups.
     delta : float
@@ -114,12 +115,13 @@ def hold_out_mean(
     share : float
         Fraction of delta that this certificate uses, in (0, 1].
     grouped : bool
-        Whether `n` counts groups.
+        Whether `n` counts groups; the certificate then states it.
 
     Returns
     -------
     Certificate
-        Upper bound on the mean loss of new rows, or of new groups, by Hoeffding's inequality.
+        Upper bound on the expected loss of a new row, or expected mean loss of a new group, by
+        Hoeffding's inequality.
 
     Raises
     ------
@@ -177,8 +179,8 @@ def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) 
     Such labels would all count as errors without a hint that they are of another table. Some
     unknown labels among known ones are accepted.
 
-    name: name of the labels in messages; labels: any shape (n,); classes: classes of the model,
-    (K,).
+    name: name of the labels in messages; labels: true classes to check, (n,), possibly none;
+    classes: classes of the model, (K,).
     """
     _check_label_types(name, labels, classes)
     came, known = _to_python_objects(labels), _to_python_objects(classes)
@@ -189,7 +191,7 @@ def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) 
 
 
 def _check_label_types(name: str, labels: NDArray[Any], known: NDArray[Any]) -> None:
-    """Raise ValueError if a label is text where the known labels are numbers, or the like.
+    """Raise ValueError if a label is of a type (text, number, ...) that no known label has.
 
     name: name of the labels in the message; labels: labels to check, (n,); known: labels of the
     allowed types, such as the classes of a model, (K,).

@@ -55,9 +55,10 @@ class CalibrationRows:
     rows : ndarray of intp
         Positions of the rows to use among those that were passed.
     drawn : dict
-        Fields of `Certificate` about repeated rows: "repeats" (their number, or None if hashes of
-        the fit are unknown), "distinct" (whether equal rows count once), "matches" (a `Matches` if
-        rows equal rows of the fit, else None) and "worst" (number of rows that count as errors).
+        Fields of `Certificate` about repeated rows, which equal a row of the fit or another of the
+        rows: "repeats" (their number, or None if hashes of the fit are unknown), "distinct"
+        (whether equal rows count once), "matches" (a `Matches` if rows equal rows of the fit, else
+        None) and "worst" (number of rows that count as errors).
     is_worst : ndarray of bool, shape (len(rows),), or None
         True for repeated rows that count as errors; None: no such rows.
     """

@@ -33,7 +33,8 @@ TUPLES = tuple((n_draws, n_wrong) for n_draws in range(1, 6) for n_wrong in rang
 class PosteriorVote:
     """A posterior over prunings with its vote and its divergence from a prior, for several bounds.
 
-    The constructor computes the divergence, and the vote if it is not passed.
+    The constructor computes the divergence, and the vote if it is not passed. Attributes are
+    `complexity`, the divergence (nats), and `held` and `ballot`, as below.
 
     Parameters
     ----------
@@ -542,8 +543,8 @@ def _compute_vote_error(wrong: Float64, judged: Float64, weight: Float64) -> flo
     """Compute the fraction of rows on which at least half of the out-of-bag voters' weight is wrong.
 
     wrong: probability that each voter is wrong, (T, n), 0 for in-bag rows; judged: 1 for out-of-bag
-    rows, (T, n); weight: (T,). Rows without any out-of-bag voter of positive weight are left out; 0
-    if there are no others.
+    rows, (T, n); weight: weight of each voter, (T,). Rows without any out-of-bag voter of positive
+    weight are left out; 0 if there are no others.
     """
     votes = weight @ judged
     known = votes > 0

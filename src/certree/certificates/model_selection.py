@@ -107,7 +107,7 @@ class SelectedModel:
     ballot : Vote
         The vote in each node.
     certificate : Certificate
-        Bound on its error.
+        Bound on the error of the vote on new rows.
     alternatives : tuple of Certificate
         Certificates of all candidates for this selection, which hold together.
     others : tuple of Certificate
@@ -131,8 +131,9 @@ class _SelectionData:
 
     Subclasses are dataclasses with the fields `held` (a HeldOut: tree, training and calibration
     set), `delta` (from 1e-300 to below 1) and `weighing` (NodeStats: class counts of the
-    calibration rows with their weights; None: each row counts once). The base class checks delta,
-    and pickles only the fields.
+    calibration rows with their weights; None: each row counts once). They define `structure` and
+    `prior`, priors over labelled prunings, and `candidates`, which yields the votes to compare. The
+    base class checks delta, and pickles only the fields.
     """
 
     held: HeldOut
@@ -347,7 +348,7 @@ class LabelledSelection(_SelectionData):
 
     @property
     def prior(self) -> Prior:
-        """The prior that certificates use: the attribute `structure`.
+        """The prior over labelled prunings that certificates use: the attribute `structure`.
 
         It stops at each node with probability 1/2, and all labels are equally likely.
         """

@@ -68,6 +68,7 @@ def _certify_risk(
     Returns
     -------
     Certificate
+        Upper bound on the risk on new rows.
     """
     about = get_sampling_facts(held) | rest
     return compute_certificate(method, (risk,), held.n, nats, delta, share, **about)

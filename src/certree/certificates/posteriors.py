@@ -69,8 +69,8 @@ def gibbs_posterior(
         The prior distribution over prunings, such as one of ``Prior.distributions``.
     lambda_error, lambda_penalty : float
         Inverse temperatures, >= 0: nats for each error, and for each square root of the number of
-        rows of a leaf. `pac_bayes` is this function with the branching prior, in which each node
-        becomes a leaf with the same probability.
+        rows of a leaf. ``pac_bayes(..., prior="branching")`` is this function with a prior in which
+        each node becomes a leaf with the same probability.
 
     Returns
     -------
@@ -119,7 +119,7 @@ class LabelledWeights(ArrayRecord):
             with np.errstate(over="ignore"):
                 sums = share.sum(axis=1)
             raise ValueError(
-                "every row of share must hold probabilities that sum to 1, got sums of "
+                "share must hold probabilities that sum to 1 in every row, got sums of "
                 f"{sums.min():g} .. {sums.max():g}"
             )
         object.__setattr__(self, "share", share)

@@ -117,7 +117,7 @@ class Prior(ArrayRecord):
         proposed = sum(math.exp(proposal.log_share) for proposal in self.candidate_labels)
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
             raise ValueError(
-                "probabilities of the components and candidate labels must sum to at most 1, got "
+                "log_share and candidate_labels must have probabilities that sum to at most 1, got "
                 f"{float(np.exp(self.log_share).sum()) + proposed:g}"
             )
         for distribution in self.distributions:
@@ -371,8 +371,9 @@ def centred_prior(
         calibration rows.
     doubt : float
         Probability that a node stops although the pruning splits it, or splits although it is a
-        leaf of the pruning; and that a leaf has another label than its training rows. Between 0 and
-        1.
+        leaf of the pruning. A leaf has the label of its training rows with probability ``1 -
+        doubt``; all classes share the rest by their smoothed frequencies in the leaf. Between 0
+        and 1.
     stop_below : float
         Probability that a node below the pruning stops if it is reached, .6 by default.
 
@@ -410,8 +411,9 @@ def doubted_prior(
         calibration rows.
     doubts : tuple of float
         For each component, all of equal weight, the probability that a node decides otherwise than
-        the pruning, and that a leaf has another label than its training rows. Between 0 and 1; by
-        default .1, .03, .01, .003, .001, .0003 and .0001.
+        the pruning. It is also the part of a leaf's label probability that all classes share by
+        their smoothed frequencies; the label of its training rows gets the rest. Between 0 and 1;
+        by default .1, .03, .01, .003, .001, .0003 and .0001.
     stop_below : float
         Probability that a node below the pruning stops if it is reached, between 0 and 1; .6 by
         default.

@@ -29,7 +29,7 @@ class Shift:
         distance is at most `most`; "weights": the density of new rows is known up to a factor, and
         calibration rows were selected by rejection sampling with these weights.
     most : float
-        The largest divergence, distance, or weight.
+        The largest divergence (nats), distance, or weight.
 
     Raises
     ------
@@ -51,8 +51,8 @@ class Shift:
     def worst(self, risk: float) -> float:
         """Return the largest risk on new rows if the risk on the calibration rows' source is `risk`.
 
-        risk: between 0 and 1. For the kind "weights" it is `risk` itself, as the rows kept already
-        are of the new source.
+        risk: probability of an error, or mean loss, between 0 and 1. For the kind "weights" the
+        result is `risk` itself, as the rows kept already are of the new source.
         """
         if self.kind == "kl":
             return min(kl_upper(risk, self.most), 1.0) if self.most else risk
@@ -168,9 +168,8 @@ class Monitor:
     For a stake lambda, the product over rows of ``1 + lambda (loss - bound)`` has a mean of at most
     1 while the bound holds, and so has `e_value`, the mean of six such products. An alarm is raised
     when `e_value` reaches ``1 / alpha``, which it ever does with probability at most alpha (Ville's
-    inequality), so that one may look after each row and stop at any time. It grows the faster, the
-    more the losses exceed the bound.
-    `Certificate.monitor` makes it.
+    inequality), so that one may look after each row and stop at any time. The more the losses
+    exceed the bound, the faster `e_value` grows. `Certificate.monitor` makes the object.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ class TrainedClasses:
         return codes[np.minimum(places, len(self.is_trained))]
 
     def expand_columns(self, values: NDArray[Any], fill: Any = 0) -> NDArray[Any]:
-        """Return columns of trained classes with columns for all K classes.
+        """Return `values` with a column for each of the K classes, also those training rows lack.
 
         The columns of the classes that training rows have are copied, the others filled. values:
         (n, n_codes) or (n, n_trained), a column for each class code or trained class (the column of
@@ -152,7 +152,7 @@ class TrainedClasses:
         return replace(stats, counts=self.collapse_columns(stats.counts), label=label)
 
     def expand_scores(self, scores: Float64, is_start: bool = False) -> Float64:
-        """Return scores of trained classes with scores for all K classes.
+        """Return `scores` with a column for each of the K classes, also those training rows lack.
 
         Parameters
         ----------

@@ -44,7 +44,8 @@ class TreeCalibrationSet(CalibrationSet):
     leaf : array-like of int, shape (n,)
         Node number of the leaf of `tree` that each calibration row reaches.
     n_others : int
-        Number of class codes beyond those of `grown`, at least 1.
+        Number of class codes after those of `grown`, at least 1: `y` may have these codes too, for
+        classes that no training row has.
 
     Raises
     ------
@@ -97,10 +98,11 @@ class TreeCalibrationSet(CalibrationSet):
         return rows._with_counts(self.held.grow, self.held.weigh)
 
     def with_selection(self, model_selection: ModelSelection | LabelledSelection) -> Self:
-        """Return the calibration set with what a fit has computed to choose its model.
+        """Return the calibration set with `splits` and what else the fit's choice has computed.
 
-        model_selection: the data by which the fit chose its model with this calibration set. Its
-        `held` (class counts of both sets in each node) and `structure` (prior over labelled
+        model_selection: the data by which the fit chose its model with this calibration set. The
+        splits of its most likely pruning become the field `splits`; None for a `LabelledSelection`.
+        Its `held` (class counts of both sets in each node) and `structure` (prior over labelled
         prunings) become the cached attributes of the result, which saves computing them again.
         """
         splits = None
@@ -112,7 +114,7 @@ class TreeCalibrationSet(CalibrationSet):
         return rows
 
     def _with_counts(self, train: NDArray[np.intp], calibration: NDArray[np.intp]) -> Self:
-        """Count the rows for the attribute `held`, and return this object.
+        """Count the rows in each node, store the counts as `held`, and return this object.
 
         train, calibration: indices of the training and the calibration rows in the table of the
         fit, which `held` has. Without this call `held` lacks the training rows.

@@ -216,8 +216,8 @@ def _draw_rate(ax: Any, rate: Rate) -> None:
     """Plot the excess error of one classifier into a panel, with a dotted line of the theory.
 
     ax: matplotlib axes with logarithmic scales; rate: the excess errors and exponents of the
-    classifier on one problem. The dotted line is left out if there is no theoretical or no fitted
-    exponent.
+    classifier with one boundary and number of features. The dotted line is left out if there is no
+    theoretical or no fitted exponent.
     """
     colour = COLOURS[rate.rule]
     mean = np.array([excess.value for excess in rate.excess])

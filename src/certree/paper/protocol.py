@@ -344,6 +344,7 @@ def run(
     ]
 
     def task(name: str, repeat: int, fraction: float) -> list[Outcome]:
+        """Draw the rows of one repetition of a data set; return an outcome for each grower."""
         sample = draw(name, tables[name], repeat, fraction)
         return [evaluate_methods(name, sample, grower, repeat) for grower in growers]
 

@@ -317,6 +317,7 @@ def simulate(
     tasks = list(product(dict.fromkeys(dimensions), BOUNDARIES, sorted(set(sizes)), range(repeats)))
 
     def task(dimension: int, boundary: Boundary, rows: int, repeat: int) -> list[Trial]:
+        """Draw one sample of `rows` training rows; return a trial of each classifier on it."""
         sample = draw_rows(boundary, dimension, rows, repeat, noise)
         truth = boundary.is_above(points[dimension])
         trials = []

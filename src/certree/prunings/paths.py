@@ -182,14 +182,15 @@ class MergePath(PruningPath):
     tree : Tree
         The tree, of m nodes.
     alphas : ndarray of float64, shape (s,)
-        Alphas at which the pruning changes, ascending from 0.
+        Alphas at which the pruning changes, ascending from 0, in the unit of the costs divided by
+        the mean weight of a row.
     critical : ndarray of float64, shape (m,)
         Smallest alpha at which each node is not split; -1 at leaves.
     order : ndarray of int32, shape (m,)
         Number (0, 1, ...) of the merge that makes a node a leaf; -1 at leaves.
     rises : ndarray of float64, shape (m // 2,)
-        By how much each merge raises the cost. They need not ascend, as a merge may make a cheaper
-        one possible.
+        By how much each merge raises the cost, in the order of the merges and in units of `alphas`.
+        They need not ascend, as a merge may make a cheaper one possible.
     """
 
     order: Int32
@@ -222,8 +223,9 @@ def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
     cost : {"error", "gini", "entropy", "squared"} or None
         "error": the weight of misclassified rows; "gini", "entropy": weight times impurity (nats
         for entropy); "squared": the sum of squares of a numeric target; None: the loss
-        `Stats.loss`, which is errors, or the sum of squares divided by the unit of loss. "log_loss"
-        and "squared_error" are synonyms of "entropy" and "squared".
+        `Stats.loss`, which is errors, or the sum of squares divided by `TargetStats.unit`; for
+        several targets the mean of their losses. "log_loss" and "squared_error" are synonyms of
+        "entropy" and "squared".
 
     Raises
     ------
@@ -271,12 +273,13 @@ def cost_complexity_path(
     tree : Tree
         The tree.
     stats : NodeStats, TargetStats or SeveralStats
-        Loss and rows of its nodes.
+        Loss and number of rows of each node.
     cost : {"error", "gini", "entropy", "squared"} or None
         Cost of a leaf besides the penalty: errors, rows times impurity (nats for entropy), or sums
-        of squares. None: the loss, which is errors, or sums of squares divided by the unit of loss.
-        "log_loss" is "entropy", and "squared_error" is "squared". scikit-learn's ``ccp_alpha`` is
-        alpha for the impurity of the criterion, divided by the number of rows.
+        of squares. None: the loss, which is errors, or sums of squares divided by
+        `TargetStats.unit`. "log_loss" is "entropy", and "squared_error" is "squared".
+        scikit-learn's ``ccp_alpha`` is alpha for the impurity of the criterion, divided by the
+        number of rows.
     count_empty : bool
         Whether leaves without rows pay the penalty too, also those inside chains (nodes that stand
         for several nested regions with the same rows).
@@ -335,11 +338,11 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     tree : Tree
         The tree, of m nodes.
     stats : NodeStats, TargetStats or SeveralStats
-        Loss and rows of its nodes.
+        Loss and number of rows of each node.
     cost : {"error", "gini", "entropy", "squared"} or None
         Cost of a leaf. "error": errors; "gini", "entropy": rows times impurity (nats for entropy);
         "squared": sum of squares of a numeric target; None: errors, or sums of squares divided by
-        the unit of loss.
+        `TargetStats.unit`.
 
     Returns
     -------
@@ -380,7 +383,7 @@ class SiblingMerge(PruningRule):
     cost : {"error", "gini", "entropy", "squared"} or None, default=None
         Cost of a leaf. "error": errors; "gini", "entropy": rows times impurity (nats for entropy);
         "squared": sum of squares of a numeric target; None: errors, or sums of squares divided by
-        the unit of loss.
+        `TargetStats.unit`.
     """
 
     def __init__(self, cost: Cost = None) -> None:

@@ -105,8 +105,8 @@ def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
 class CostComplexity(PruningRule):
     """Pruning rule that minimises errors + alpha * leaves, of which only leaves with rows count.
 
-    The constructor has no arguments. The estimator chooses alpha. For a numeric target an error is
-    a unit of loss: a squared distance of `TargetStats.unit`.
+    The constructor has no arguments. The estimator chooses alpha. For a numeric target the errors
+    are the sum of squares divided by `TargetStats.unit`.
     """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
@@ -128,7 +128,7 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     tree : Tree
         The tree.
     stats : NodeStats, TargetStats or SeveralStats
-        Loss and rows of its nodes.
+        Loss and number of rows of each node.
     alpha : float
         Price of a leaf (errors), >= 0.
 
@@ -186,7 +186,7 @@ def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     tree : Tree
         The tree.
     stats : NodeStats, TargetStats or SeveralStats
-        Loss and rows of its nodes.
+        Loss and number of rows of each node.
     alpha : float
         Weight of the penalty, >= 0.
 
@@ -311,7 +311,7 @@ def pessimistic(
     tree : Tree
         The tree.
     stats : NodeStats
-        Errors and rows of its nodes.
+        Errors and number of rows of each node.
     alpha : float
         Factor of the added errors, >= 0; 1 as in C4.5.
     confidence : float

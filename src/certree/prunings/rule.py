@@ -15,9 +15,10 @@ class PruningRule(BaseEstimator):
     """Base class of pruning rules, which minimise errors + alpha * penalty.
 
     Errors are the weight of misclassified rows, or the loss of a numeric target. A subclass defines
-    the penalty; its constructor parameters are settings of the penalty (the base class has none).
-    The estimator chooses alpha, for instance by cross-validation. The class attribute
-    `reads_classes` is True for rules that need class counts and do not apply to numeric targets.
+    `family`, and by it the penalty; its constructor parameters are settings of the penalty (the
+    base class has none). The estimator chooses alpha, for instance by cross-validation. The class
+    attribute `reads_classes` is True for rules that need class counts and do not apply to numeric
+    targets.
     """
 
     # Whether the rule needs class counts, so that it does not apply to numeric targets.

@@ -129,7 +129,7 @@ def square_root_penalised(
     tree : Tree
         The tree.
     stats : NodeStats, TargetStats or SeveralStats
-        Loss and rows of its nodes.
+        Loss and number of rows of each node.
     alpha : float
         Factor of the penalty, >= 0; 1 in Scott and Nowak (2003).
     count_empty : bool
@@ -281,7 +281,8 @@ def fragment_prunings(
         Log of the number of the smallest regions (nats), ``p log(k)`` for a grid with k intervals
         per feature. None: log of the number of leaves of the tree.
     count_empty : bool
-        Whether leaves without rows count.
+        Whether leaves without rows count, also those inside chains (nodes that stand for several
+        nested regions with the same rows).
     cost : array-like of shape (m,), or None
         Cost of each node as a leaf; None: its loss.
 
@@ -428,6 +429,7 @@ class ScottNowakRule(PruningRule):
     The rules are those of "Near-minimax optimal classification with dyadic classification trees",
     NIPS 2003. The resolution is how often each feature is halved. `count_empty`, a parameter of
     each rule, is whether leaves without rows count in the penalty. The base class has no arguments.
+    A subclass defines `exponent` and `family`.
     """
 
     count_empty: bool

@@ -480,7 +480,7 @@ def loss_family(
     stops : ChainStops
         Prior log weights of each node: of being a leaf of a pruning, and of being split.
     empty_leaves : bool
-        Whether leaves without rows count.
+        Whether leaves without rows count in the number of leaves.
     loss : {"error", "log_loss"}
         Loss of a leaf: `Stats.loss`, or the log loss of its class frequencies (nats).
 

@@ -29,14 +29,15 @@ def pac_bayes_family(
     tree : Tree
         The tree.
     stats : Stats
-        Loss and rows of its nodes.
+        Loss and number of rows of each node.
     prior : {"leaves", "branching"}
         "leaves": log weight -1 for each leaf that holds rows; "branching": each region that the
         tree splits is a leaf with probability `stop_probability`.
     stop_probability : float
         Probability of the branching prior, between 0 and 1.
     loss : {"error", "log_loss"}
-        Loss of a leaf: its errors (or sum of squares), or the log loss of its class frequencies.
+        Loss of a leaf: its errors (for a numeric target its sum of squares divided by
+        `TargetStats.unit`), or the log loss of its class frequencies (nats).
 
     Returns
     -------
@@ -61,9 +62,9 @@ def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
 
     `Family.solve` takes lambda_error, the factor of the loss, and lambda_penalty, the factor of the
     square root of a leaf's rows, and returns a pruning. The prior has log weight -1 for each leaf
-    that holds rows. The loss is the errors, or the sum of squares divided by the unit of loss. With
-    lambda_penalty 0 it is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree: the
-    tree; stats: statistics of its nodes, such as class counts (`NodeStats`).
+    that holds rows. The loss is the errors, or the sum of squares divided by `TargetStats.unit`.
+    With lambda_penalty 0 it is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree:
+    the tree; stats: statistics of its nodes, such as class counts (`NodeStats`).
     """
     return replace(pac_bayes_family(tree, stats), prune=True)
 
@@ -101,16 +102,16 @@ def pac_bayes(
 
     A leaf A with n(A) rows and err(A) errors has log weight ``-lambda_error err(A) - lambda_penalty
     sqrt(n(A))``, plus that of the prior. For a numeric target err(A) is the sum of squares divided
-    by the unit of loss. With the log loss, err(A) is n(A) times the entropy of the classes in A.
+    by `TargetStats.unit`. With the log loss, err(A) is n(A) times the entropy of the classes in A.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
-        Loss and rows of its nodes.
+        Loss and number of rows of each node.
     lambda_error : float
-        Inverse temperature: factor of an error, or of a unit of loss (nats), >= 0.
+        Inverse temperature: factor of the loss err(A), in nats, >= 0.
     lambda_penalty : float
         Inverse temperature of the penalty: factor of the square root of a leaf's rows, >= 0. It
         favours prunings without small leaves.
@@ -164,7 +165,7 @@ def theorem_posterior(
     tree : Tree
         The tree.
     stats : NodeStats
-        Errors and rows of its nodes.
+        Errors and number of rows of each node.
     lambda_error : float
         Inverse temperature, between 0 and 2.
     delta : float

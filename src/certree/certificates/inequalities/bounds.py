@@ -424,6 +424,7 @@ def highest_cost(missed: Any, alarmed: Any, prevalence: tuple[float, float]) -> 
     Returns
     -------
     float or ndarray of shape (m,)
+        In the units of the costs.
     """
     ends = (share * missed + (1 - share) * alarmed for share in prevalence)
     return np.maximum(*ends)
@@ -652,6 +653,7 @@ def pac_bayes_fixed_lambda(
     Returns
     -------
     float
+        The bound, on the risk or on the excess.
 
     References
     ----------
@@ -820,6 +822,7 @@ def chebyshev_cantelli(risk: float, one_wrong: float) -> float:
     Returns
     -------
     float
+        The bound, 0 .. 1.
 
     References
     ----------
@@ -978,6 +981,7 @@ def empirical_bernstein(
     Returns
     -------
     float
+        The bound, which may exceed the largest value of the variable.
 
     References
     ----------

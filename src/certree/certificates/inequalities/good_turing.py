@@ -58,6 +58,7 @@ def bound_matches(n: int, n_once: int, n_twice: int, n_new: int, *, level: float
     Returns
     -------
     int
+        0 .. n_new; n_new if the counts give no lower limit.
 
     References
     ----------

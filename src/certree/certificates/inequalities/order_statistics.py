@@ -96,7 +96,8 @@ def local_level(n: int, delta: float) -> float:
     """Find the level of the interval of each order statistic such that all n together have level delta.
 
     n: number of uniform draws; delta: probability that any of them is outside its two-sided
-    interval. Return the level of one interval; at most 0.2 % below the exact one.
+    interval. Return the level of one interval, the probability that its draw is outside; at most
+    0.2 % below the exact one.
     """
     if n < 2:
         return delta

@@ -236,7 +236,7 @@ class LeafVotes:
 
         tree: the tree; stats: class counts of the rows in its nodes; ballot: the class
         probabilities of a pruning drawn from the posterior, in each node. Rows of classes that the
-        vote lacks have wrong mass 1. Raises ValueError if there are no rows.
+        vote lacks are wrong with probability 1. Raises ValueError if there are no rows.
         """
         held = np.where(tree.is_leaf[:, None], stats.check_tree(tree).counts, 0) > 0
         if not held.any():
@@ -301,6 +301,7 @@ def tuple_risk(
     Returns
     -------
     float
+        The fraction, 0 .. 1.
 
     References
     ----------

@@ -142,7 +142,7 @@ class Scores(ArrayRecord):
 
     @classmethod
     def from_rows(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:
-        """Sort the scores of rows by region and value.
+        """Sort the conformity scores of rows by region and value.
 
         value: score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction
         of delta of each region, (R,). A region may be without rows.
@@ -264,7 +264,7 @@ class PredictionIntervals(ArrayRecord):
     scale : array-like of shape (m,)
         Unit of the half width at each of m nodes, in units of the target, > 0.
     region : array-like of int, shape (m,)
-        Region of each node; the coverage holds in each region separately.
+        Region of each node, from 0; the coverage holds in each region separately.
 
     Raises
     ------
@@ -286,7 +286,7 @@ class PredictionIntervals(ArrayRecord):
             object.__setattr__(self, name, values)
 
     def check_tree(self, tree: Tree) -> Self:
-        """Return self if `tree` has as many nodes as these arrays; raise ValueError if not."""
+        """Return self if `scale` has an entry for each node of `tree`; raise ValueError if not."""
         expect_nodes(len(self.scale), tree)
         return self
 
@@ -371,9 +371,10 @@ _SMOOTHING = 1.0
 def compute_class_scores(held: HeldOut) -> Float64:
     """Compute the conformity score of each class in each node, (m, K), from the training set alone.
 
-    The score is 1 minus a smoothed class probability: that of the vote of all prunings under a
-    prior that stops at a node of n training rows with probability 10 / (10 + n). A single pruning
-    with pure leaves would give most classes equal scores.
+    The score is 1 minus a class probability: that of the vote of all prunings under a prior that
+    stops at a node of n training rows with probability 10 / (10 + n). Class frequencies of nodes
+    are smoothed by one row with those of the parent. A single pruning with pure leaves would give
+    most classes equal scores.
 
     held: the tree with the class counts of its training set; its calibration set is not read.
     """
@@ -400,7 +401,8 @@ def sort_truth_scores(
     code : ndarray of int, shape (n,)
         True class of each row, 0 .. K - 1; K: a class that has no score.
     is_worst : ndarray of bool, shape (n,), or None
-        True for repeated rows that count as not covered whatever their score; None: no such rows.
+        True for rows that count as not covered whatever their score, as they equal a row of the fit
+        or another calibration row; None: no such rows.
     per_class : bool
         True: each class is a region of its own, with 1 / K of delta, and rows of code K are left
         out. False: all rows are one region, in which rows of code K have the score infinity.

@@ -54,7 +54,8 @@ class CertificateTerms:
     grouped : bool
         Whether the independent observations are groups of rows.
     repeats : int or None
-        Number of accepted repeated calibration rows; None: they were not searched.
+        Number of calibration rows that equal a row of the fit or another calibration row, and were
+        accepted; None: they were not searched.
     distinct : bool
         Whether equal calibration rows were counted once.
     shift : Shift or None
@@ -62,7 +63,7 @@ class CertificateTerms:
     matches : Matches or None
         Number of calibration rows that equal rows of the fit; None: none do, or not compared.
     worst : int
-        Number of repeated calibration rows that count as errors.
+        Number of rows among `repeats` that count as errors.
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
     """
@@ -206,7 +207,7 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
     ----------
     families : dict of str to CertificateFamily
         Each family holds for all its subsets at once with probability ``1 - delta``, by itself.
-        With ``jointly=True`` all families hold together.
+        With ``conditional_guarantees(..., jointly=True)`` all families hold together.
     """
 
     families: Mapping[str, CertificateFamily]

@@ -142,7 +142,8 @@ def make_pair_subsets(
     wrong : ndarray of bool, shape (n,)
         Whether each row counts as an error in upper limits.
     surely_wrong : ndarray of bool, shape (n,)
-        Whether each row counts as an error in lower limits: repeated rows do not.
+        Whether each row counts as an error in lower limits: `wrong`, except for rows that equal a
+        row of the fit or another calibration row and only count as errors for that reason.
     nats : float
         Complexity of the certificate, above 0 if the calibration rows chose the classifier.
     """
