@@ -179,7 +179,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         The mean is over all rows of `examples`. Sets have at most `degree` features. If `method` is
         "low_degree_threshold", drop coefficients that are smaller than ``sqrt(2 ln(N) / m)`` times
         the root mean square of y, for N sets and m rows: noise alone could produce them. Keep at
-        most `max_terms` terms, those with the largest coefficients; the constant counts as one. The
+        most `max_terms` products beside the constant, those with the largest coefficients. The
         score of the result is NaN, as there is no validation set.
         """
         coding: Any = examples.bits.coding
@@ -192,8 +192,10 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             largest=float(np.abs(examples.y).max()),
             n_jobs=self.n_jobs,
         ).spectrum
-        largest = np.argsort(-spectrum.squares, kind="stable")[: self.max_terms]
-        kept = spectrum.select_terms(np.sort(largest))
+        is_constant = ~spectrum.masks.any(axis=1)
+        by_size = np.argsort(-spectrum.squares, kind="stable")
+        products = by_size[~is_constant[by_size]][: self.max_terms]
+        kept = spectrum.select_terms(np.union1d(np.flatnonzero(is_constant), products))
         return SparsePolynomial(kept.masks, kept.coefficients[:, 0], np.nan)
 
     def _evaluate(self, X: ArrayLike) -> Float64:
