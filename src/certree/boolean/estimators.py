@@ -122,7 +122,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
                 "no product of features explains y better than the mean of y does: y is noise, or "
                 f"depends on more than degree={self.degree} features together, as a parity does; "
                 "try a larger degree",
-                stacklevel=4,
+                stacklevel=5,
             )
         unit = np.eye(len(outputs))
         columns = [np.outer(terms.coefficients, unit[k]) for k, terms in enumerate(outputs)]

@@ -924,7 +924,7 @@ class TreeForest(Forest):
                 "Some inputs do not have OOB scores. This probably means too few trees were used to "
                 "compute any reliable OOB estimates.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=8,
             )
         setattr(self, self._oob_attribute, self._predict_out_of_bag(mean, leaves))
         weight = None if input_rows.weight is None else input_rows.weight[has_score]
