@@ -103,11 +103,11 @@ class EnsembleCalibrationSet(CalibrationSet):
 
 
 def _make_quick_copy(model: Any) -> Any:
-    """Return an unfitted copy of a model with quality "fast" and without early stopping.
+    """Return a copy of certified boosted trees with quality "fast" and without early stopping.
 
-    The copy is fitted to subsets of the training set: for learning curves and cross-validation. If
-    early stopping is on, an explicit `max_iter` is lowered to the number of rounds of quality
-    "fast".
+    model: the model, during its fit; the copy must be fitted anew. The copy is fitted to subsets of
+    the training set: for learning curves and cross-validation. If early stopping is on, an explicit
+    `max_iter` is lowered to the number of rounds of quality "fast".
     """
     quick = copy(model)
     if model.early_stopping is not False:
@@ -448,9 +448,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     def _make_certificate(self, rows: EnsembleCalibrationSet) -> Certificate:
         """Return the certificate of the error rate on new rows at level `delta`.
 
-        rows: the calibration set; rows of which `is_worst` is True count as errors. The certificate
-        is the exact binomial bound of the error of single rows; if `weight` is set, as rows have
-        groups, it bounds the mean error per group.
+        rows: the calibration set with its scores. Repeated rows that are marked in its field
+        `is_worst` count as errors, whatever is predicted. The certificate is the exact binomial
+        bound of the error of single rows; if `weight` is set, as rows have groups, it bounds the
+        mean error per group.
         """
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
@@ -764,8 +765,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         """Fit the expected absolute error of a row, the scale, to errors of a cross-validation.
 
         Sets `scale_start_`, `scale_trees_` and `least_scale_`. training: training set;
-        random_state: source of the folds. Return the largest absolute error of the
-        cross-validation.
+        random_state: source of the folds. Return the limit up to which the certificate counts
+        errors: the largest absolute error of the cross-validation; if that is 0, the range of the
+        targets, or 1.
         """
         n, error = len(training.y), np.zeros(len(training.y))
         for fold in training.split_folds(min(_FOLDS, n), random_state) if n > 1 else ():
