@@ -1702,7 +1702,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Scores before the first tree: one for two classes, else one for each class; those of several
         columns follow each other.
     feature_importances_ : ndarray of shape (p,)
-        Fraction of each feature in the sum of squared changes of the scores of rows.
+        Fraction of each feature in the sum over splits of squared changes of the scores of rows.
     train_score_, validation_score_ : ndarray of shape (n_rounds + 1,)
         Scores, see `scoring`, of the training rows and the validation set: before the first round
         and after each round, dropped rounds included. They exist after a fit with early stopping, a

@@ -1135,7 +1135,8 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     leaves_ : Leaves
         How leaves were filled, and the exponent of the averaged probabilities.
     feature_importances_ : ndarray of shape (p,)
-        Fraction of the decrease of the impurity that splits on each feature make.
+        Fraction of a tree's decrease of the impurity that splits on each feature make, averaged
+        over trees.
     oob_score_ : float
         Score of the out-of-bag rows, if `oob_score` is set.
     oob_decision_function_ : ndarray of shape (n, K), or (n, K, n_outputs)
