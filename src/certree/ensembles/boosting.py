@@ -518,8 +518,8 @@ class BoostedTrees(StagedTrees):
             The validation set; None if `X_val` is None.
         attributes : dict
             Attributes by name, with the hashes of training and validation rows together
-            (`sample_hashes_`), by which `certify` recognises known rows, and how often each hash
-            occurs (`_sample_counts`). Empty if `X_val` is None. They are not set here.
+            (`sample_hashes_`), by which `certify` recognises rows of the fit, and how often each
+            hash occurs (`_sample_counts`). Empty if `X_val` is None. They are not set here.
         """
         is_given = X_val is not None, y_val is not None
         if is_given[0] != is_given[1]:
@@ -786,11 +786,12 @@ class BoostedTrees(StagedTrees):
         return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])
 
     def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        """Make the trees of the linear start, which precede the first round; here there are none.
+        """Make the initial trees, which precede the first round; here there are none.
 
-        `BoostedTreesRegressor` overrides this. run: the run on the training rows before its first
-        round, whose targets and features are used. Return the trees, and the number of training
-        rows in each of their nodes, (n_nodes,).
+        `BoostedTreesRegressor` overrides this: for small tables they follow half of a ridge
+        regression. run: the run on the training rows before its first round, whose targets and
+        features are used. Return the trees, and the number of training rows in each of their nodes,
+        (n_nodes,).
         """
         return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
 
@@ -1054,10 +1055,10 @@ class BoostedTrees(StagedTrees):
     def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:
         """List the values of `thresholds_` among which cross-validation may choose.
 
-        n: number of training rows. A single one, ``(max_thresholds,)``, unless
-        max_thresholds="auto". Then there are three: random thresholds in all rounds, one of each
-        feature for each 500 rows, at least 6; all thresholds (None) in all rounds; and both in
-        turn. Cross-validation below 3000 rows, and quality "fast", use the first; fits without
+        n: number of training rows. There is one, ``(max_thresholds,)``, unless
+        max_thresholds="auto". Then there are three: in all rounds n // 500 random thresholds of
+        each feature, at least 6; in all rounds all thresholds (None); and both in turn.
+        Cross-validation below 3000 rows, and quality "fast", use the first; fits without
         cross-validation use the last.
         """
         if self.max_thresholds != "auto":

@@ -393,8 +393,9 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
 
         Fits have quality "fast", and are tested on the remaining rows of the pilot's training set.
         pilot: all rows of the fit, with the split in which 35 % are for training. Return one point
-        for each of the two sizes, with the fraction of the rows that were fitted, the error, and
-        the number of rows that were tested; no point for a size at which no row can be tested.
+        for each of the two sizes: mean number of rows fitted as a fraction of all rows, fraction of
+        the tested rows with a wrong class, and number of tested rows. A size at which no row can be
+        tested has no point.
         """
         training = pilot.train_subset or pilot
         folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))
