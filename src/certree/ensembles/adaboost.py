@@ -470,8 +470,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         check_is_fitted(self)
         if self.trees_ is None:
             raise ValueError(
-                "exports need trees of certree: fit with estimator=None, got "
-                f"estimator={self.estimator!r}"
+                "estimator must be None for exports, which need trees of certree, got "
+                f"{self.estimator!r}: fit with estimator=None"
             )
         # Scores are half the log odds, or half the log probabilities.
         trees = self._combine_trees(self._first_voter)

@@ -143,9 +143,9 @@ class BoostedTrees(StagedTrees):
     """Base class of boosted trees: fit, predictions and inspection for any kind of target.
 
     A subclass defines the loss (`_make_loss`), the conversion of targets (`_encode_targets`,
-    `_decode_targets`) and of scores to predictions (`_predict_from_scores`), and sets the class
-    attribute `_SCHEDULE`, a `RoundSchedule`: the values of parameters that are "auto". It also has
-    the constructor: this class has none of its own.
+    `_decode_targets`) and of scores to predictions (`_predict_from_scores`, and its name for
+    exports, `_link`), and sets the class attribute `_SCHEDULE`, a `RoundSchedule`: the values of
+    parameters that are "auto". It also has the constructor: this class has none of its own.
 
     Attributes
     ----------
@@ -518,8 +518,8 @@ class BoostedTrees(StagedTrees):
             The validation set; None if `X_val` is None.
         attributes : dict
             Attributes by name, with the hashes of training and validation rows together
-            (`sample_hashes_`), by which `certify` recognises known rows, and how often each hash
-            occurs (`_sample_counts`). Empty if `X_val` is None. They are not set here.
+            (`sample_hashes_`), by which `certify` recognises rows of the fit, and how often each
+            hash occurs (`_sample_counts`). Empty if `X_val` is None. They are not set here.
         """
         is_given = X_val is not None, y_val is not None
         if is_given[0] != is_given[1]:
@@ -777,19 +777,21 @@ class BoostedTrees(StagedTrees):
         return self._SCHEDULE.n_members if self.quality == "best" else 1
 
     def _get_initial_factors(self) -> Float64:
-        """Return the factor of the linear start's trees in each averaged run, (n_members,).
+        """Return the factor of leaf values of the initial trees in each averaged run, (n_members,).
 
-        A single run uses the factor 1. Several runs use 0 and 2 in turn, whose mean is 1.
+        Initial trees are those of `_make_initial_trees`. A single run uses the factor 1. Several
+        runs, with quality "best", use 0 and 2 in turn, whose mean is 1.
         """
         n = self._count_members()
         return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])
 
     def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        """Make the trees of the linear start, which precede the first round; here there are none.
+        """Make the initial trees, which precede the first round; here there are none.
 
-        `BoostedTreesRegressor` overrides this. run: the run on the training rows before its first
-        round, whose targets and features are used. Return the trees, and the number of training
-        rows in each of their nodes, (n_nodes,).
+        `BoostedTreesRegressor` overrides this: for small tables they follow half of a ridge
+        regression. run: the run on the training rows before its first round, whose targets and
+        features are used. Return the trees, and the number of training rows in each of their nodes,
+        (n_nodes,).
         """
         return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
 
@@ -1031,8 +1033,8 @@ class BoostedTrees(StagedTrees):
     def _get_monotonic_constraints(self) -> MonotonicSigns:
         """Return the monotonic constraint of each feature, (p,) int8: -1, 0 or 1; or None.
 
-        1: the score must not fall if the feature rises; -1: it must not rise; 0: no constraint.
-        None: no feature has one.
+        They follow from the parameter `monotonic_cst`. 1: the score must not fall if the feature
+        rises; -1: it must not rise; 0: no constraint. None: no feature has one.
         """
         names = getattr(self, "feature_names_in_", None)
         return check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
@@ -1040,8 +1042,8 @@ class BoostedTrees(StagedTrees):
     def _get_interaction_groups(self) -> Any:
         """Return the groups of features that may interact, as collections of feature indices.
 
-        None: all features may interact. "pairwise" becomes all pairs of features, "no_interactions"
-        each feature by itself.
+        They follow from the parameter `interaction_cst`. None: all features may interact.
+        "pairwise" becomes all pairs of features, "no_interactions" each feature by itself.
         """
         groups, p = self.interaction_cst, self.n_features_in_
         if isinstance(groups, str):
@@ -1053,10 +1055,10 @@ class BoostedTrees(StagedTrees):
     def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:
         """List the values of `thresholds_` among which cross-validation may choose.
 
-        n: number of training rows. A single one, ``(max_thresholds,)``, unless
-        max_thresholds="auto". Then there are three: random thresholds in all rounds, one of each
-        feature for each 500 rows, at least 6; all thresholds (None) in all rounds; and both in
-        turn. Cross-validation below 3000 rows, and quality "fast", use the first; fits without
+        n: number of training rows. There is one, ``(max_thresholds,)``, unless
+        max_thresholds="auto". Then there are three: in all rounds n // 500 random thresholds of
+        each feature, at least 6; in all rounds all thresholds (None); and both in turn.
+        Cross-validation below 3000 rows, and quality "fast", use the first; fits without
         cross-validation use the last.
         """
         if self.max_thresholds != "auto":
@@ -1067,7 +1069,7 @@ class BoostedTrees(StagedTrees):
     def _get_rate_factor(self) -> int:
         """Return how many times as many rounds a `learning_rate` below 0.1 needs, 1 .. 20.
 
-        It is 0.1 / `learning_rate`, rounded.
+        It is 0.1 / `learning_rate`, rounded; 1 for larger rates.
         """
         factor = self._SCHEDULE.reference_rate / self.learning_rate
         return round(min(max(factor, 1), self._SCHEDULE.max_rate_factor))
@@ -1116,14 +1118,16 @@ class BoostedTrees(StagedTrees):
         return 1 if n < 2 else None
 
     def _has_linear_start(self, n: int) -> bool:  # noqa: ARG002
-        """Return whether a fit to n rows starts from a ridge regression; here False."""
+        """Return whether a fit to n training rows starts from a ridge regression; here False."""
         return False
 
     def _choose_n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
         """Return the number of rounds: by cross-validation, unless parameters or `stops` decide it.
 
-        Sets `thresholds_` to the best schedule if cross-validation compares several, from 3000 rows
-        on.
+        They do if `max_iter` is a number, quality is "fast", `stops` is True, there are 30,000 rows
+        or more, or the model ranks; see `_get_fixed_rounds`. Cross-validation also sets
+        `thresholds_`, the numbers of thresholds that rounds draw in turn. From 3000 rows on it
+        chooses the best entry of `_list_threshold_schedules`; below, it uses the first one.
 
         Parameters
         ----------
@@ -1136,6 +1140,11 @@ class BoostedTrees(StagedTrees):
             previous fit.
         stops : bool
             Whether early stopping is on; then the result is the largest number of rounds.
+
+        Returns
+        -------
+        int
+            Number of rounds, those of a previous fit included.
         """
         n, schedule = len(training.y), self._SCHEDULE
         is_large = n >= schedule.few_rows
@@ -1694,7 +1703,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Scores before the first tree: one for two classes, else one for each class; those of several
         columns follow each other.
     feature_importances_ : ndarray of shape (p,)
-        Fraction of each feature in the sum of squared changes of the scores of rows.
+        Fraction of each feature in the sum over splits of squared changes of the scores of rows.
     train_score_, validation_score_ : ndarray of shape (n_rounds + 1,)
         Scores, see `scoring`, of the training rows and the validation set: before the first round
         and after each round, dropped rounds included. They exist after a fit with early stopping, a

@@ -1,4 +1,4 @@
-"""CategoryTarget statistics of categories, by which trees split features of many categories.
+"""Target statistics of categories, by which trees split features of many categories.
 
 A node has few training rows of each of hundreds of categories, so an order of the categories by the
 node's own gradients is mostly noise. Instead the categories are ordered by their mean target over
@@ -67,7 +67,7 @@ class CategoryTarget:
     weight: Float64 | None
 
     def select_rows(self, rows: slice) -> Self:
-        """Return a copy with the rows of a slice."""
+        """Return a copy with the targets and weights of a slice of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, y=self.y[..., rows], weight=weight)
 
@@ -184,9 +184,10 @@ class TargetScale:
         return int(fixed_unit(2.0 * self.range.heaviest, self.range.n))
 
     def center(self, target: CategoryTarget) -> Float64:
-        """Return scaled targets minus their mean, (n_targets, n); 0 for a target that is constant.
+        """Return scaled targets of a block of rows minus `mean`, (n_targets, n), in -2 .. 2.
 
-        Scaled targets are divided by the largest absolute value, so results are in -2 .. 2.
+        Targets are scaled by dividing by their largest absolute value over all training rows. A
+        target that is constant over all training rows gives 0.
         """
         varies = (self.range.least < self.range.most)[:, None]
         return np.where(varies, scale_targets(target, self.range) - self.mean[:, None], 0.0)

@@ -103,11 +103,11 @@ class EnsembleCalibrationSet(CalibrationSet):
 
 
 def _make_quick_copy(model: Any) -> Any:
-    """Return an unfitted copy of a model with quality "fast" and without early stopping.
+    """Return a copy of certified boosted trees with quality "fast" and without early stopping.
 
-    The copy is fitted to subsets of the training set: for learning curves and cross-validation. If
-    early stopping is on, an explicit `max_iter` is lowered to the number of rounds of quality
-    "fast".
+    model: the model, during its fit; the copy must be fitted anew. The copy is fitted to subsets of
+    the training set: for learning curves and cross-validation. If early stopping is on, an explicit
+    `max_iter` is lowered to the number of rounds of quality "fast".
     """
     quick = copy(model)
     if model.early_stopping is not False:
@@ -393,8 +393,9 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
 
         Fits have quality "fast", and are tested on the remaining rows of the pilot's training set.
         pilot: all rows of the fit, with the split in which 35 % are for training. Return one point
-        for each of the two sizes, with the fraction of the rows that were fitted, the error, and
-        the number of rows that were tested; no point for a size at which no row can be tested.
+        for each of the two sizes: mean number of rows fitted as a fraction of all rows, fraction of
+        the tested rows with a wrong class, and number of tested rows. A size at which no row can be
+        tested has no point.
         """
         training = pilot.train_subset or pilot
         folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))
@@ -448,9 +449,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     def _make_certificate(self, rows: EnsembleCalibrationSet) -> Certificate:
         """Return the certificate of the error rate on new rows at level `delta`.
 
-        rows: the calibration set; rows of which `is_worst` is True count as errors. The certificate
-        is the exact binomial bound of the error of single rows; if `weight` is set, as rows have
-        groups, it bounds the mean error per group.
+        rows: the calibration set with its scores. Repeated rows that are marked in its field
+        `is_worst` count as errors, whatever is predicted. The certificate is the exact binomial
+        bound of the error of single rows; if `weight` is set, as rows have groups, it bounds the
+        mean error per group.
         """
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
@@ -764,8 +766,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         """Fit the expected absolute error of a row, the scale, to errors of a cross-validation.
 
         Sets `scale_start_`, `scale_trees_` and `least_scale_`. training: training set;
-        random_state: source of the folds. Return the largest absolute error of the
-        cross-validation.
+        random_state: source of the folds. Return the limit up to which the certificate counts
+        errors: the largest absolute error of the cross-validation; if that is 0, the range of the
+        targets, or 1.
         """
         n, error = len(training.y), np.zeros(len(training.y))
         for fold in training.split_folds(min(_FOLDS, n), random_state) if n > 1 else ():

@@ -196,8 +196,8 @@ class SampledTrees:
         -------
         error : ndarray of shape (T, b)
             Fraction of the tree's vote that is not for the row's class. It is 0 for rows in the
-            tree's sample, and else 1 for rows that count as errors whatever is predicted, such as
-            rows that repeat others.
+            tree's sample, and else 1 for repeated rows that ``training.split.is_worst`` marks, as
+            they count as errors whatever is predicted.
         is_out : ndarray of shape (T, b)
             1 for rows out of the tree's sample, else 0.
         """
@@ -210,9 +210,9 @@ class SampledTrees:
     def compute_importances(self, posterior: NodeWeights) -> Float64:
         """Compute feature importances of prunings, summed over trees, (p,).
 
-        A split counts by how much it lowers the Gini index of the sample's rows, times the
-        probability that a pruning, drawn from `posterior`, makes the split. The importances of each
-        tree sum up to 1, or are 0 if no split is made.
+        A split counts by how much it lowers the Gini index of its in-sample rows, times their
+        weight, times the probability that a pruning, drawn from `posterior`, makes the split. The
+        importances of each tree sum up to 1, or are 0 if no split is made.
         """
         trees, sample = self.trees, self.node_statistics[0]
         inner = np.flatnonzero(~trees.is_leaf)
@@ -226,8 +226,8 @@ class SampledTrees:
 
         Each row is predicted by the vote of the trees of whose samples it is out; rows in all
         samples are left out. fractions: vote at each node, (M, K); see `compute_class_fractions`.
-        Classes are those of `training`; its rows that count as errors whatever is predicted, such
-        as suspected copies of other rows, count as errors.
+        Classes are those of `training`. Repeated rows that ``training.split.is_worst`` marks count
+        as errors whatever is predicted.
         """
         votes = np.zeros((len(self.training.y), self.n_classes))
         for leaf, out in zip(self.leaf, self.is_out_of_sample, strict=True):

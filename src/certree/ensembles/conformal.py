@@ -200,7 +200,9 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _check_rows(self, X: Any, y: Any) -> tuple[Any, Float64]:
         """Check the rows of `fit`, and set `n_features_in_` and `feature_names_in_`.
 
-        X, y: as in `fit`. Return X as a data frame or array, and y as float64, (n,).
+        X, y: as in `fit`. Return X as a data frame or array, and y as float64, (n,). Raise
+        TypeError or ValueError if y is not numeric, lengths differ, or there are fewer than two
+        rows.
         """
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
@@ -220,7 +222,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _make_quantile_regressor(self, quantile: float, random: np.random.RandomState) -> Any:
         """Return an unfitted copy of the estimator for a quantile between 0 and 1.
 
-        random: source of its random_state, if that is None.
+        random: draws the seed of the copy if its parameter `random_state` is None.
         """
         default = BoostedTreesRegressor("quantile")
         estimator = default if self.estimator is None else self.estimator

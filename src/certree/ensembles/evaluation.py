@@ -169,10 +169,10 @@ class Evaluation:
         return self.scores[max(len(self.scored) - 1, 0)]
 
     def record_previous_scores(self, stages: Iterable[Float64]) -> None:
-        """Append the scores before the first new round and after each previous round; call first.
+        """Append the scores before the first new round and after each previous round.
 
-        stages: raw predictions of all rows, (n_outputs, n) each, in this order. They are not
-        computed if rounds are not scored.
+        Call it before `advance`. stages: raw predictions of all rows, (n_outputs, n) each, in this
+        order. They are not computed if rounds are not scored.
         """
         for raw in stages if self.scored else ():
             self._append_scores(raw)

@@ -99,8 +99,8 @@ _JOBS_PER_WORKER = 4
 class Forest(TreeModel):
     """Base class of all forests: parameters of growth, and methods that every fitted forest has.
 
-    A forest predicts the mean of its trees' leaf values. A subclass sets `trees_` in `fit`. The
-    constructor is that of the subclass; this class has none of its own.
+    A forest predicts the mean of its trees' leaf values. A subclass has the constructor, sets
+    `trees_` in `fit`, and defines `_link` and `_build_formula`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -290,8 +290,8 @@ class Forest(TreeModel):
 class ForestClassifier(ClassifierMixin, Forest):
     """Base class of forests for classes.
 
-    The value of a leaf is a probability for each class; of two classes, only that of the second.
-    The constructor is that of the subclass.
+    The value of a leaf is a probability for each class; of two classes, only that of the second. A
+    subclass defines `_power`, and has the constructor and `fit`.
     """
 
     @property
@@ -374,7 +374,8 @@ class TreeForest(Forest):
 
     A fit sorts the rows by a hash of their content, so that the model does not depend on their
     order. Then it bins the features, grows all trees, and computes the leaf values of all trees.
-    Subclasses implement growth and out-of-bag scores for classes and for numbers.
+    Subclasses implement growth (`_grow_trees`, `_collect_node_sums`, `_compute_target_scale`) and
+    out-of-bag scores (`_predict_out_of_bag`, `_score_out_of_bag`) for classes and for numbers.
 
     n_outputs is the number of values of a leaf: one for each numeric target, one for a target of
     two classes, and K for a target of K > 2 classes. M is the number of nodes of all trees. The
@@ -550,7 +551,10 @@ class TreeForest(Forest):
 
     @property
     def _has_balanced_bags(self) -> bool:
-        """Whether all classes have the same total weight in the bag of each tree."""
+        """Whether all classes have the same total weight in the bag of each tree.
+
+        They have with ``class_weight="balanced_subsample"``.
+        """
         return bool(getattr(self, "class_weight", None) == "balanced_subsample")
 
     def _expect_plain_leaves(self) -> None:
@@ -1131,7 +1135,8 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     leaves_ : Leaves
         How leaves were filled, and the exponent of the averaged probabilities.
     feature_importances_ : ndarray of shape (p,)
-        Fraction of the decrease of the impurity that splits on each feature make.
+        Fraction of a tree's decrease of the impurity that splits on each feature make, averaged
+        over trees.
     oob_score_ : float
         Score of the out-of-bag rows, if `oob_score` is set.
     oob_decision_function_ : ndarray of shape (n, K), or (n, K, n_outputs)

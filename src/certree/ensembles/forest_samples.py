@@ -138,7 +138,7 @@ class SortedFeatures:
 
     Parameters
     ----------
-    features : FeatureColumns or SparseColumns
+    features : DenseFeatures or SparseFeatures
         The features of the n rows, in input order.
     order : ndarray of intp, shape (n,)
         Row ``order[i]`` of `features` is row i of the forest's training rows.

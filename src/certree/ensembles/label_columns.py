@@ -15,9 +15,10 @@ from certree.interface.arrays import Float64, stack_columns
 
 
 class LabelColumns(TreeModel):
-    """Mixin for ensemble classifiers: handles one target, or several columns of classes each by itself.
+    """Mixin for ensemble classifiers with one target, or with several columns of classes.
 
-    The constructor is that of the ensemble.
+    It handles each column by itself: `score`, class codes, and outputs. The constructor is that of
+    the ensemble, whose `fit` sets the attributes.
 
     Attributes
     ----------

@@ -63,10 +63,12 @@ NAMED_LEAVES = {
 
 
 def restore_leaves(stored: Any) -> Leaves:
-    """Convert the entry "leaves" of a model file to `Leaves`.
+    """Convert the entry "leaves" of a model file to `Leaves`: how a forest filled its leaves.
 
-    stored: must be a list [filled_by, shrinkage, power], else ValueError is raised; also if a
-    number is not a float, negative, or at least 2**16.
+    stored: a list [filled_by, shrinkage, power] of the fields of `Leaves`: the rows whose mean
+    target is the value of a leaf ("in_bag", "all" or "out_of_bag"), the number of rows that the
+    parent's value counts for, and the exponent of class probabilities. Raise ValueError for any
+    other content, or if a number is not a float in [0, 65536).
     """
     if not isinstance(stored, list) or len(stored) != 3 or stored[0] not in FILLED_BY:
         raise ValueError(
@@ -138,7 +140,7 @@ class LeafStatistics:
 
     @property
     def trees(self) -> Trees:
-        """The T trees, M nodes together; the values of the nodes are not used."""
+        """The T trees, which have M nodes together; their values are not used."""
         return self.out_of_bag_leaves.trees
 
     @property
@@ -147,12 +149,12 @@ class LeafStatistics:
         return compute_mean_weight(self.weight)
 
     def sum_targets(self, filled_by: FilledBy) -> Float64:
-        """Return sums over the rows that fill each node, (M, 1 + n_outputs).
+        """Return sums over the rows that fill each of the M nodes, (M, 1 + n_outputs).
 
-        In column 0 the total weight, then the weighted sum of each output. filled_by: which rows
-        these are: "in_bag", "out_of_bag", or "all" for both. With "out_of_bag", a tree without any
-        out-of-bag row has the sums of its in-bag rows. These sums were computed with the object;
-        nothing is read from rows here.
+        In column 0 the total weight, then the weighted sum of each output: of the indicator of a
+        class, or of a number. filled_by: which rows these are: "in_bag", "out_of_bag", or "all" for
+        both. With "out_of_bag", a tree without any out-of-bag row has the sums of its in-bag rows.
+        These sums were computed with the object; nothing is read from rows here.
         """
         in_bag, out_of_bag = self.in_bag_sums, self._out_of_bag_sums
         if filled_by == "in_bag":
@@ -165,12 +167,12 @@ class LeafStatistics:
         return filled
 
     def compute_values(self, leaves: Leaves) -> Float64:
-        """Compute the values of all leaves, (M, n_outputs); those of inner nodes are 0.
+        """Compute the values of all M nodes, (M, n_outputs); those of inner nodes are 0.
 
-        leaves: which rows fill leaves, whose targets were summed up for each node, and how much
-        leaves are shrunk towards their parents. Its exponent of probabilities, `power`, is not
-        applied here, as it belongs to probabilities that are averaged over trees. A leaf without
-        such rows has its parent's value.
+        The value of a leaf is the mean target of the rows that fill it, shrunk towards its parent's
+        value: class probabilities, or numbers. leaves: which rows these are, and how much values
+        are shrunk. Its exponent of probabilities, `power`, is not applied here, as it belongs to
+        probabilities that are averaged over trees. A leaf without such rows has its parent's value.
         """
         sums = self.sum_targets(leaves.filled_by)
         shrinkage = leaves.shrinkage * self._mean_weight
@@ -348,8 +350,8 @@ def compute_losses_by_power(
 def _is_better(difference: Float64, weight: Float64) -> bool:
     """Return whether the weighted mean of differences is below 0 by more than its standard error.
 
-    difference: loss of a candidate minus loss of plain leaves for each of k rows, (k,); weight: row
-    weights, (k,).
+    difference: loss of a candidate for `Leaves` minus loss of plain leaves (filled by in-bag rows,
+    not shrunk) for each of k rows, (k,); weight: row weights, (k,).
     """
     fraction = weight / weight.sum()
     # Squares of large losses would overflow.

@@ -210,7 +210,7 @@ def _clip_infinite(middle: Float64, codes: NDArray[np.uint8]) -> Float64:
     """Clip infinite middles of bins to the range of the finite ones.
 
     middle: the middles of the bins of a feature, (n_bins,); codes: bins that have rows, whose
-    middles define the range. Return (n_bins,).
+    finite middles define the range. Return (n_bins,); `middle` itself if none of them is finite.
     """
     values = middle[codes]
     finite = values[np.abs(values) < np.finfo(np.float64).max]

@@ -175,9 +175,10 @@ class Loss:
         return np.concatenate(self.compute_gradients(y, scores))
 
     def check_gradients(self, y: Float64, scores: Float64) -> None:
-        """Raise ValueError if a custom loss and its gradients, at these rows, do not belong together.
+        """Raise ValueError if the gradients of a custom loss are not the derivatives of the loss.
 
-        y: targets, (n,); scores: (n_outputs, n). Here nothing is checked; see `CustomLossAdapter`.
+        y: targets, (n,); scores: (n_outputs, n), at which both are compared. Here nothing is
+        checked; see `CustomLossAdapter`.
         """
 
     def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
@@ -228,8 +229,8 @@ class LogLoss(Loss):
     def compute_start_from_counts(self, counts: Float64) -> Float64:
         """Compute what `compute_start` returns without offsets.
 
-        counts: sum of the row weights of each class, (K,), K >= 2. Return (n_outputs,). Half a row
-        is added to the weight of each class.
+        counts: sum of the row weights of each class, (K,), K >= 2. Half a row is added to each.
+        Return the log odds of the second of two classes, (1,), or K log probabilities, (K,).
         """
         counts = counts + 0.5
         if self.n_outputs == 1:
@@ -240,7 +241,8 @@ class LogLoss(Loss):
 class RegressionLoss(Loss):
     """Base class of losses of numeric targets, the squares of which must not over- or underflow.
 
-    The constructor is that of `Loss`.
+    It adds this check of targets to `Loss`, and has its constructor. A subclass sets `name`, and
+    defines `compute_start`: the constant score of least mean loss.
     """
 
     __slots__ = ()
@@ -328,9 +330,10 @@ class HuberLoss(RegressionLoss):
 
 
 class _LogLinkLoss(RegressionLoss):
-    """Base class of halved deviances with a log link; the variance is ``mean**power``.
+    """Base class of halved deviances with a log link.
 
-    Subclasses set `power` and have the constructor of `Loss`.
+    The prediction is the exponential of the score; the variance of a target is ``mean**power``.
+    Subclasses set `name` and `power`, and have the constructor of `Loss`.
     """
 
     __slots__ = ()
@@ -346,9 +349,9 @@ class _LogLinkLoss(RegressionLoss):
     ) -> Float64:
         """Compute the logarithm of the weighted mean of the targets y, (n,), as an array (1,).
 
-        weight: (n,), or None for equal weights. With an offset, (1, n), compute the score c at
-        which the mean gradient of ``offset + c`` is 0: the logarithm of sum w y exp((1 - power)
-        offset) / sum w exp((2 - power) offset).
+        weight: row weights w, (n,), or None for equal weights. With an offset, (1, n), compute the
+        constant c for which the weighted mean gradient at the scores ``offset + c`` is 0: the
+        logarithm of sum w y exp((1 - power) offset) / sum w exp((2 - power) offset).
         """
         if offset is None:
             return np.log(np.atleast_1d(compute_exact_mean(y, weight)))
@@ -359,7 +362,7 @@ class _LogLinkLoss(RegressionLoss):
     def check_targets(self, y: NDArray[Any]) -> None:
         """Raise ValueError if a target y, (n,), is negative or all are 0.
 
-        The check of `RegressionLoss` applies, too.
+        Raise it also unless the largest target is in 1e-100 .. 1e100, as `RegressionLoss` does.
         """
         super().check_targets(y)
         if y.min() < 0 or y.max() == 0:
@@ -393,7 +396,7 @@ class GammaLoss(_LogLinkLoss):
     def check_targets(self, y: NDArray[Any]) -> None:
         """Raise ValueError unless all targets y, (n,), are positive.
 
-        The check of `RegressionLoss` applies, too.
+        Raise it also unless the largest target is in 1e-100 .. 1e100, as `RegressionLoss` does.
         """
         super().check_targets(y)
         if y.min() <= 0:

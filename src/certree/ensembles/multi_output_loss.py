@@ -157,8 +157,8 @@ class MultiOutputLoss(Loss):
     def with_factors(self, means: Sequence[float]) -> Self:
         """Return a copy whose losses have the factors 1 / (n_losses * mean).
 
-        means: mean of each loss before the first round, (n_losses,); if it is 0, the factor is
-        1 / n_losses.
+        means: mean of each loss over the training rows before the first round, (n_losses,); if it
+        is 0, the factor is 1 / n_losses.
         """
         n = len(means)
         factors = tuple(1 / (n * mean) if mean > 0 else 1 / n for mean in means)
@@ -189,7 +189,7 @@ class MultiOutputLoss(Loss):
     def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
-        """Concatenate the constant scores with the smallest mean loss of each loss, (n_outputs,).
+        """Return the constant scores with the smallest mean loss, loss after loss, (n_outputs,).
 
         y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; offset: (n_outputs,
         n), or None. Offsets are supported if each loss has one output.
@@ -204,17 +204,18 @@ class MultiOutputLoss(Loss):
         )
 
     def compute_row_losses(self, y: NDArray[Any], scores: Float64) -> Float64:
-        """Compute the weighted sum of the losses in each row, (n,).
+        """Compute the sum over losses of factor times loss in each row, (n,).
 
-        y: targets, (n_losses, n), or (n,) for quantiles; scores: (n_outputs, n).
+        Factors are those of `_get_order_and_factors`. y: targets, (n_losses, n), or (n,) for
+        quantiles; scores: (n_outputs, n).
         """
         return self._sum(lambda loss, *rows: loss.compute_row_losses(*rows), y, scores)
 
     def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
-        """Compute the mean over rows of the weighted sum of the losses, by order-independent sums.
+        """Compute the weighted mean over rows of the sum over losses of factor times loss.
 
-        y: targets, (n_losses, n), or (n,) for quantiles; scores: (n_outputs, n); weight: (n,) or
-        None.
+        Sums do not depend on the order of rows. y: targets, (n_losses, n), or (n,) for quantiles;
+        scores: (n_outputs, n); weight: row weights, (n,), or None for equal weights.
         """
         return float(self._sum(lambda loss, *rows: loss.compute_mean(*rows, weight), y, scores))
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RoundSchedule:
-    """Values of parameters that are "auto", for one kind of target.
+    """Numbers of rounds, leaves and thresholds of boosted trees if their parameters are "auto".
 
+    There is one schedule for classes, one for numbers and one for rankings.
     `benchmarks/boosting_steps.py` measures the loss of fits that differ in one of these values, and
     `benchmarks/boosting.py` compares loss and CPU time with other libraries. The first two
     arguments are required.
@@ -33,7 +34,7 @@ class RoundSchedule:
     chooses_rounds : bool, default=True
         Whether folds choose the number of rounds; False: it is always `fixed_rounds`.
     few_rows, many_rows : int, defaults 3000 and 30,000
-        Numbers of rows that the other values refer to. From `many_rows` on a fit makes
+        Numbers of training rows that the other values refer to. From `many_rows` on a fit makes
         `fixed_rounds` rounds, as too many rounds do little harm there.
     max_rounds : int, default=1600
         Largest number of rounds that folds or early stopping may choose.

@@ -35,17 +35,19 @@ def choose_step_factor(learning_rate: float, largest: int) -> int:
 def choose_rounds(candidates: Sequence[Sequence[Rounds]], max_rounds: int) -> tuple[int, int]:
     """Find the candidate, and the number of rounds, with the smallest validation loss.
 
-    All runs advance together and are changed. The loss is computed after 3 rounds and then whenever
-    their number has grown by the factor sqrt(2). The search ends at the first of these checks, from
-    40 rounds on, at which the loss is not smaller than before. From 96 rounds on only the best
+    Candidates differ in the numbers of thresholds that rounds draw (`Rounds.thresholds`). All runs
+    advance together and are changed. The loss is computed after 3 rounds and then whenever their
+    number has grown by the factor sqrt(2). The search ends at the first of these checks, from 40
+    rounds on, at which the loss is not smaller than before. From 96 rounds on only the best
     candidate continues.
 
     Parameters
     ----------
     candidates : sequence of sequences of Rounds
-        For each candidate its runs before the first round, one for each fold. The loss of a
-        candidate is the sum over its runs of the loss on the validation set. The first candidate is
-        the default: the loss of another must be at least 3 % smaller for it to be chosen.
+        For each candidate its runs before the first round, one for each fold; a candidate without
+        runs is ignored. The loss of a candidate is the sum over its runs of the loss on the
+        validation set. The first candidate is the default: the loss of another must be at least 3 %
+        smaller for it to be chosen.
     max_rounds : int
         Largest number of rounds.
 

@@ -119,14 +119,14 @@ class Rounds:
         Statistics of these categories, which the grower has as additional features; None: it has
         none.
     tree_batches : list of Trees
-        For each call of `advance`, the trees that it has grown.
+        For each call of `advance`, the trees that it has grown; with a `CustomLoss` for each round.
     deviations : list of ndarray of shape (n_nodes, n_outputs)
         For each call, the standard deviation of the values of the prunings at each node.
     rows : list of ndarray of shape (n_nodes,)
         For each call, the number of in-bag rows in each node.
     losses : list of ndarray
-        Weighted sums of the losses of the validation set: the last entry of the last array is that
-        after the last round.
+        For each call, weighted sums of the losses of the validation rows after rounds. The last
+        entry of the last array is that after the last round.
     """
 
     settings: Settings

@@ -107,8 +107,9 @@ class StagedTrees(TreeModel):
 class StagedClassifier(ClassifierMixin, StagedTrees):
     """Base class of staged classifiers.
 
-    Two classes have one score, positive for the second class; K > 2 classes have K scores. The
-    constructor is that of the subclass.
+    Two classes have one score, positive for the second class; K > 2 classes have K scores. A
+    subclass has the constructor, and defines `_compute_probabilities`, `_compute_scores` and
+    `_iterate_scores`.
     """
 
     @property

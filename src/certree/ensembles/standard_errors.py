@@ -48,8 +48,8 @@ class StandardErrors:
     def compute(self, total: Float64) -> Float64:
         """Compute the standard errors of the scores of n rows, (n_outputs, n).
 
-        total: for each row the sum of `deviation` over the leaves that it reaches, (n_outputs, n).
-        They are ``scale * total + constant``.
+        They are ``scale * total + constant``. total: for each row the sum of `deviation` over the
+        leaves that it reaches, (n_outputs, n).
         """
         return total * self.scale[:, None] + self.constant[:, None]
 

@@ -35,8 +35,8 @@ class WeakTree:
     labels : ndarray of intp, shape (m,)
         Code of the class of largest weight in each node; the first of equal ones.
     importances : ndarray of shape (p,)
-        Fraction of the tree's decrease of the weighted Gini index that splits on each feature make;
-        zeros if it has no split.
+        Fraction of the tree's decrease of the Gini index times node weight that splits on each
+        feature make; zeros if no split lowers it.
     """
 
     tree: Tree
@@ -55,12 +55,15 @@ class WeakTree:
 class WeakTreeFitter:
     """Callable that grows a small tree on rows of given weights.
 
+    ``fitter(weight)`` with row weights, (n,), returns a `WeakTree` and the class code that it
+    predicts for each row, (n,).
+
     Parameters
     ----------
     grower : BinnedGrower
-        Grows trees from the binned rows.
+        Grows trees from the bins of the rows `X`; its settings limit their size.
     X : ndarray of shape (n, p)
-        The rows.
+        The rows, not binned: numbers and category codes.
     y : ndarray of int32, shape (n,)
         Class code of each row.
     n_classes : int
@@ -84,7 +87,7 @@ class WeakTreeFitter:
         n_jobs: int | None = None,
         feature_order: Int32 | None = None,
     ) -> WeakTreeFitter:
-        """Bin the rows, and prepare the grower of the trees.
+        """Bin the rows, and return the callable that grows trees on them; no tree is grown yet.
 
         Parameters
         ----------
@@ -150,9 +153,9 @@ class WeakTreeFitter:
 def _compute_importances(tree: Tree, table: Float64) -> Float64:
     """Compute the importance of each feature in a tree, (p,).
 
-    It is the fraction of the decrease of the weighted Gini index that splits on it make. tree: a
-    tree with m nodes; table: weight of each class in each node, (m, K). Return zeros if no split
-    decreases the index.
+    It is the fraction of the tree's decrease of the Gini index times node weight that splits on the
+    feature make. tree: a tree with m nodes; table: weight of each class in each node, (m, K).
+    Return zeros if no split decreases the index.
     """
     total = table.sum(axis=1)
     square = (table**2).sum(axis=1)
@@ -167,6 +170,9 @@ def _compute_importances(tree: Tree, table: Float64) -> Float64:
 @dataclass(frozen=True, slots=True, eq=False)
 class WeakClassifierFitter:
     """Callable that fits a clone of a scikit-learn classifier to rows of given weights.
+
+    ``fitter(weight)`` with row weights, (n,), returns the fitted clone and the class code that it
+    predicts for each row, (n,): an index in `classes`.
 
     Parameters
     ----------

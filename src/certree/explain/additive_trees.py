@@ -81,7 +81,7 @@ class AdditiveTrees:
     def group_rows_by_routing(self, X: NDArray[Any]) -> list[NDArray[np.intp]]:
         """Group rows by whether they have one path in each tree, or may go to both children.
 
-        X: numeric rows, (n, p), categories as codes. Return a list of arrays of row numbers: first
+        X: numeric rows, (n, p), categories as codes. Return a list of arrays of row indices: first
         the rows with one path, then those that lack a value and may go to both children of a
         split. Groups without rows are left out.
         """
@@ -177,8 +177,8 @@ def get_rows_per_node(
 ) -> Float64:
     """Return the number, or weight, of rows in each node of the model's trees, (M,).
 
-    These are the rows of the fit if the model keeps their numbers, else those of `background`,
-    checked rows (m, p), which are routed to the leaves by `n_threads` threads. Raise ValueError if
+    These are the rows of the fit if the model keeps their numbers, else those of `background`:
+    numeric rows (m, p), which are routed to the leaves by `n_threads` threads. Raise ValueError if
     the model does not keep them and `background` is None.
     """
     if model.rows_per_node is not None:

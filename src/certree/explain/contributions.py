@@ -75,7 +75,7 @@ def compute_contributions(
 
 
 def _find_visited_nodes(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
-    """Return the numbers, ascending, of the nodes on the paths of all rows, and of their siblings.
+    """Return the indices, ascending, of the nodes on the paths of all rows, and of their siblings.
 
     Contributions are changes from a node to its child, so that no other node needs a prediction. X:
     numeric rows, (n, p), categories as codes; n_threads: number of threads. Return all nodes of the

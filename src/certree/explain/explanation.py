@@ -35,8 +35,8 @@ def build_explanation_fields(
         Output before any feature is taken into account, for instance the mean output.
     contributions : ndarray of float64, shape (n, n_outputs, p)
         Contributions of features to the outputs.
-    classes : ndarray, or None
-        Classes of the target; None: it is numeric.
+    classes : ndarray of shape (n_classes,), or None
+        Classes of the target, ascending; None: it is numeric.
     link : str
         The function that turns the sum into a prediction: "logistic" or "softmax" (the outputs are
         raw scores of classes), "shares" or "identity" (probabilities), and for numbers "identity",
@@ -48,8 +48,8 @@ def build_explanation_fields(
         "base", (K,); "contributions", (n, K, p); "output_names", K classes, or for numbers
         "prediction", or "y[0]", "y[1]", ... if there are several; and "scale", the unit of the
         output: "probability", "raw score" (of a class, or for the link "exp") or "target" (that of
-        the target). If the only output is the probability of
-        the second of two classes, an output for the first class is added, which makes K = 2.
+        the target). If the only output is the probability of the second of two classes, an output
+        for the first class is added, which makes K = 2.
     """
     if classes is not None and link in ("logistic", "softmax"):
         names: list[Any] = _list_scored_classes(classes)
@@ -259,7 +259,7 @@ class Explanation:
 
     @property
     def _shown_rows(self) -> range:
-        """Numbers of the rows that are printed: the first five, or all if there are fewer."""
+        """Indices of the rows that are printed: the first five, or all if there are fewer."""
         return range(min(len(self), _MAX_ROWS_SHOWN))
 
     @property
@@ -306,7 +306,7 @@ class Explanation:
         return [head, *lines], [float(numbers[0]) for _, numbers in terms]
 
     def _select_outputs(self, predicted: Float64) -> list[int]:
-        """Return the numbers of the outputs that are shown for a row.
+        """Return the indices of the outputs that are shown for a row.
 
         predicted: the row's prediction, (K,). All outputs if they are numbers of the target's
         scale; the more probable of two classes; otherwise the three largest, largest first.

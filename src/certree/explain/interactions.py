@@ -41,9 +41,9 @@ class Interactions:
     Parameters
     ----------
     single : ndarray of float64, shape (p,)
-        Variance that is due to each feature alone.
+        Variance that is due to each feature alone: that of the mean output given its value.
     pairs : ndarray of int, shape (m, 2)
-        Numbers of the features of pairs that occur together on a path; other pairs have no
+        Indices of the two features of pairs that occur together on a path; other pairs have no
         interaction.
     paired : ndarray of float64, shape (m,)
         Variance that is due to the interaction of each pair, beyond that of its two features alone.
@@ -325,7 +325,7 @@ class FeatureBins(NamedTuple):
         """Draw random rows of independent features: the bin number of each feature, (n, p) int32.
 
         n: number of rows; random: generator that draws them. A bin is drawn with its probability,
-        `mass`. Numbers are 0 .. C - 1, row numbers of `value`.
+        `mass`. Bin numbers are 0 .. C - 1, indices of rows of `value`.
         """
         quantiles = random.random((n, self.mass.shape[1]))
         bounds = np.cumsum(self.mass, axis=0)

@@ -242,11 +242,11 @@ class Explainer:
 
     @cached_property
     def _parent(self) -> Int32:
-        """Number of the parent of each node, (m,); that of the root is negative."""
+        """Index of the parent of each node, (m,); that of the root is negative."""
         return self.tree.parent
 
     def find_path(self, node: int) -> list[int]:
-        """Return the numbers of the nodes from the root to `node`, root first, both included."""
+        """Return the indices of the nodes from the root to `node`, root first, both included."""
         nodes = [node]
         while nodes[-1] != 0:
             nodes.append(int(self._parent[nodes[-1]]))

@@ -205,8 +205,8 @@ def extract_rules(
         Takes K such numbers, averaged over leaves. Returns a class and its probability, or a number
         and None.
     max_leaves : int
-        Largest number of rules. The subtree grows from the root where most training rows, times the
-        posterior probability of a split, are.
+        Largest number of rules. `Explainer.select_subtree` chooses the subtree by training rows and
+        posterior probabilities of splits.
     certificates : mapping from int to certificate, or None
         The certificate (upper bound on the error of the model in this node) of every node of the
         tree, by node number; it gives a rule its `error_at_most`. None: rules have no bounds.
@@ -254,7 +254,7 @@ def format_tree(
         Takes K such numbers, averaged over leaves. Returns a class and its probability, or a number
         and None.
     max_leaves : int
-        Largest number of leaves of the subtree.
+        Largest number of leaves of the subtree, which `Explainer.select_subtree` chooses.
     notes : dict
         Text that is appended to the lines of nodes, by node number.
 

@@ -190,8 +190,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _compute_importances(self) -> Float64:
         """Return the importance of each feature that the fit stored, (p,), not scaled to sum 1.
 
-        It is the attribute `_importances`: for forests the decrease of impurity, for boosted trees
-        the squared changes of scores, summed over all splits on the feature and all trees.
+        It is the attribute `_importances`, summed over trees: for forests the fraction of the
+        tree's decrease of impurity that splits on the feature make; for boosted trees the squared
+        changes of scores at these splits.
         """
         return self._importances
 
@@ -202,8 +203,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
         In a single tree, the importance of a split is the decrease of impurity (Gini's, or the sum
         of squares), times the probability that a pruning drawn from the posterior makes it. In a
-        forest it is the decrease of impurity, averaged over trees. In boosted trees it is the sum
-        of squared changes of the scores of rows.
+        forest it is the fraction of a tree's decrease of impurity, averaged over trees. In boosted
+        trees it is the sum of squared changes of the scores of rows.
         """
         check_is_fitted(self)
         importances = self._compute_importances()

@@ -85,10 +85,10 @@ class CountedTree(NamedTuple):
     Attributes
     ----------
     tree : Tree
-        The tree, of m nodes.
+        The tree, of m nodes, without leaf values.
     leaf : ndarray of int32, shape (n,)
-        Leaf (node number in `tree`) of each row that grew the tree or was routed through it; -1 for
-        all other rows (those neither in `rows` nor in `others` of `grow_gradients`).
+        Leaf (index of its node in `tree`) of each row that grew the tree or was routed through it;
+        -1 for all other rows (those neither in `rows` nor in `others` of `grow_gradients`).
     sums : ndarray of float64, shape (m, 3)
         Over the rows of each node that grew the tree: sum of gradients, sum of Hessians, number of
         rows.
@@ -317,13 +317,13 @@ class BinnedGrower:
         min_hessian : float
             Least sum of Hessians in each child of a split.
         rows : array-like of int or None
-            Numbers of the rows that grow the tree, fastest if they ascend. A number that occurs
+            Indices of the rows that grow the tree, fastest if they ascend. An index that occurs
             twice counts twice. None: all rows.
         others : array-like of int or None
-            Numbers of rows that are routed to their leaves without influence on the tree. None: all
+            Indices of rows that are routed to their leaves without influence on the tree. None: all
             rows that do not grow it.
         features : array-like of int or None
-            Features that the tree may split on; None: all.
+            Indices of the features that the tree may split on; None: all.
         bins : Bins or None
             The same rows in other bins, such as those of `Bins.coarsen`; None: `bins` of the
             grower.
@@ -762,7 +762,7 @@ class BinnedGrower:
 
     @cached_property
     def _key_order(self) -> Int64 | None:
-        """Row numbers in ascending order of `keys`, (n,); None without keys.
+        """Row indices in ascending order of `keys`, (n,); None without keys.
 
         The C++ core gets rows in this order. Raise TypeError or ValueError if keys are not uint64,
         or their number is not n. `keys` is a parameter of the grower: a distinct number for each
@@ -811,10 +811,11 @@ class BinnedGrower:
         return check_codes("y", y, n, n_classes), n_classes, criterion
 
     def _check_columns(self, y: ArrayLike) -> Float64:
-        """Return several targets as float64, (n, q), in the order of the table.
+        """Return several targets as float64, (n, q), rows in the order of the table.
 
-        Raise TypeError or ValueError if y is not a finite numeric table with n rows and at least
-        one column; n is the number of rows of the grower's bins.
+        y: the targets, one column each, (n, q). Raise TypeError or ValueError if y is not a finite
+        numeric table with n rows and at least one column; n is the number of rows of the grower's
+        bins.
         """
         columns = to_array("y", y)
         if columns.dtype.kind not in "fiu":
@@ -885,11 +886,11 @@ class BinnedGrower:
         return bins
 
     def _check_rows(self, rows: ArrayLike | None, others: ArrayLike | None) -> tuple[Int32, Int32]:
-        """Return numbers of the rows that grow a tree, and of those that are routed, int32.
+        """Return indices of the rows that grow a tree, and of those that are routed, int32.
 
-        The result is a tuple of two arrays. rows: numbers of the rows that grow the tree, or None
-        for all; others: numbers of rows that are routed through it without influence, or None for
-        all that do not grow it. Raise TypeError or ValueError if a number is out of range, or no
+        The result is a tuple of two arrays. rows: indices of the rows that grow the tree, or None
+        for all; others: indices of rows that are routed through it without influence, or None for
+        all that do not grow it. Raise TypeError or ValueError if an index is out of range, or no
         row grows the tree.
         """
         n = self.bins.n_rows
@@ -905,10 +906,10 @@ class BinnedGrower:
         return training, np.flatnonzero(is_routed).astype(np.int32)
 
     def _check_features(self, features: ArrayLike | None) -> Int32:
-        """Return the numbers of the features that a tree may split on, ascending, int32.
+        """Return the indices of the features that a tree may split on, ascending, int32.
 
-        features: their numbers, or None for all. Raise TypeError or ValueError if one is not an
-        integer in 0 .. p - 1.
+        features: their indices, of which repeated ones count once, or None for all. Raise TypeError
+        or ValueError if one is not an integer in 0 .. p - 1.
         """
         if features is None:
             return np.arange(self.bins.n_features, dtype=np.int32)
@@ -942,7 +943,7 @@ def grow_on_samples(
     n_classes : int
         Number of classes.
     samples : ndarray of int32, shape (T, k)
-        Numbers of the k rows that grow each of T trees.
+        Indices of the k rows that grow each of T trees.
     seeds : ndarray of uint64, shape (T,)
         Seed of all other random choices of each tree.
     criterion : {"gini", "entropy", "log_loss"}
@@ -996,7 +997,7 @@ def _put_edge_rows_first(X: NDArray[Any], y: Int32, category: UInt8, samples: In
     category : ndarray of uint8, shape (p,)
         1 for categorical features, else 0.
     samples : ndarray of int32, shape (T, k)
-        Row numbers of each sample.
+        Row indices of each sample.
 
     Returns
     -------

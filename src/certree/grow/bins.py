@@ -61,9 +61,9 @@ class SparseCodes(NamedTuple):
         return csc_array((self.code, self.row, self.start), shape=(self.n_rows, len(self.zero)))
 
     def select_rows(self, rows: Indices) -> SparseCodes:
-        """Return the bin numbers of some rows, as `SparseCodes` with their number of rows.
+        """Return the bin numbers of k rows, as `SparseCodes` of k rows.
 
-        rows: their numbers, (k,), in the order of the result.
+        rows: indices of these rows, (k,), in the order of the result.
         """
         start, row, code, _ = get_csr_arrays(self._matrix[rows].tocsc().T)
         return SparseCodes(start, row, code, self.zero, len(rows))
@@ -210,9 +210,9 @@ class Bins:
         return cls(codes, n_bins, bin_start, low, high, category, *levels)
 
     def select_rows(self, rows: Indices) -> Bins:
-        """Return the bins of some rows, with the same edges and categories.
+        """Return the bins of k rows, with the same edges and categories.
 
-        rows: their numbers, (k,), in the order of the result.
+        rows: indices of these rows, (k,), in the order of the result.
         """
         if isinstance(self.codes, SparseCodes):
             return replace(self, codes=self.codes.select_rows(rows))
@@ -329,7 +329,8 @@ def _check_features(table: Any) -> DenseOrSparseFeatures:
 
     table: array-like or sparse matrix (n, p), which is checked; objects of the two types are
     returned as they are. Both types hold a numeric table of n rows and p features from which bins
-    are computed. Raise TypeError or ValueError if `table` is not a numeric table.
+    are computed. Raise TypeError or ValueError if `table` is not a numeric table, or holds an
+    infinity; NaN stands for a missing value.
     """
     if isinstance(table, DenseFeatures | SparseFeatures):
         return table
@@ -373,7 +374,7 @@ def _mark_categorical(
 def put_edge_rows_first(
     features: DenseOrSparseFeatures, rows: Int32, order: Int32 | None = None
 ) -> Int32:
-    """Return row numbers with those first that determine bin edges.
+    """Return row indices with those first that determine bin edges.
 
     They are the 2^17 rows (`EDGE_ROWS`) with the smallest hashes of their values; bin edges are
     placed between their values alone.

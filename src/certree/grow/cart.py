@@ -432,7 +432,7 @@ def grow_cart(
     y : array-like of shape (n,), or (n, q)
         Class of each row, 0, 1, ..., or a number; several targets have one column each.
     max_depth : int, "log" or None
-        Nodes at this depth are leaves; "log" is p times the integer part of log n, None no limit.
+        Nodes at this depth are leaves; "log" is p times the integer part of ln n, None no limit.
     categorical_features : array-like of bool, int or str, or None
         Features that hold category codes 0, 1, ..., as a mask, indices, or column names of X.
     monotonic_cst : array-like of int, shape (p,), dict from column names to int, or None
@@ -639,12 +639,11 @@ def expect_monotonic_support(settings: GrowthSettings, n_classes: int) -> None:
     """Raise ValueError if the target or the features do not support the monotonic constraints.
 
     There must be one target, numeric or of two classes, and no constraint on a categorical feature.
-    Without constraints (`monotonic_signs` is None) nothing is raised.
 
     Parameters
     ----------
     settings : GrowthSettings
-        Settings of a fit with constraints.
+        Settings of a fit with constraints: `monotonic_signs` must not be None.
     n_classes : int
         Number of classes; 0 for a numeric target.
     """
@@ -682,8 +681,8 @@ def _resolve_max_features(max_features: Any, p: int) -> int:
     """Return how many of p features are compared in a node.
 
     max_features: the parameter of `Cart`. "sqrt" and "log2" stand for the integer part of sqrt(p)
-    and log2(p), at least 1; None for p. Raise ValueError if it is not None, "sqrt", "log2", an
-    integer in 1 .. p or a float in (0, 1].
+    and log2(p), a float for that of its product with p, at least 1; None for p. Raise ValueError if
+    it is not None, "sqrt", "log2", an integer in 1 .. p or a float in (0, 1].
     """
     is_share = isinstance(max_features, float | np.floating) and 0 < max_features <= 1
     is_number = isinstance(max_features, int | np.integer) and 1 <= max_features <= p

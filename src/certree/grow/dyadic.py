@@ -30,7 +30,8 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     n_features : int
         Number of features, p.
     exponent : float or None
-        Exponent in the number of intervals per feature, ``(n / log n)^exponent``; None: 1 / p.
+        Exponent in the number of intervals per feature, ``(n / log n)^exponent``, with the natural
+        logarithm; None: 1 / p.
 
     Returns
     -------
@@ -216,7 +217,7 @@ def grow_dyadic(
     y : array-like of shape (n,), or None
         Class of each row, or a number; read only if `stop_when_pure`.
     max_depth : int, "log" or None
-        Nodes at this depth are leaves; "log" is p times the integer part of log n, None no limit.
+        Nodes at this depth are leaves; "log" is p times the integer part of ln n, None no limit.
     sample_weight : array-like of shape (n,), or None
         Weight of each row. Rows of weight 0 are left out; all other rows count once.
     n_jobs : int or None

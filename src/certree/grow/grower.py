@@ -56,8 +56,8 @@ def grow_trees(
     rows : TrainingSamples
         All rows of the fit.
     folds : sequence of Fold or None
-        Folds of a cross-validation, whose training rows ``fold.train`` (row numbers in `rows`) grow
-        a tree; None stands for all rows.
+        Folds of a cross-validation, whose training rows ``fold.train`` (indices of `rows`) grow a
+        tree; None stands for all rows.
     advance : callable without arguments
         Called after each tree, for instance by a progress bar.
 

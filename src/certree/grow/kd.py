@@ -102,7 +102,7 @@ def grow_kd(
     y : array-like of shape (n,), or None
         Class of each row, or a number; read only if `stop_when_pure`.
     max_depth : int, "log" or None
-        Nodes at this depth are leaves; "log" is p times the integer part of log n, None no limit.
+        Nodes at this depth are leaves; "log" is p times the integer part of ln n, None no limit.
     sample_weight : array-like of shape (n,), or None
         Weight of each row in medians and standard deviations; None: 1. `min_samples_split` and the
         depth "log" count each row once. Rows of weight 0 are left out.

@@ -46,11 +46,14 @@ class GrowthSettings(Protocol):
 
     @property
     def n_targets(self) -> int:
-        """Number of targets."""
+        """Number of targets, the columns of y."""
 
     @property
     def max_depth(self) -> MaxDepth:
-        """Depth at which nodes are leaves; "log": p times the integer part of log n; None: no limit."""
+        """Depth at which nodes are leaves; None: no limit.
+
+        "log": p times the integer part of ln n, for n rows of p features.
+        """
 
     @property
     def categorical(self) -> NDArray[np.bool_] | None:
@@ -94,7 +97,7 @@ class TrainingSamples:
     weight : ndarray of float64, shape (n,), or None
         Positive row weights, in any unit; None: 1. Limits on numbers of rows count each row once.
     max_depth : int, "log" or None
-        Nodes at this depth are leaves; "log" is p times the integer part of log n, None no limit.
+        Nodes at this depth are leaves; "log" is p times the integer part of ln n, None no limit.
     categorical : ndarray of bool, shape (p,), or None
         Which features hold category codes 0, 1, ...; None: no feature does.
     monotonic_signs : ndarray of int8, shape (p,), or None
@@ -303,8 +306,9 @@ class TrainingSamples:
     def target_codes(self) -> Int32 | None:
         """Codes of the targets, (n,) int32, equal for equal targets; None without targets.
 
-        For one column of classes they are y itself, otherwise the number of the distinct value, or,
-        with several targets, of the distinct row of y. A node whose rows have one code is pure.
+        For one column of classes they are y itself. Otherwise a code is the index of the row's
+        target among the ascending distinct ones; with several targets that of its row of y. A node
+        whose rows have one code is pure.
         """
         if self.y is None or (self.y.ndim == 1 and self.y.dtype == np.int32):
             return self.y
@@ -369,7 +373,7 @@ def resolve_max_features(max_features: Any, p: int) -> int | None:
     """Return how many of p features are compared in a node; None: all of them.
 
     max_features: "sqrt" or "log2" of p, a number of features, a fraction of p (float), or None, as
-    in scikit-learn. The result is at least 1. The value is not checked.
+    in scikit-learn. The result is rounded down, and at least 1. The value is not checked.
     """
     if max_features is None:
         return None

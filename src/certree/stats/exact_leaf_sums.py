@@ -139,7 +139,7 @@ class LeafGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMaxima:
-    """The largest magnitude among the rows of each group of a number that each row has.
+    """The largest magnitude, in each group of rows, of a number that each row has.
 
     The number is for instance the weight of the row. Adding the objects of two blocks takes the
     larger magnitude for each group.
@@ -361,7 +361,7 @@ def _sum_squared_weights(
 
 
 def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetStats:
-    """Compute weight, mean and sum of squares of a numeric target in every node by exact sums.
+    """Compute mean and squared distances of a numeric target in every node by exact sums.
 
     Parameters
     ----------
@@ -376,8 +376,9 @@ def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetSta
     Returns
     -------
     TargetStats
-        Moments of the m nodes; the unit of loss is the variance of y within nodes of at most 16
-        rows, by `noise_variance`.
+        For the rows in each node: their weight, their mean target, and the sum of squared distances
+        from this mean. The unit of loss is the variance of y within nodes of at most 16 rows, by
+        `noise_variance`.
     """
     groups: LeafGroups = reduce(find_groups, 0)
     n, leaf = int(groups.n_rows.sum()), groups.number.astype(np.int32)

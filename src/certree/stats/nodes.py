@@ -55,16 +55,17 @@ class Stats(Protocol):
     def loss(self) -> Float64:
         """Loss of the rows of each node if the node is a leaf, (m,).
 
-        It is the weight of misclassified rows, or the sum of squares divided by a unit of loss; for
-        several targets the mean of their losses.
+        It is the weight of misclassified rows; or the sum of squared distances of the targets from
+        the node's mean, divided by `TargetStats.unit`; for several targets the mean of their
+        losses.
         """
 
     @property
     def impurity(self) -> Float64:
         """Impurity of each node times its weight, (m,), as greedy growth computes it.
 
-        It is the Gini index for classes, and the mean squared distance from the mean for numbers,
-        so times the weight the sum of squares.
+        The impurity is the Gini index for classes, and for numbers the mean squared distance from
+        the node's mean. Times the weight that is the sum of squared distances.
         """
 
     @property
@@ -72,7 +73,7 @@ class Stats(Protocol):
         """The statistics as an array, from which the C++ core computes losses of predictions.
 
         It has a row per node: class counts (m, K), or weight, mean and sum of squared distances
-        from the mean, (m, 3). For `SparseNodeStats` it is a tuple of its fields begin, classes,
+        from that mean, (m, 3). For `SparseNodeStats` it is a tuple of its fields begin, classes,
         weight and n_classes, for `SeveralStats` a list with one table per target.
         """
 
@@ -329,8 +330,8 @@ def compute_effective_size(
     weight : ndarray of shape (m,)
         Sum of the weights of each node.
     squared_weight : ndarray of shape (m,), or None
-        Sum of the squared weights. If it is None, or in nodes where it overflows, all rows count as
-        rows of weight `weight_unit`.
+        Sum of the squared weights. If it is None, or in nodes where it is 0 or infinite, all rows
+        count as rows of weight `weight_unit`.
     weight_unit : float
         Mean weight of a row.
 
@@ -354,7 +355,7 @@ def compute_effective_size(
 def expect_nodes(n_nodes: int, tree: Trees) -> None:
     """Raise ValueError unless `tree` has `n_nodes` nodes.
 
-    n_nodes: number of nodes that statistics have been computed for.
+    n_nodes: number of nodes that statistics have, which the message calls "stats".
     """
     if n_nodes != len(tree.left):
         raise ValueError(

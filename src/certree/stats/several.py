@@ -21,10 +21,11 @@ class SeveralStats:
     """Statistics of several targets for every node of a tree.
 
     One posterior, or one pruning, serves all targets. The loss of a leaf A is the mean over the q
-    targets, ``(loss_1(A) + ... + loss_q(A)) / q``: of errors, of log losses, or of sums of squares
-    divided by the unit of loss of each target. So a target repeated q times has the posterior of
-    one target, and inverse temperatures (factors of the loss in a posterior) and `alpha` (factor of
-    the penalty of a pruning) keep their meaning. Results do not depend on the order of the targets.
+    targets, ``(loss_1(A) + ... + loss_q(A)) / q``: of errors, of log losses, or of sums of squared
+    distances from the node's mean divided by `TargetStats.unit` of each target. So a target
+    repeated q times has the posterior of one target, and inverse temperatures (factors of the loss
+    in a posterior) and `alpha` (factor of the penalty of a pruning) keep their meaning. Results do
+    not depend on the order of the targets.
 
     Parameters
     ----------
@@ -83,8 +84,8 @@ class SeveralStats:
     def loss(self) -> Float64:
         """Loss of each node as a leaf, (m,): the mean over the targets.
 
-        The loss is the weight of misclassified rows, or the sum of squares divided by the target's
-        unit of loss.
+        The loss is the weight of misclassified rows; or the sum of squared distances of the target
+        from the node's mean, divided by `TargetStats.unit` of the target.
         """
         return _mean([stats.loss for stats in self.of_each])
 
@@ -98,16 +99,16 @@ class SeveralStats:
     def impurity(self) -> Float64:
         """Impurity of each node times its weight, (m,): the mean over the targets.
 
-        Impurities of numeric targets are divided by the target's variance. For classes the impurity
-        is the Gini index, for numbers the squared distance from the mean.
+        For classes the impurity is the Gini index; for numbers the mean squared distance from the
+        node's mean, divided by the variance of the target over all rows.
         """
         return _mean([stats.impurity / _variance(stats) for stats in self.of_each])
 
     @property
     def deviations(self) -> list[float]:
-        """Standard deviation of each target, (q,); 1 for classes and constant targets.
+        """Standard deviation of each target over all rows; 1 for classes and constant targets.
 
-        The order is that of `of_each`.
+        A list of q numbers, in the order of `of_each`. Rows count by their weights.
         """
         return [float(np.sqrt(_variance(stats))) for stats in self.of_each]
 
@@ -115,8 +116,8 @@ class SeveralStats:
     def table(self) -> list[Float64]:
         """A list with one table for each target, in the order of `of_each`.
 
-        The tables are class counts (m, K), or weight, mean and sum of squares (m, 3), of the m
-        nodes; K is the target's number of classes.
+        The tables are class counts (m, K), or weight, mean and sum of squared distances from that
+        mean (m, 3), of the m nodes; K is the target's number of classes.
         """
         return [stats.table for stats in self.of_each]
 
@@ -180,7 +181,7 @@ def _mean(columns: list[Float64]) -> Float64:
 
 
 def _variance(stats: NodeStats | TargetStats) -> float:
-    """Return the variance of a target over all rows; 1 for classes and for a constant target.
+    """Return the weighted variance of a target over all rows; 1 for classes or a constant target.
 
     stats: statistics of one target, whose node 0 is the root and holds all rows.
     """

@@ -154,7 +154,7 @@ class SparseNodeStats(ArrayRecord):
 
     @property
     def counts(self) -> Float64:
-        """The counts as a dense table, (m, K), which may take much memory."""
+        """Number (or weight) of the rows of each class in each node, as a dense table, (m, K)."""
         return self._to_csr(self.weight).toarray()
 
     def to_dense(self) -> NodeStats:

@@ -35,7 +35,7 @@ __all__ = ["TargetStats", "measure", "noise_variance"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetStats(ArrayRecord):
-    """Weight, mean and sum of squares of a numeric target for every node of a tree.
+    """Row weight, mean target and sum of squared distances from it, for every node of a tree.
 
     `measure` makes it; prunings, posteriors and votes are computed from it.
 
@@ -47,10 +47,12 @@ class TargetStats(ArrayRecord):
         Mean target of the rows, which the node predicts; in nodes without rows the mean of the
         parent.
     sse : array-like of float, shape (m,)
-        Sum of squared distances from the mean, in squared units of the target.
+        Weighted sum of squared distances of the targets from the node's mean, in squared units of
+        the target.
     unit : float
-        Unit of loss: the squared distance that counts as a loss of 1. If it is the variance of
-        normal noise, `pac_bayes` with ``lambda_error = 1/2`` weighs leaves by their likelihood.
+        Unit of loss: the squared distance that counts as a loss of 1. `loss` is divided by it,
+        `sse` is not. If it is the variance of normal noise, `pac_bayes` with ``lambda_error = 1/2``
+        weighs leaves by their likelihood.
     weight_unit : float
         Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
     squared_weight : array-like of float, shape (m,), or None
@@ -119,7 +121,7 @@ class TargetStats(ArrayRecord):
     def impurity(self) -> Float64:
         """Sum of squared distances of the targets from the mean of each node, (m,).
 
-        It is the field `sse`, in squared units of the target; `loss` is in units of `unit` instead.
+        It is the field `sse`, in squared units of the target; `loss` is `sse` divided by `unit`.
         """
         return self.sse
 
@@ -196,7 +198,7 @@ _NOISE_ROWS = 16
 def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float = 1.0) -> float:
     """Estimate the noise variance of a target: its variance within small nodes of a tree.
 
-    The nodes are those of at most 16 rows whose parent has more. Their sums of squares are added,
+    The nodes are those of at most 16 rows whose parent has more. Their entries of `sse` are added,
     and divided by the number of their rows minus the number of these nodes. If the result is 0, the
     variance of all rows is returned, or 1 if that is 0.
 
@@ -256,7 +258,7 @@ def measure(
     unit: float | None = None,
     n_jobs: int | None = None,
 ) -> TargetStats:
-    """Compute the moments of a numeric target in every node.
+    """Compute the mean of a numeric target, and squared distances from it, in every node.
 
     Parameters
     ----------
@@ -269,15 +271,16 @@ def measure(
     sample_weight : array-like of shape (n,), or None
         Weight of each row, in any unit; None: 1. Rows of weight 0 do not count.
     unit : float or None
-        Squared distance that counts as a loss of 1; None: the variance of y within small nodes, by
-        `noise_variance`.
+        Squared distance that counts as a loss of 1, which the result stores; None: the variance of
+        y within small nodes, by `noise_variance`.
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
     Returns
     -------
     TargetStats
-        Weight, mean and sum of squares of the rows in each node.
+        For the rows in each node: their weight, their mean target, and the sum of squared distances
+        from this mean.
 
     Raises
     ------
@@ -300,7 +303,7 @@ def measure_by_leaf(
     unit: float | None = None,
     weight_unit: float = 1.0,
 ) -> TargetStats:
-    """Compute the moments of a numeric target in every node from the leaves that the rows reach.
+    """Compute mean and squared distances of a target in every node, from the leaves of the rows.
 
     Parameters
     ----------
@@ -313,15 +316,16 @@ def measure_by_leaf(
     weight : ndarray of float64, shape (n,), or None
         Row weights; None: 1.
     unit : float or None
-        Squared distance that counts as a loss of 1; None: the variance of y within small nodes, by
-        `noise_variance`.
+        Squared distance that counts as a loss of 1. It is only stored: `TargetStats.loss` divides
+        by it. None: the variance of y within small nodes, by `noise_variance`.
     weight_unit : float
         Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows.
 
     Returns
     -------
     TargetStats
-        Weight, mean and sum of squares of the rows in each node.
+        For the rows in each node: their weight, their mean target, and the weighted sum of squared
+        distances from this mean.
 
     Raises
     ------
