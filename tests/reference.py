@@ -3141,6 +3141,14 @@ def compute_prediction_sets(shares, truth, new, coverage, delta):
     return [[1 - share <= reach for share in row] for row in new]
 
 
+def fill_empty_sets(sets, probabilities):
+    """Return the sets, where an empty one has the first of the most probable classes."""
+    return [
+        list(held) if any(held) else [c == list(row).index(max(row)) for c in range(len(row))]
+        for held, row in zip(sets, probabilities, strict=True)
+    ]
+
+
 def compute_ridge_terms(run):
     """Return the term of each feature in a ridge regression, (p, n); rows have weights."""
     codes, bins, n = run.bins.codes, run.bins, len(run.y)

@@ -41,20 +41,39 @@ def test_sets_are_those_of_the_definition(coverage, delta):
     shares = shares_of_growing_rows(model, X, y)
     weigh = train_calibration_split(300, 0.5, np.random.RandomState(0)).calibration
     expected = reference.compute_prediction_sets(shares[weigh], y[weigh], shares, coverage, delta)
-    found = model.predict_set(X, coverage, delta)
+    found = model.predict_set(X, coverage, delta, allow_empty=True)
     assert found.dtype == bool
     np.testing.assert_array_equal(found, expected)
     (certificate,) = model.certify_set(coverage, delta)
     assert certificate.risk == pytest.approx(1 - found[weigh, y[weigh]].mean())
     assert certificate.bound <= (1 - coverage) * (1 + 1e-12)
     assert certificate.n == 150
+    filled = model.predict_set(X, coverage, delta)
+    np.testing.assert_array_equal(filled, reference.fill_empty_sets(expected, shares))
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+def test_empty_sets_get_the_most_probable_class(per_class):
+    model, X, _ = fitted(900)
+    sets = model.predict_set(X, 0.3, per_class=per_class, allow_empty=True)
+    filled = model.predict_set(X, 0.3, per_class=per_class)
+    is_empty = ~sets.any(axis=1)
+    assert is_empty.sum() > 20
+    assert (filled[is_empty].sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(filled[~is_empty], sets[~is_empty])
+    shares = shares_of_growing_rows(model, X, fitted(900)[2])
+    np.testing.assert_array_equal(filled, reference.fill_empty_sets(sets, shares))
+    for i in np.flatnonzero(is_empty)[:5]:
+        np.testing.assert_array_equal(
+            model.predict_set(X[[i]], 0.3, per_class=per_class), filled[[i]]
+        )
 
 
 def test_sets_of_every_class_are_those_of_its_own_rows():
     model, X, y = fitted(1500)
     shares = shares_of_growing_rows(model, X, y)
     weigh = train_calibration_split(1500, 0.5, np.random.RandomState(0)).calibration
-    found = model.predict_set(X, 0.9, per_class=True)
+    found = model.predict_set(X, 0.9, per_class=True, allow_empty=True)
     made = model.certify_set(0.9, per_class=True)
     for c, certificate in enumerate(made):
         own = weigh[y[weigh] == c]

@@ -554,6 +554,7 @@ class Guarantees:
         delta: float | None = None,
         *,
         per_class: bool = False,
+        allow_empty: bool = False,
     ) -> NDArray[np.bool_]:
         """Predict a set of classes for each row; a fraction of the sets contain the true class.
 
@@ -562,8 +563,8 @@ class Guarantees:
         `coverage`, for every distribution of rows. The scores were fixed before the calibration
         rows: of certified trees 1 minus the class probabilities of the training set, of other
         classifiers 1 minus their predicted probabilities. A set contains all classes with a score
-        up to an order statistic of the calibration scores. It may be empty, and it need not contain
-        the class that `predict` returns.
+        up to an order statistic of the calibration scores, or else the most probable class alone,
+        as a larger set covers no fewer rows. It need not contain the class that `predict` returns.
 
         Parameters
         ----------
@@ -577,6 +578,10 @@ class Guarantees:
             True: the coverage holds for the rows of each class, for all classes at once. A class
             with too few calibration rows is then in every set, and so is a class that training rows
             lack; without `per_class` such a class is in no set.
+        allow_empty : bool
+            True: sets may be empty, for rows of which every class is less probable than the true
+            class of nearly all calibration rows. False: such a set contains the most probable
+            class, of equally probable ones the first.
 
         Returns
         -------
@@ -597,12 +602,18 @@ class Guarantees:
         held: NDArray[np.bool_] = score <= _find_score_limits(
             scores, coverage, self._choose_delta(delta)
         )
+        if not allow_empty:
+            empty = np.flatnonzero(~held.any(axis=1))
+            held[empty, score[empty].argmin(axis=1)] = True
         return self._expand_columns(held, per_class)
 
     def certify_set(
         self, coverage: float = 0.9, delta: float | None = None, *, per_class: bool = False
     ) -> tuple[Certificate | None, ...]:
         """Return certificates of the coverage of the sets that `predict_set` returns.
+
+        The observed risk is that of the sets with ``allow_empty=True``. Larger sets lack the true
+        class no more often, so the bound holds for either.
 
         Parameters
         ----------
@@ -648,7 +659,7 @@ class Guarantees:
         if that class has no score or the row counts as the worst case. Return `Scores`, which holds
         them by region: one for each class, or one for all rows.
         """
-        about = self._get_calibration_scores(), self._find_class_codes, self.is_worst
+        about = self._get_calibration_scores(), self._class_codes, self.is_worst
         return sort_truth_scores(*about, per_class=per_class)
 
     @property
@@ -669,7 +680,7 @@ class Guarantees:
         return values
 
     @property
-    def _find_class_codes(self) -> NDArray[np.intp]:
+    def _class_codes(self) -> NDArray[np.intp]:
         """Index of the true class of each calibration row in `_scored_classes`, int array (n,).
 
         A class that is not among them has the index ``len(_scored_classes)``.
@@ -779,7 +790,7 @@ class Guarantees:
                 "lower and upper limits, for which repeated rows have no common worst case: leave "
                 'these rows out, or pass duplicates="genuine" (they are new draws) or "copies"'
             )
-        score, code = self._compute_second_class_probabilities(), self._find_class_codes
+        score, code = self._compute_second_class_probabilities(), self._class_codes
         others = int((code > 1).sum())
         if others:
             raise ValueError(
