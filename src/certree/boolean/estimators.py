@@ -192,7 +192,7 @@ class FourierEstimator(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             largest=float(np.abs(examples.y).max()),
             n_jobs=self.n_jobs,
         ).spectrum
-        is_constant = ~spectrum.masks.any(axis=1)
+        is_constant: NDArray[np.bool_] = ~np.any(spectrum.masks, axis=1)
         by_size = np.argsort(-spectrum.squares, kind="stable")
         products = by_size[~is_constant[by_size]][: self.max_terms]
         kept = spectrum.select_terms(np.union1d(np.flatnonzero(is_constant), products))
