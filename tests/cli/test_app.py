@@ -1392,13 +1392,17 @@ def test_fit_prints_test_scores_of_a_first_fit(tmp_path, iris, monkeypatch):
     first = PACBayesTreeClassifier(random_state=0).fit(features[train], kinds[train])
     error = np.mean(first.predict(features[test]) != kinds[test])
     assert f"on 60 test rows, held out from a first fit:\n  Error {100 * error:.1f} %" in text
-    most = collections.Counter(kinds[train]).most_common()[0][0]
-    assert f"always {most}: Error {100 * np.mean(kinds[test] != most):.1f} %" in text
+    counts = collections.Counter(kinds[test])
+    most = counts.most_common()[0][0]
+    assert f"%), always {most} {100 * np.mean(kinds[test] != most):.1f} %\n" in text
+    entropy = -sum(count / 60 * np.log(count / 60) for count in counts.values())
+    assert f"), class frequencies {entropy:.4g}\n" in text
+    assert "no better" not in text
     numbers = ("fit", "table.csv", "--target", "petal width", "--quiet", "--regression")
     width = iris["petal width"].to_numpy()
     test, train = np.split(np.random.default_rng(0).permutation(150), [30])
-    error_of_mean = np.sqrt(np.mean((width[test] - width[train].mean()) ** 2))
-    assert f"always the mean: Root mean squared error {error_of_mean:.4g}" in succeeds(*numbers)
+    error_of_mean = np.sqrt(np.mean((width[test] - width[test].mean()) ** 2))
+    assert f"), always the mean {error_of_mean:.4g}\n" in succeeds(*numbers)
     assert "next: certree predict table.certree NEW.csv" in text
     assert names(tmp_path) == ["table.certree", "table.csv"]
     assert "held out" not in succeeds(*arguments, "--test-size", 0)
@@ -1467,6 +1471,10 @@ def test_evaluate_scores_a_model_and_reports_rows_of_its_fit(tmp_path, iris):
     saved = strict_json(json_file)
     assert saved["rows"] == len(new)
     assert saved["Error"][0] == pytest.approx(error)
+    counts = new["kind"].value_counts()
+    always = saved["baselines"]["Error"]
+    assert always["name"] == f"always {counts.index[0]}"
+    assert always["value"] == pytest.approx(1 - counts.iloc[0] / len(new))
     text = succeeds("evaluate", model_file, table, "--target", "kind")
     assert "75 rows also occur among the rows of the fit" in text
 

@@ -50,7 +50,6 @@ from certree.interface.extras import import_extra
 from certree.interface.formatting import (
     format_duration,
     format_file_size,
-    format_four_digits,
     format_quantity,
     shorten_label,
 )
@@ -58,7 +57,7 @@ from certree.parts import resources
 from certree.parts.resources import get_memory_limit
 from certree.parts.sources import FileRows
 from certree.show.page.evaluated_model import EvaluatedModel
-from certree.show.page.scores import compute_scores
+from certree.show.page.scores import compute_scores, format_scores
 from certree.tables import reader
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import Table, split_target
@@ -599,9 +598,8 @@ def _score_first_fit(
 ) -> Iterator[str]:
     """Fit a copy of the model to a random training set, and yield lines with its test scores.
 
-    The last line has the score of predicting the most frequent class, or the mean. Nothing is
-    yielded if `test_size` is 0, there are fewer than 20 rows, or one of the two sets would be
-    empty.
+    Each line compares the score with that of a constant prediction. Nothing is yielded if
+    `test_size` is 0, there are fewer than 20 rows, or one of the two sets would be empty.
 
     Parameters
     ----------
@@ -630,26 +628,8 @@ def _score_first_fit(
         first_fit = clone(model).fit(table.X[train], y[train], **arguments)
     evaluated = EvaluatedModel.from_rows(first_fit, table.X[test], y[test])
     yield f"on {len(test):,} test rows, held out from a first fit:"
-    for score in compute_scores(evaluated):
-        yield f"  {score}"
-    yield f"  {_describe_baseline(y[train], evaluated)}"
-
-
-def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
-    """Return a line with the test score of always predicting the most frequent class, or the mean.
-
-    The score is the error (in %) of a classifier, and the root mean squared error of a regressor,
-    on the test set. y_train: targets of the training set, (n,), from which class or mean are taken;
-    evaluated: the model that the test set scores, whose kind decides, and the targets of the test
-    set.
-    """
-    if evaluated.probabilities is None:
-        error = float(np.sqrt(np.mean((evaluated.y - y_train.mean()) ** 2)))
-        return f"always the mean: Root mean squared error {format_four_digits(error)}"
-    classes, counts = np.unique(y_train, return_counts=True)
-    most_frequent = classes[counts.argmax()]
-    error_percent = 100 * np.mean(evaluated.y != most_frequent)
-    return f"always {most_frequent}: Error {error_percent:.1f} %"
+    for line in format_scores(compute_scores(evaluated)):
+        yield f"  {line}"
 
 
 def _expect_target(y: Any, target_name: str, regression: bool) -> None:

@@ -44,7 +44,7 @@ from certree.files.predictions import (
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_quantity
 from certree.show.page.evaluated_model import EvaluatedModel
-from certree.show.page.scores import RowErrors
+from certree.show.page.scores import RowErrors, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import extract_target
 
@@ -136,8 +136,9 @@ def evaluate(
     """Score a model on the rows of a table or folder, and print each score with its 95 % interval.
 
     With --threshold, errors are those of the classes that the threshold predicts. Rows that also
-    occur among the rows of the fit are counted in a last line. The JSON file has the number of
-    rows, and for each score a list: value, lower and upper end of the interval.\f
+    occur among the rows of the fit are counted in a last line. Each score is compared with that of
+    a constant prediction, such as the most frequent class. The JSON file has the number of rows,
+    for each score a list (value, lower and upper end of the interval), and the "baselines".\f
 
     Parameters
     ----------
@@ -160,14 +161,19 @@ def evaluate(
     errors = _compute_row_errors(model, file, target, threshold, quiet)
     scores, n = errors.scores(), len(errors.losses)
     print_text(f"{type(model).__name__} on {format_quantity(n, 'row')}")
-    for score in scores:
-        print_text(str(score))
+    for line in format_scores(scores):
+        print_text(line)
     if errors.n_known_rows:
         known = format_quantity(errors.n_known_rows, "row")
         print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
     if json_file is not None:
         values = {score.name: [score.value, score.low, score.high] for score in scores}
-        text = json.dumps({"rows": n, **values}, indent=1) + "\n"
+        baselines = {
+            score.name: {"name": score.baseline.name, "value": score.baseline.value}
+            for score in scores
+            if score.baseline is not None
+        }
+        text = json.dumps({"rows": n, **values, "baselines": baselines}, indent=1) + "\n"
         write_atomically(json_file, lambda stream: stream.write(text.encode()))
 
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
@@ -19,6 +21,7 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
+import certree
 from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
@@ -42,7 +45,7 @@ from certree.ensembles import ConformalBandRegressor
 from certree.show import report
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.explorer_section import encode_tree
-from certree.show.page.scores import compute_scores
+from certree.show.page.scores import compute_scores, describe_verdict
 from certree.show.tree_summary import summarize_tree
 
 NASTY = "</script><script>alert(1)</script>"
@@ -286,6 +289,37 @@ def test_scores_of_regressors_equal_those_of_scikit_learn():
     assert explained.value == pytest.approx(r2_score(y, predicted))
     for score in (error, explained):
         assert score.low < score.value < score.high
+
+
+def test_scores_are_compared_with_those_of_a_constant():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), np.where(rng.random(300) < 0.2, "yes", "no")
+    y[0] = "no"
+    model = certree.PACBayesTreeClassifier(random_state=0).fit(X[:150], y[:150])
+    evaluated = EvaluatedModel.from_rows(model, X[150:], y[150:])
+    error, loss = compute_scores(evaluated)
+    constant = DummyClassifier(strategy="prior").fit(X[150:], y[150:])
+    assert error.baseline.name == "always no"
+    assert error.baseline.value == pytest.approx(1 - constant.score(X[150:], y[150:]))
+    assert loss.baseline.value == pytest.approx(log_loss(y[150:], constant.predict_proba(X[150:])))
+    # The target does not depend on the features.
+    verdict = describe_verdict([error, loss])
+    assert verdict.startswith("the model is no better than ")
+    assert verdict.endswith("class frequencies in log loss")
+    better = replace(loss, value=loss.baseline.value - 0.01)
+    assert describe_verdict([replace(error, baseline=None), better]) is None
+
+
+def test_a_table_of_scores_has_baselines_and_a_verdict(tmp_path):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    y = np.random.default_rng(1).normal(size=400)
+    model = certree.PACBayesTreeRegressor(random_state=0).fit(X[:200], y[:200])
+    text = read(report(model, X[200:], y[200:], tmp_path / "page.html")).text
+    assert f"{np.std(y[200:]):.4g}" in text
+    assert "always the mean" in text
+    has_verdict = "On these rows the model is no better than always the mean" in text
+    error = root_mean_squared_error(y[200:], model.predict(X[200:]))
+    assert has_verdict == (error >= np.std(y[200:]))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.stats
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64
-from certree.interface.formatting import format_four_digits
+from certree.interface.formatting import format_four_digits, shorten_label
 from certree.show.calibration import compute_clopper_pearson_interval
 from certree.show.page.evaluated_model import EvaluatedModel
 
@@ -18,6 +20,22 @@ from certree.show.page.evaluated_model import EvaluatedModel
 _STANDARD_ERRORS = 1.96
 # Number of bootstrap samples.
 _N_BOOTSTRAP = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The loss of a prediction that is the same for all rows.
+
+    Parameters
+    ----------
+    name : str
+        What is predicted, such as "always No".
+    value : float
+        Its loss on the rows of the score, in the unit of the score.
+    """
+
+    name: str
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +54,8 @@ class Score:
         Whether the score is a fraction of the rows, which is printed in percent.
     method : str
         How the interval is computed, such as "1.96 standard errors".
+    baseline : Baseline or None
+        The score of a constant prediction on the same rows; None: it has no such score.
     """
 
     name: str
@@ -44,6 +64,7 @@ class Score:
     high: float
     is_fraction: bool
     method: str
+    baseline: Baseline | None = None
 
     def format_value(self, number: float) -> str:
         """Return the value of the score, or an end of its interval, as text.
@@ -54,9 +75,15 @@ class Score:
         return f"{100 * number:.1f} %" if self.is_fraction else format_four_digits(number)
 
     def __str__(self) -> str:
-        """Return name, value and interval as one line, such as "Error 1.2 % (0.8 % to 1.7 %)"."""
+        """Return name, value, interval and baseline as one line.
+
+        An example is "Error 1.2 % (0.8 % to 1.7 %), always No 6.0 %".
+        """
         value, low, high = map(self.format_value, (self.value, self.low, self.high))
-        return f"{self.name} {value} ({low} to {high})"
+        line = f"{self.name} {value} ({low} to {high})"
+        if self.baseline is not None:
+            line += f", {self.baseline.name} {self.format_value(self.baseline.value)}"
+        return line
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +100,8 @@ class RowErrors:
         Which rows are misclassified; None for a regressor.
     y : ndarray of float64, shape (n,), or None
         True numbers; None for a classifier.
+    class_counts : Counter or None
+        Number of rows of each true class; None for a regressor.
     n_known_rows : int or None
         Number of the n rows that also occur in the fit; None if the model has no hashes of the rows
         of its fit.
@@ -81,6 +110,7 @@ class RowErrors:
     losses: Float64
     is_wrong: NDArray[np.bool_] | None
     y: Float64 | None
+    class_counts: Counter[Any] | None
     n_known_rows: int | None
 
     @classmethod
@@ -91,9 +121,10 @@ class RowErrors:
         """
         if evaluated.probabilities is not None:
             is_wrong = np.asarray(evaluated.predicted != evaluated.y)
-            return cls(evaluated.row_losses, is_wrong, None, evaluated.n_known_rows)
+            counts = Counter(evaluated.y.tolist())
+            return cls(evaluated.row_losses, is_wrong, None, counts, evaluated.n_known_rows)
         y, predicted = evaluated.y, evaluated.predicted.astype(np.float64)
-        return cls((y - predicted) ** 2, None, y, evaluated.n_known_rows)
+        return cls((y - predicted) ** 2, None, y, None, evaluated.n_known_rows)
 
     @classmethod
     def concatenate(cls, batches: Sequence[Self]) -> Self:
@@ -108,10 +139,14 @@ class RowErrors:
             return None if values[0] is None else np.concatenate(values)
 
         counts = [batch.n_known_rows for batch in batches if batch.n_known_rows is not None]
+        has_classes = batches[0].class_counts is not None
         return cls(
             concatenate_field("losses"),
             concatenate_field("is_wrong"),
             concatenate_field("y"),
+            sum((batch.class_counts or Counter() for batch in batches), Counter())
+            if has_classes
+            else None,
             sum(counts) if counts else None,
         )
 
@@ -122,15 +157,24 @@ class RowErrors:
         -------
         list of Score
             The scores in this order, each with an interval. R2 is left out if all true numbers are
-            equal.
+            equal. Their baselines predict the most frequent class, the frequencies of the classes,
+            or the mean, all of the same rows.
         """
         if self.y is not None:
             return _compute_regression_scores(self.y, self.losses)
         assert self.is_wrong is not None
+        assert self.class_counts is not None
         n_wrong, n = float(self.is_wrong.sum()), len(self.losses)
         low, high = compute_clopper_pearson_interval(n_wrong, n)
-        error = Score("Error", n_wrong / n, low, high, True, "exact, Clopper and Pearson")
-        return [error, _compute_mean_score("Log loss (nats)", self.losses)]
+        # Of equally frequent classes the first in the order of their names, in any order of rows.
+        most_frequent, count = min(
+            self.class_counts.items(), key=lambda entry: (-entry[1], str(entry[0]))
+        )
+        always = Baseline(f"always {shorten_label(str(most_frequent))}", (n - count) / n)
+        entropy = float(scipy.stats.entropy([*self.class_counts.values()]))
+        error = Score("Error", n_wrong / n, low, high, True, "exact, Clopper and Pearson", always)
+        log_loss = _compute_mean_score("Log loss (nats)", self.losses)
+        return [error, replace(log_loss, baseline=Baseline("class frequencies", entropy))]
 
 
 def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
@@ -140,6 +184,25 @@ def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
     or root mean squared error and R2 of a regressor. R2 is left out if all true numbers are equal.
     """
     return RowErrors.from_evaluation(evaluated).scores()
+
+
+def describe_verdict(scores: Sequence[Score]) -> str | None:
+    """Return a sentence if the model is not better than a constant prediction, else None.
+
+    scores: scores of a model on some rows; those without a baseline are ignored.
+    """
+    worse = [
+        f"{score.baseline.name} in {score.name.partition(' (')[0].lower()}"
+        for score in scores
+        if score.baseline is not None and score.value >= score.baseline.value
+    ]
+    return f"the model is no better than {', and than '.join(worse)}" if worse else None
+
+
+def format_scores(scores: Sequence[Score]) -> list[str]:
+    """Return a line for each score, and a last line if the model is no better than a constant."""
+    verdict = describe_verdict(scores)
+    return [*map(str, scores), *([] if verdict is None else [verdict])]
 
 
 def _compute_mean_score(name: str, losses: Float64) -> Score:
@@ -167,7 +230,8 @@ def _compute_regression_scores(y: Float64, squared_errors: Float64) -> list[Scor
     """
     mean = _compute_mean_score("", squared_errors)
     value, low, high = np.sqrt([mean.value, mean.low, mean.high]).tolist()
-    scores = [Score("Root mean squared error", value, low, high, False, mean.method)]
+    constant = Baseline("always the mean", float(y.std()))
+    scores = [Score("Root mean squared error", value, low, high, False, mean.method, constant)]
     if y.std() > 0:
         scores.append(_compute_r2_score(y, squared_errors))
     return scores

@@ -18,7 +18,7 @@ from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
 from certree.interface.fitted_state import get_snapshot
-from certree.interface.formatting import format_four_digits, format_percent, format_quantity
+from certree.interface.formatting import format_percent, format_quantity
 from certree.show.calibration import compute_classifier_reliability, draw_reliability
 from certree.show.importance import plot_importance
 from certree.show.interactions_picture import compute_interaction_sizes, create_interaction_panels
@@ -30,7 +30,7 @@ from certree.show.page.explorer_section import build_explorer_section
 from certree.show.page.group_section import build_group_section
 from certree.show.page.markup import Html, collapse, embed_figure, embed_figures, table, tag
 from certree.show.page.ranking_section import build_ranking_section
-from certree.show.page.scores import compute_scores
+from certree.show.page.scores import compute_scores, describe_verdict
 from certree.show.page.section import Section
 from certree.show.style import PANEL, draw_separately
 from certree.show.threshold_picture import create_threshold_panels
@@ -110,36 +110,28 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
     The baseline is the score of always predicting the mean, or the most frequent class. evaluated:
     the fitted model, the rows of the report and their predictions.
     """
+    scores = compute_scores(evaluated)
     rows = [
         (
             score.name,
             tag("b", score.format_value(score.value)),
             f"{score.format_value(score.low)} to {score.format_value(score.high)}",
             score.method,
+            *(
+                ("", "")
+                if score.baseline is None
+                else (score.format_value(score.baseline.value), score.baseline.name)
+            ),
         )
-        for score in compute_scores(evaluated)
+        for score in scores
     ]
-    rows.append(_score_baseline(evaluated))
     n_rows = format_quantity(evaluated.n, "row")
     text = f"Measured on the {n_rows} of this page. {_describe_leak(evaluated)}"
-    headings = ("score", "value", "95 % interval", "method")
+    verdict = describe_verdict(scores)
+    if verdict is not None:
+        text += f" On these rows {verdict}."
+    headings = ("score", "value", "95 % interval", "method", "baseline", "which predicts")
     return Section("scores", "Scores", tag("p", text) + table(headings, rows, "Scores"))
-
-
-def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
-    """Return a line for the table of scores: the score of always predicting the mean or one class.
-
-    evaluated: the fitted model, the rows of the report and their predictions, whose mean or most
-    frequent class is used. The score is the root mean squared error of the mean, or the error of
-    that class. The line has four texts: name, value, an empty interval, and method.
-    """
-    if evaluated.probabilities is None:
-        deviation = format_four_digits(float(evaluated.y.std()))
-        return "Baseline: root mean squared error of the mean", deviation, "", "mean of these rows"
-    classes, counts = np.unique(evaluated.y, return_counts=True)
-    error = 1 - counts.max() / evaluated.n
-    name = f"Baseline: error of always {_shorten(str(classes[counts.argmax()]))}"
-    return name, f"{100 * error:.1f} %", "", "most frequent class of these rows"
 
 
 def _describe_leak(evaluated: EvaluatedModel) -> str:
