@@ -2,8 +2,8 @@
 The bound approaches the error
 ==============================
 
-The bound of a certified tree and its error on new rows, by the number of rows in the fit. The gap
-between the lines is the price of certainty.
+The picture shows the bound of a certified tree and its error on new rows, by the number of rows in the
+fit. The gap between the lines shrinks as the number of rows grows.
 """
 
 from sklearn.datasets import make_moons

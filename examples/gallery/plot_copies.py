@@ -2,8 +2,8 @@
 Why copies break a certificate
 ==============================
 
-Each row occurs three times in the table. With ``duplicates="genuine"`` most certificates are wrong;
-with ``duplicates="copies"`` they hold.
+Each row occurs three times in the table. With ``duplicates="genuine"`` most certificates
+are below the true error. With ``duplicates="copies"`` they hold.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Features that interact
 ======================
 
-Friedman's function multiplies its first two features and adds the others. The fractions of the
-variance of boosted trees by features and by pairs show that.
+Friedman's function multiplies its first two features and adds the others. The picture shows
+which fractions of the variance of boosted trees belong to features and to pairs of features.
 """
 
 from sklearn.datasets import make_friedman1

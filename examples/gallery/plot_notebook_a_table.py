@@ -10,8 +10,8 @@ values is inspected, fitted, compared and explained.
 # The table
 # ---------
 #
-# The table is made up, so that we know what is true: defaults are likelier with debts, less
-# likely with age, and for the self-employed debts count twice. One value in ten is missing.
+# The table is simulated, so the truth is known: defaults are likelier with debts, less likely
+# with age, and for the self-employed debts count twice. One value in ten is missing.
 
 import matplotlib.pyplot as plt
 import numpy as np

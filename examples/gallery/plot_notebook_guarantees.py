@@ -64,8 +64,8 @@ print(model.conditional_guarantees("recall").recall)
 # Sets of classes
 # ---------------
 #
-# Where the model is unsure, the set holds both classes. For 95 % of new rows the set holds the true
-# class.
+# Where the model is unsure, the set holds both classes. For at least 95 % of new rows the set holds
+# the true class.
 
 sets = model.predict_set(X_new, coverage=0.95)
 held = sets[np.arange(len(y_new)), np.searchsorted(model.classes_, y_new)]

@@ -2,7 +2,8 @@
 Explain one prediction
 ======================
 
-What each feature added to the score of one biopsy. The contributions add up to the prediction exactly.
+The picture shows what each feature adds to the score of one biopsy. The contributions add up to the
+prediction.
 """
 
 from sklearn.datasets import load_breast_cancer

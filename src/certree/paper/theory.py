@@ -249,7 +249,7 @@ def chernoff_oracle_bound(
 
     References
     ----------
-    The documentation's page on certificates has the derivation. It combines Thiemann, Igel,
+    The documentation's page on oracle bounds has the derivation. It combines Thiemann, Igel,
     Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017; Chernoff's
     inequality for every pruning; and `oracle_excess`.
     """
