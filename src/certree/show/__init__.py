@@ -1,11 +1,14 @@
-"""Figures of models, and the HTML report. They need matplotlib: ``pip install "certree[plot]"``."""
+"""Figures of models, the HTML report and the model card.
+
+Figures and the report need matplotlib: ``pip install "certree[plot]"``.
+"""
 
 from certree.show.calibration import plot_calibration
 from certree.show.certificate_picture import plot_certificate
 from certree.show.importance import plot_importance
 from certree.show.interactions_picture import plot_interactions
 from certree.show.loss import plot_loss
-from certree.show.page import report
+from certree.show.page import model_card, report
 from certree.show.ranking import plot_ranking
 from certree.show.selective_picture import plot_selective
 from certree.show.threshold_picture import plot_thresholds
@@ -15,7 +18,7 @@ from certree.show.waterfall import plot_explanation
 
 # fmt: off
 __all__ = [
-    "plot_adaboost", "plot_calibration", "plot_certificate", "plot_explanation",
+    "model_card", "plot_adaboost", "plot_calibration", "plot_certificate", "plot_explanation",
     "plot_importance", "plot_interactions", "plot_loss", "plot_ranking", "plot_selective",
     "plot_thresholds", "plot_tree", "report",
 ]

@@ -304,8 +304,8 @@ def test_scores_are_compared_with_those_of_a_constant():
     assert loss.baseline.value == pytest.approx(log_loss(y[150:], constant.predict_proba(X[150:])))
     # The target does not depend on the features.
     verdict = describe_verdict([error, loss])
-    assert verdict.startswith("the model is no better than ")
-    assert verdict.endswith("class frequencies in log loss")
+    assert verdict.startswith("the model is no better than a constant in ")
+    assert verdict.endswith("log loss")
     better = replace(loss, value=loss.baseline.value - 0.01)
     assert describe_verdict([replace(error, baseline=None), better]) is None
 
@@ -317,7 +317,7 @@ def test_a_table_of_scores_has_baselines_and_a_verdict(tmp_path):
     text = read(report(model, X[200:], y[200:], tmp_path / "page.html")).text
     assert f"{np.std(y[200:]):.4g}" in text
     assert "always the mean" in text
-    has_verdict = "On these rows the model is no better than always the mean" in text
+    has_verdict = "On these rows the model is no better than a constant in root" in text
     error = root_mean_squared_error(y[200:], model.predict(X[200:]))
     assert has_verdict == (error >= np.std(y[200:]))
 

@@ -114,15 +114,23 @@ def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str
     Path
         The path of the file.
     """
-    page = Template(_read_resource("page.html")).substitute(
+    page = render_page(title, sections)
+    write_atomically(path, lambda file: file.write(page.encode()))
+    return Path(path)
+
+
+def render_page(title: str, sections: Sequence[Section]) -> str:
+    """Return the HTML of a page with a table of contents and sections.
+
+    title: heading of the page; sections: the sections in the order of the page.
+    """
+    return Template(_read_resource("page.html")).substitute(
         title=to_markup(title),
         style=_read_resource("page.css"),
         script=_read_resource("page.js"),
         contents=_build_contents(sections).text,
         sections=concatenate(map(_build_element, sections)).text,
     )
-    write_atomically(path, lambda file: file.write(page.encode()))
-    return Path(path)
 
 
 def _read_resource(name: str) -> str:

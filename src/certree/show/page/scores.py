@@ -192,11 +192,11 @@ def describe_verdict(scores: Sequence[Score]) -> str | None:
     scores: scores of a model on some rows; those without a baseline are ignored.
     """
     worse = [
-        f"{score.baseline.name} in {score.name.partition(' (')[0].lower()}"
+        score.name.partition(" (")[0].lower()
         for score in scores
         if score.baseline is not None and score.value >= score.baseline.value
     ]
-    return f"the model is no better than {', and than '.join(worse)}" if worse else None
+    return f"the model is no better than a constant in {' and '.join(worse)}" if worse else None
 
 
 def format_scores(scores: Sequence[Score]) -> list[str]:

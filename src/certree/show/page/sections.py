@@ -54,7 +54,7 @@ def build_model_section(evaluated: EvaluatedModel) -> Section:
     model = evaluated.model
     estimator = type(model)
     summary = (inspect.getdoc(estimator) or estimator.__name__).split("\n")[0]
-    text = f"{summary} {' '.join(_describe_size(evaluated))}"
+    text = f"{summary} {' '.join(describe_size(evaluated))}"
     signature = inspect.signature(estimator).parameters.items()
     defaults = {name: parameter.default for name, parameter in signature}
     rows = []
@@ -75,7 +75,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]} ..."
 
 
-def _describe_size(evaluated: EvaluatedModel) -> list[str]:
+def describe_size(evaluated: EvaluatedModel) -> list[str]:
     """Return sentences about a fitted model: numbers of classes, features, trees and leaves.
 
     evaluated: the fitted model, the rows of the report and their predictions. Some models also have
@@ -126,7 +126,7 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
         for score in scores
     ]
     n_rows = format_quantity(evaluated.n, "row")
-    text = f"Measured on the {n_rows} of this page. {_describe_leak(evaluated)}"
+    text = f"Measured on the {n_rows} of this page. {describe_known_rows(evaluated)}"
     verdict = describe_verdict(scores)
     if verdict is not None:
         text += f" On these rows {verdict}."
@@ -134,7 +134,7 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
     return Section("scores", "Scores", tag("p", text) + table(headings, rows, "Scores"))
 
 
-def _describe_leak(evaluated: EvaluatedModel) -> str:
+def describe_known_rows(evaluated: EvaluatedModel) -> str:
     """Return a sentence on how many rows of the report also occur in the fit of the model.
 
     Rows are compared by the hashes of their features; if the model has no hashes of its training

@@ -1,0 +1,343 @@
+"""A model card: a short text about a fitted model, for its users and those who approve it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import scipy
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+
+import certree
+from certree.certificates import Certificate
+from certree.files.models import save
+from certree.interface.atomic_write import write_atomically
+from certree.interface.formatting import format_percent, format_quantity, shorten_label
+from certree.interface.signatures import validate_arguments
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.markup import Html, concatenate, table, tag
+from certree.show.page.report_page import render_page
+from certree.show.page.scores import RowErrors, Score, describe_verdict
+from certree.show.page.section import Section
+from certree.show.page.sections import describe_known_rows, describe_size
+
+# Most features, classes and groups that a card lists.
+_MAX_FEATURES, _MAX_CLASSES, _MAX_GROUPS = 50, 20, 30
+# Characters that Markdown would interpret.
+_MARKDOWN = re.compile(r"([\\`*{}\[\]<>#|]|(?<!\w)_|_(?!\w))")
+
+
+@dataclass(frozen=True, slots=True)
+class CardTable:
+    """A table of a model card.
+
+    Parameters
+    ----------
+    headings : sequence of str
+        Headings of the columns.
+    rows : sequence of sequences of str
+        The cells of each line, as plain text.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CardSection:
+    """A section of a model card.
+
+    Parameters
+    ----------
+    title : str
+        Its heading.
+    blocks : sequence of str, list of str, or CardTable
+        Paragraphs, lists and tables in their order, as plain text.
+    """
+
+    title: str
+    blocks: Sequence[str | list[str] | CardTable]
+
+
+@validate_arguments
+def model_card(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    path: str | PathLike[str] | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> str:
+    """Describe a fitted model on one page: data, scores, certificate, groups and versions.
+
+    The form is that of Mitchell and others, Model Cards for Model Reporting (FAT* 2019). What only
+    its author knows, such as the intended use, comes from `notes`.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        A tree, forest, boosted trees, AdaBoost or naive Bayes with one target.
+    X : array-like of shape (n, p)
+        Test rows: rows that were not used to fit the model.
+    y : array-like of shape (n,)
+        Their classes or numbers.
+    path : str, path-like or None
+        File to write: an HTML page if its suffix is .html, else Markdown. None: no file is written.
+    groups : array-like of shape (n,), or None
+        Group of each row, such as a branch; the card has the scores of each group.
+    notes : mapping from str to str, or None
+        Paragraphs by heading, such as {"Intended use": "..."}. They come first.
+
+    Returns
+    -------
+    str
+        The card as Markdown, or as HTML if `path` ends in .html.
+
+    Raises
+    ------
+    TypeError
+        If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
+    ValueError
+        If X, y and groups differ in length or are empty.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from certree import PACBayesTreeClassifier
+    >>> from certree.show import model_card
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
+    >>> print(model_card(model, X[400:], y[400:])[:24])
+    # PACBayesTreeClassifier
+    """
+    evaluated = EvaluatedModel.from_rows(model, X, y, groups)
+    title, sections = type(model).__name__, _build_card(evaluated, notes or {})
+    if path is not None and Path(path).suffix.lower() == ".html":
+        text = render_page(title, [_to_page_section(section) for section in sections])
+    else:
+        text = _to_markdown(title, sections)
+    if path is not None:
+        write_atomically(path, lambda file: file.write(text.encode()))
+    return text
+
+
+def _build_card(evaluated: EvaluatedModel, notes: Mapping[str, str]) -> list[CardSection]:
+    """Return the sections of a card in their order.
+
+    evaluated: the fitted model, the test rows, their groups and predictions; notes: paragraphs of
+    the user by heading.
+    """
+    sections: list[CardSection] = [CardSection(key, (text,)) for key, text in notes.items()]
+    sections += [_describe_model(evaluated), _describe_test_rows(evaluated)]
+    sections.append(_describe_scores(RowErrors.from_evaluation(evaluated).scores()))
+    certificate = getattr(evaluated.model, "certificate_", None)
+    if isinstance(certificate, Certificate):
+        assumptions = [*certificate.assumptions]
+        blocks = (str(certificate), "The certificate assumes:", assumptions)
+        sections.append(CardSection("Certificate", blocks))
+    if evaluated.groups is not None:
+        sections.append(_compare_groups(evaluated))
+    sections.append(_describe_versions(evaluated.model))
+    return sections
+
+
+def _describe_model(evaluated: EvaluatedModel) -> CardSection:
+    """Return the section with class, size and features of the model, and changed parameters.
+
+    evaluated: the fitted model and the test rows.
+    """
+    model = evaluated.model
+    names = list(map(str, model._feature_names()))
+    categories = [None] * len(names) if model.categories_ is None else model.categories_.names
+    kinds = [
+        f"{shorten_label(name)} ({'number' if known is None else 'category'})"
+        for name, known in zip(names, categories, strict=True)
+    ]
+    features = ", ".join(kinds[:_MAX_FEATURES])
+    n_more = len(kinds) - _MAX_FEATURES
+    more = f" and {n_more:,} more" if n_more > 0 else ""
+    blocks: list[str | list[str] | CardTable] = [
+        f"{model!r}",
+        " ".join(describe_size(evaluated)),
+        f"Features: {features}{more}.",
+    ]
+    if evaluated.classes:
+        blocks.append(f"Classes: {_list_classes(evaluated.classes)}.")
+    return CardSection("Model", blocks)
+
+
+def _list_classes(texts: Sequence[Any]) -> str:
+    """Return up to 20 of the values as text, separated by commas, and the number of the others."""
+    shown = ", ".join(shorten_label(str(text)) for text in texts[:_MAX_CLASSES])
+    n_more = len(texts) - _MAX_CLASSES
+    return f"{shown} and {n_more:,} more" if n_more > 0 else shown
+
+
+def _describe_test_rows(evaluated: EvaluatedModel) -> CardSection:
+    """Return the section on the test rows: their number, their targets, and rows of the fit.
+
+    evaluated: the fitted model, the test rows and their targets.
+    """
+    n_rows = format_quantity(evaluated.n, "row")
+    if evaluated.probabilities is None:
+        low, middle, high = np.quantile(evaluated.y, [0, 0.5, 1])
+        target = f"The target runs from {low:.4g} to {high:.4g}, with median {middle:.4g}."
+    else:
+        counts = Counter(evaluated.y.tolist()).most_common()
+        target = _list_classes(
+            [f"{name} {format_percent(count / evaluated.n)}" for name, count in counts]
+        )
+        target = f"Their classes: {target}."
+    text = f"The scores are of {n_rows}. {target} {describe_known_rows(evaluated)}"
+    return CardSection("Test data", [text])
+
+
+def _describe_scores(scores: Sequence[Score]) -> CardSection:
+    """Return the section with a table of scores, their 95 % intervals and constant predictions."""
+    rows = [
+        (
+            score.name,
+            score.format_value(score.value),
+            f"{score.format_value(score.low)} to {score.format_value(score.high)}",
+            ""
+            if score.baseline is None
+            else f"{score.format_value(score.baseline.value)} ({score.baseline.name})",
+        )
+        for score in scores
+    ]
+    blocks: list[str | list[str] | CardTable] = [
+        CardTable(("score", "value", "95 % interval", "without the model"), rows)
+    ]
+    verdict = describe_verdict(scores)
+    if verdict is not None:
+        blocks.append(f"On these rows {verdict}.")
+    return CardSection("Scores", blocks)
+
+
+def _compare_groups(evaluated: EvaluatedModel) -> CardSection:
+    """Return the section with the scores of each group, at most 30 groups with the most rows.
+
+    evaluated: the fitted model, the test rows, their groups, which are not None, and predictions.
+    """
+    groups, errors = evaluated.groups, RowErrors.from_evaluation(evaluated)
+    assert groups is not None  # Call it only with groups.
+    n_rows = np.bincount(groups.codes, minlength=len(groups.names))
+    largest = np.argsort(-n_rows, kind="stable")[:_MAX_GROUPS].tolist()
+    lines: list[tuple[str, ...]] = []
+    names: list[str] = []
+    for k in largest:
+        scores = _take_errors(errors, evaluated.y, groups.codes == k).scores()
+        names = [score.name for score in scores] if len(scores) > len(names) else names
+        cells = [
+            f"{score.format_value(score.value)} "
+            f"({score.format_value(score.low)} to {score.format_value(score.high)})"
+            for score in scores
+        ]
+        lines.append((shorten_label(str(groups.names[k])), f"{n_rows[k]:,}", *cells))
+    width = 2 + len(names)
+    rows = [(*line, *[""] * (width - len(line))) for line in lines]
+    blocks: list[str | list[str] | CardTable] = [
+        CardTable(("group", "rows", *names), rows),
+        "Each interval is a 95 % interval for its own group.",
+    ]
+    n_hidden = len(groups.names) - len(largest)
+    if n_hidden:
+        blocks.append(f"{n_hidden:,} smaller groups are not shown.")
+    return CardSection("Groups", blocks)
+
+
+def _take_errors(errors: RowErrors, y: NDArray[Any], rows: NDArray[np.bool_]) -> RowErrors:
+    """Return the losses of the rows for which `rows`, (n,), is True.
+
+    errors: losses of all n rows; y: their true classes or numbers, (n,).
+    """
+    return replace(
+        errors,
+        losses=errors.losses[rows],
+        is_wrong=None if errors.is_wrong is None else errors.is_wrong[rows],
+        y=None if errors.y is None else errors.y[rows],
+        class_counts=None if errors.class_counts is None else Counter(y[rows].tolist()),
+    )
+
+
+def _describe_versions(model: Any) -> CardSection:
+    """Return the section with versions of packages and the SHA-256 hash of the model file."""
+    versions = {
+        "certree": certree.__version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "PyArrow": pyarrow.__version__,
+    }
+    lines = [f"{name} {version}" for name, version in versions.items()]
+    return CardSection("Versions", [lines, _describe_hash(model)])
+
+
+def _describe_hash(model: Any) -> str:
+    """Return a sentence with the SHA-256 hash of the file that `certree.save` writes of a model.
+
+    It says why there is none if the model cannot be saved.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.certree"
+        try:
+            save(model, path)
+        except (TypeError, ValueError) as error:
+            return f"There is no hash of a model file: {error}."
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return f"SHA-256 of the file that certree.save writes: {digest}"
+
+
+def _to_markdown(title: str, sections: Sequence[CardSection]) -> str:
+    """Return a card as Markdown, which ends with a line break.
+
+    title: its heading; sections: its sections in their order.
+    """
+    blocks = [f"# {_escape(title)}"]
+    for section in sections:
+        blocks.append(f"## {_escape(section.title)}")
+        for block in section.blocks:
+            if isinstance(block, CardTable):
+                lines = [block.headings, ["---"] * len(block.headings), *block.rows]
+                escaped = [
+                    [cell if cell == "---" else _escape(cell) for cell in row] for row in lines
+                ]
+                blocks.append("\n".join(f"| {' | '.join(row)} |" for row in escaped))
+            elif isinstance(block, list):
+                blocks.append("\n".join(f"- {_escape(item)}" for item in block))
+            else:
+                blocks.append(_escape(block))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _escape(text: str) -> str:
+    """Return a text in one line, with a backslash before the characters that Markdown interprets."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def _to_page_section(section: CardSection) -> Section:
+    """Return a section of a card as a section of an HTML page."""
+    name = "-".join(re.findall(r"\w+", section.title.lower())) or "section"
+    return Section(name, section.title, concatenate(map(_to_html, section.blocks)))
+
+
+def _to_html(block: str | list[str] | CardTable) -> Html:
+    """Return a paragraph, list or table of a card as an HTML element."""
+    if isinstance(block, CardTable):
+        return table(block.headings, block.rows)
+    if isinstance(block, list):
+        return tag("ul", *(tag("li", item) for item in block))
+    return tag("p", block)

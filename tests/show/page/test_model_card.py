@@ -1,0 +1,88 @@
+"""The model card."""
+
+import hashlib
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import certree
+from certree.show import model_card
+
+
+def draw(n=600):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "income": rng.normal(size=n),
+            "de|bt": rng.random(n),
+            "town": rng.choice(["north", "s<b>outh"], n),
+        }
+    )
+    return X, np.where(X["income"] + rng.normal(size=n) > 0.5, "yes", "no")
+
+
+def section_of(card, title):
+    return card.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_a_card_has_scores_certificate_groups_and_the_hash_of_the_file(tmp_path):
+    X, y = draw()
+    model = certree.CertifiedTreeClassifier(random_state=0).fit(X[:400], y[:400])
+    card = model_card(model, X[400:], y[400:], groups=X["town"][400:])
+    predicted = model.predict(X[400:])
+    wrong = predicted != y[400:]
+    assert f"| Error | {100 * wrong.mean():.1f} % |" in section_of(card, "Scores")
+    assert f"{100 * (y[400:] == 'yes').mean():.1f} % (always no)" in section_of(card, "Scores")
+    assert all(text in section_of(card, "Certificate") for text in model.certificate_.assumptions)
+    groups = section_of(card, "Groups")
+    for name in ("north", "s<b>outh"):
+        of_group = X["town"][400:].to_numpy() == name
+        shown = name.replace("<", r"\<").replace(">", r"\>")
+        assert f"| {shown} | {of_group.sum()} | {100 * wrong[of_group].mean():.1f} % (" in groups
+    assert r"income (number), de\|bt (number), town (category)" in section_of(card, "Model")
+    certree.save(model, tmp_path / "model")
+    digest = hashlib.sha256((tmp_path / "model").read_bytes()).hexdigest()
+    assert digest in section_of(card, "Versions")
+    assert f"certree {certree.__version__}" in card
+
+
+def test_a_card_is_written_in_the_format_of_its_suffix(tmp_path):
+    X, y = draw()
+    model = certree.BoostedTreesClassifier(max_iter=5).fit(X[:400], y[:400])
+    notes = {"Intended use": "Decide *nothing* <at all>."}
+    text = model_card(model, X[400:], y[400:], tmp_path / "card.md", notes=notes)
+    assert (tmp_path / "card.md").read_text() == text
+    assert section_of(text, "Intended use").strip() == r"Decide \*nothing\* \<at all\>."
+    page = model_card(model, X[400:], y[400:], tmp_path / "card.html", notes=notes)
+    assert (tmp_path / "card.html").read_text() == page
+    assert "Decide *nothing* &lt;at all&gt;." in page
+    headings = re.findall(r"^## (.*)$", text, re.M)
+    assert headings == ["Intended use", "Model", "Test data", "Scores", "Versions"]
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", page) == headings
+
+
+def test_a_card_of_a_regressor_says_that_it_is_no_better_than_the_mean():
+    X, _ = draw()
+    y = np.random.default_rng(5).normal(size=600)
+    model = certree.TreeForestRegressor(n_estimators=5, random_state=0).fit(X[:400], y[:400])
+    scores = section_of(model_card(model, X[400:], y[400:]), "Scores")
+    assert f"{np.std(y[400:]):.4g} (always the mean)" in scores
+    assert "no better than a constant in root mean squared error" in scores
+
+
+def test_a_model_that_cannot_be_saved_has_no_hash():
+    X, y = draw()
+    X = X[["income", "de|bt"]]
+    model = certree.DecoratedTreeClassifier().fit(X[:400], y[:400])
+    assert "There is no hash of a model file: " in model_card(model, X[400:], y[400:])
+
+
+def test_wrong_rows_are_refused():
+    X, y = draw()
+    model = certree.PACBayesTreeClassifier().fit(X[:400], y[:400])
+    with pytest.raises(ValueError, match="inconsistent"):
+        model_card(model, X[400:], y[:10])
+    with pytest.raises(TypeError, match="model must be a tree"):
+        model_card(object(), X[400:], y[400:])
