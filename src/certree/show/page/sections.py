@@ -107,8 +107,8 @@ def _describe_size(evaluated: EvaluatedModel) -> list[str]:
 def build_score_section(evaluated: EvaluatedModel) -> Section:
     """Return the report's section with scores, their intervals, and a baseline to compare with.
 
-    The baseline is the score of always predicting the mean, or the most frequent class. evaluated:
-    the fitted model, the rows of the report and their predictions.
+    The baseline is the score of always predicting the mean of the targets of these rows, or their
+    most frequent class. evaluated: the fitted model, the rows of the report and their predictions.
     """
     rows = [
         (
@@ -127,11 +127,12 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
 
 
 def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
-    """Return a line for the table of scores: the score of always predicting the mean or one class.
+    """Return a line for the table of scores: the score of always predicting the same constant.
 
-    evaluated: the fitted model, the rows of the report and their predictions, whose mean or most
-    frequent class is used. The score is the root mean squared error of the mean, or the error of
-    that class. The line has four texts: name, value, an empty interval, and method.
+    The constant is the mean of the true targets of these rows, whose root mean squared error is
+    given; or their most frequent true class, with its error in percent. evaluated: the rows of the
+    report with their targets; only the kind of the model is used, not its predictions. The line has
+    four texts: name, value, an empty interval, and method.
     """
     if evaluated.probabilities is None:
         deviation = format_four_digits(float(evaluated.y.std()))
