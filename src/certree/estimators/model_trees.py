@@ -53,7 +53,7 @@ _DEPTH = 7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _NodeRows:
-    """The training rows of one node.
+    """The training rows that reach one node of the grown tree.
 
     The constructor takes the attributes in this order.
 
@@ -188,8 +188,8 @@ class DecoratedTree(TreeVoteEstimator):
     A small tree is grown. The validation loss of each node as a leaf is computed by
     cross-validation: that of its model, or of a constant (class frequencies or the mean) if that is
     lower. The pruning with the smallest sum of losses is kept, and models are fitted in its leaves.
-    Classifiers may also be pruned by training errors plus a penalty, with rule="polynomial".
-    Subclasses have the constructor arguments.
+    Classifiers may also be pruned by training errors plus a penalty, with rule="polynomial". A
+    subclass has the constructor arguments, and defines `_make_default_leaf` and `_compute_loss`.
 
     Attributes
     ----------
@@ -240,9 +240,9 @@ class DecoratedTree(TreeVoteEstimator):
     ) -> float:
         """Compute the loss of a fitted model on validation rows.
 
-        X, y, weight: features (k, p), encoded targets (k,) and weights (k,) of the rows;
-        weight=None: 1 each. Return the weighted sum of the losses: errors or log losses (nats) of
-        classes, as `scoring` says; squared errors of numbers.
+        model: fitted to class codes or numbers. X, y, weight: features (k, p), encoded targets (k,)
+        and weights (k,) of the rows; weight=None: 1 each. Return the weighted sum of the losses:
+        errors or log losses (nats) of classes, as `scoring` says; squared errors of numbers.
         """
 
     def _get_candidates(self) -> dict[str, Candidate]:
@@ -418,8 +418,8 @@ class DecoratedTree(TreeVoteEstimator):
         """Compute the validation loss of a node's models, one for each fold, summed over folds.
 
         grown: the tree and its rows; node: the node and its rows; folds: the folds. A fold without
-        validation rows in the node adds 0. The loss is infinite if there is no fold, or the
-        training rows of a fold have a single target value in the node.
+        validation rows in the node adds 0. The loss is infinite if there is no fold, or if another
+        fold has fewer than two different targets among its training rows in the node.
         """
         rows = grown.rows
         loss = 0.0 if folds else np.inf

@@ -108,7 +108,8 @@ class PACBayesTree(TreeVoteEstimator):
     A pruning is the tree after some of its nodes have become leaves. The class defines the
     candidate posteriors: for classes by the errors, or the log loss, of the leaves, for numeric
     targets by their sums of squares, each with two priors over prunings (a factor 1 / e for each
-    leaf; or each node is a leaf with probability 1/2). Subclasses have the constructor arguments.
+    leaf; or each node is a leaf with probability 1/2). Subclasses have the constructor arguments,
+    and define `_get_voting`.
     """
 
     _temperatures = ("lambda_error", "lambda_penalty")

@@ -68,7 +68,7 @@ def shrink_tree(
     tree : Tree
         The tree.
     stats : Stats
-        Statistics of the training rows in its nodes.
+        Class counts, or moments of a numeric target, of the training rows in its nodes.
     n_leaves : int
         Largest number of leaves.
     alpha : float

@@ -77,9 +77,10 @@ class TreeVoteEstimator(TreeModel):
 
     A pruning is the tree after some of its nodes have become leaves. `fit` grows the tree, chooses
     inverse temperatures by cross-validation, computes the posterior weights of all prunings, and
-    stores the outcome of their vote. Subclasses define the target
-    (`_compute_node_stats`) and the method (`_temperatures`, the names of its parameters that
-    cross-validation may choose, `_get_candidates` and `_get_voting`).
+    stores the outcome of their vote. A subclass has the constructor arguments, and defines the
+    abstract methods: `_get_candidates` and `_get_voting` for the kind of vote, the others for the
+    kind of target. It sets `_temperatures`, the names of its parameters that cross-validation may
+    choose.
 
     Attributes
     ----------

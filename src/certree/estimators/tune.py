@@ -121,7 +121,8 @@ class GrownFold:
             The tree of the fold.
         compute_stats : callable
             ``compute_stats(tree, leaf, y, weight, weight_unit)`` returns the statistics of rows by
-            node.
+            node, from the leaf, target and weight (or None: 1) of each, and the mean weight of all
+            n rows.
         leaf : ndarray of int32, shape (n,)
             Leaf of `tree` that each of the n rows reaches.
         rows : WeightedTarget

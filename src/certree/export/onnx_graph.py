@@ -360,8 +360,12 @@ def _write_leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
 
     Parameters
     ----------
-    graph, formula, rows
-        As in `write_formula`.
+    graph : Graph
+        The graph; nodes and constants are added to it.
+    formula : Formula
+        The fitted model with its trees.
+    rows : str
+        Name of the tensor of rows, (n, p).
 
     Returns
     -------
@@ -506,10 +510,9 @@ def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -
     It is for trees whose rows all go to one child of each node, also rows with missing values;
     `_write_fractional_routing` is for trees that send some rows to both children.
 
-    Parameters
-    ----------
-    graph, formula, rows, outputs
-        As in `write_formula`.
+    graph: nodes and constants are added to it. formula: the fitted model. rows: name of the tensor
+    of rows, (n, p). outputs: names for the tensors of predictions: labels (n,) and probabilities
+    (n, K) of a classifier, or numbers (n, n_outputs).
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     values = _get_leaf_values(graph, formula)
@@ -525,10 +528,9 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
     They look up leaf values, sum them or take their mean over the trees, and apply the link of
     `formula`, the function from these sums to predictions.
 
-    Parameters
-    ----------
-    graph, formula, rows, outputs
-        As in `write_formula`.
+    graph: nodes and constants are added to it. formula: the fitted model. rows: name of the tensor
+    of rows, (n, p). outputs: names for the tensors of predictions: labels (n,) and probabilities
+    (n, K) of a classifier, or numbers (n, n_outputs).
     """
     numbers = _write_leaf_numbers(graph, formula, rows)
     table = np.concatenate([tree.value[tree.is_leaf] for tree in formula.trees])
@@ -656,10 +658,9 @@ def _write_fractional_routing(
     Each row starts at the root. One iteration replaces each visit by visits of the children; leaves
     keep theirs.
 
-    Parameters
-    ----------
-    graph, formula, rows, outputs
-        As in `write_formula`.
+    graph: nodes and constants are added to it. formula: the fitted model. rows: name of the tensor
+    of rows, (n, p). outputs: names for the tensors of predictions: labels (n,) and probabilities
+    (n, K) of a classifier, or numbers (n, n_outputs).
     """
     tree = formula.trees[0]
     n = graph.add("Gather", graph.add("Shape", rows), graph.constant(0))

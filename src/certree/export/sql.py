@@ -184,7 +184,7 @@ def _quote_name(name: Any) -> str:
 
 
 def _format_literal(value: Any) -> str:
-    """Return a boolean, number or string as a SQL constant.
+    """Return `value`, a boolean, number or string, as a SQL constant.
 
     Floats have all their digits and an exponent, which makes them floats in every database. Raise
     ValueError if an integer has more than 64 bits, or SQL cannot contain the string.
@@ -443,8 +443,12 @@ def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
 
     Parameters
     ----------
-    formula, values, k
-        As in `_format_tree`.
+    formula : Formula
+        The fitted model: its trees, and how their leaf values become predictions.
+    values : dict of int to str
+        SQL column with the value of each feature that a tree splits on, by the feature's index.
+    k : int
+        Index of the output.
 
     Returns
     -------
@@ -527,8 +531,14 @@ def _build_expression(
 
     Parameters
     ----------
-    formula, number, values, k
-        As in `_format_tree`.
+    formula : Formula
+        The fitted model with its trees.
+    number : int
+        Index of the tree in `formula.trees`.
+    values : dict of int to str
+        SQL column with the value of each feature that a tree splits on, by the feature's index.
+    k : int
+        Index of the output, whose value is taken in each leaf.
     blend : bool
         Whether rows that lack the value of a node's feature go to both children, at the nodes of
         the tree with `missing_both`. If False, the expression is only right for rows that have the
@@ -600,10 +610,14 @@ def _format_conditions(
 
     Parameters
     ----------
-    formula, number, values
-        As in `_format_tree`.
+    formula : Formula
+        The fitted model with its trees.
+    number : int
+        Index of the tree in `formula.trees`.
     node : int
         Index of a node of the tree that is not a leaf.
+    values : dict of int to str
+        SQL column with the value of each feature that a tree splits on, by the feature's index.
 
     Returns
     -------

@@ -172,7 +172,10 @@ class ArrayRecord:
 
 
 def _construct(kind: type[ArrayRecord], values: dict[str, Any]) -> Any:
-    """Return an object of a dataclass, made and checked by its constructor from its field values."""
+    """Return an object of the class `kind`, made and checked by its constructor from field values.
+
+    values: values of the fields by name. Records that are pickled or copied are restored by it.
+    """
     return kind(**values)
 
 

@@ -95,7 +95,7 @@ def _open_new_file(path: Path, mode: int) -> int:
 
 
 def _copy_owner_and_mode(path: Path, old: os.stat_result) -> None:
-    """Give a file the permission bits of the old file and, if possible, its owner and group.
+    """Give the file at `path` the permission bits, and if possible owner and group, of an old file.
 
     If the system does not permit that, the group loses its permissions, as it may be another group
     now. old: status of the old file.

@@ -58,10 +58,10 @@ def copy_descriptions_from(*sources: Any) -> Callable[[_T], _T]:
 
 @cache
 def _read_descriptions(source: Any) -> dict[str, str]:
-    """Return the descriptions in the docstring of a class or function, by name.
+    """Return the descriptions of parameters and attributes in the docstring of `source`, by name.
 
-    Each begins with the name and its type, without indentation. If a name has several, such as a
-    parameter and a result, the first is returned.
+    source: a class or function. Each description begins with the name and its type, without
+    indentation. If a name has several, such as a parameter and a result, the first is returned.
     """
     found = _DESCRIPTION.finditer(inspect.getdoc(source) or "")
     return {description[1]: description[0] for description in reversed([*found])}

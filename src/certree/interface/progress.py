@@ -16,8 +16,8 @@ _N_LINES = 10
 def show_progress(shown: bool, total: int, description: str) -> Iterator[Callable[..., None]]:
     """Show a progress bar on standard error; a context manager.
 
-    Lines are written instead of a bar if rich is not installed, and nothing if standard error is
-    neither a terminal nor a notebook.
+    If rich is not installed, about ten lines of text are written instead of the bar. If rich is
+    installed, nothing is shown unless standard error is a terminal or a notebook.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
     Yields
     ------
     callable
-        ``advance(steps=1, note="")`` advances the bar by this number of steps, and shows a note
-        beside it; it does nothing if nothing is shown.
+        ``advance(steps, note)`` advances the bar by this number of steps (default 1), and shows a
+        note (default "") beside it. Pass both by position. It does nothing if nothing is shown.
     """
     console = None
     if shown:

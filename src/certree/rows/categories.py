@@ -543,9 +543,10 @@ def _format_integers(numbers: Iterable[float]) -> list[str | None]:
 
 
 def _parse_digits(names: list[Any]) -> list[float]:
-    """Convert strings of decimal digits, or None, to a list of floats.
+    """Convert strings of decimal digits to a list of floats.
 
-    The result has NaN for None, and for integers that float64 cannot represent.
+    names: the strings, or None in some places. The result has NaN for None, and for integers that
+    float64 cannot represent.
     """
     return [np.nan if name is None else _parse_exact(int(name)) for name in names]
 

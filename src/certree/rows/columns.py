@@ -115,7 +115,7 @@ def take_rows(X: Any, indices: NDArray[Any]) -> Any:
 
 
 def copy_raw_values(X: Any) -> NDArray[Any]:
-    """Copy the values of a data frame or array-like to an array (n, p); categories are not encoded.
+    """Copy the values of a data frame or array-like X to an array (n, p); encode no categories.
 
     The array has a numeric dtype if all columns are numeric; else it holds Python objects.
     """

@@ -173,7 +173,8 @@ def _sum_sparse_columns(features: SparseFeatures, targets: UInt64) -> UInt64:
 
     For each column it is the sum of hash(value) * hash(row) over the stored values, modulo 2^64.
     The hash of a row is computed from its target and the sum of the hashes of its stored values.
-    So zeros, which are not stored, are left out. targets: hash of each row's target, (n,).
+    So zeros, which are not stored, are left out. features: the n rows. targets: hash of each row's
+    target, (n,).
     """
     rows, p = features.matrix, features.n_features
     values = rows.data.astype(np.float64)

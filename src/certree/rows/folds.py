@@ -228,9 +228,9 @@ def split_by_groups(
 ) -> tuple[Indices, Indices]:
     """Draw n_validation groups at random, and split the rows by their groups.
 
-    groups: group of each row, (n,). n_validation: number of groups, not of rows. Return the row
-    indices of the training set and of the validation set, both ascending; the validation set has
-    all rows of the drawn groups, the training set all other rows.
+    groups: group of each row, (n,). n_validation: number of groups, not of rows. rng: source of the
+    draw. Return the row indices of the training set and of the validation set, both ascending; the
+    validation set has all rows of the drawn groups, the training set all other rows.
     """
     names, group = number_groups(groups)
     is_validation = (rng.permutation(len(names)) < n_validation)[group]
@@ -238,9 +238,9 @@ def split_by_groups(
 
 
 def _make_fold(is_validation: NDArray[np.bool_]) -> Fold:
-    """Make a `Fold` whose validation set has the rows that a mask (n,) marks.
+    """Make a `Fold` from a mask of the validation rows; its training set has all other rows.
 
-    Its training set has all other rows. Both hold row indices, ascending.
+    Both sets hold row indices, ascending. is_validation: True for validation rows, (n,).
     """
     return Fold(np.flatnonzero(~is_validation), np.flatnonzero(is_validation))
 

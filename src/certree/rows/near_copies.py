@@ -394,7 +394,7 @@ def _count_repeats_without_identifiers(
 
 
 def _find_identifiers(rows: ComparedRows) -> dict[int, bool]:
-    """Find the features of text or integers whose values all differ, and whether each may be a key.
+    """Find the features without fractions whose values all differ, and whether each may be a key.
 
     A feature with missing values is not among them. A key is text, or integers in a range below
     twice the number of rows, like row numbers. Integers in a wider range may be measurements.
@@ -455,7 +455,8 @@ def _compare_codes(
     n, bins, share, kept : int, int, float, float
         Number of compared calibration rows (or groups); number of bins of each feature; fraction of
         the n rows with neighbours; fraction of their neighbours that remain with 2 * bins bins. Of
-        all numbers of bins tried, the one with the strongest hint. All 0 without numeric features.
+        all numbers of bins tried, the one for which `kept` most exceeds the threshold of
+        `_compute_least_kept`. All 0 without numeric features.
     """
     numeric = [rows.columns[j] for j in features if rows.kinds[j] == "number"]
     if not numeric:

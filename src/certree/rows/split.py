@@ -41,7 +41,8 @@ class TrainCalibrationSplit:
         Whether equal rows were merged to one row, as copies of one draw.
     is_worst : ndarray of bool, shape (n_calibration,), or None
         True for calibration rows that repeat others and that a certificate counts as errors, the
-        worst case; None: there are none. Without a calibration set its shape is (n,).
+        worst case: with duplicates="auto", if there are more than max(1, sqrt(n) / 4) of n. None:
+        there are none. Without a calibration set its shape is (n,).
     near_copies : NearCopies or None
         Result of the search for near copies; None: there was no search.
     """

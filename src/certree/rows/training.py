@@ -346,8 +346,8 @@ class Training:
         Parameters
         ----------
         size : int or float
-            Number of rows (or groups) in the validation set; a float is their fraction, and the
-            number is rounded up.
+            Value of the parameter validation_fraction: number of rows (or groups) in the validation
+            set. A float is their fraction, and the number is rounded up.
         random_state : numpy RandomState
             Source of the random order.
 
@@ -359,8 +359,9 @@ class Training:
         Raises
         ------
         ValueError
-            If one of the sets would be empty, have fewer rows than there are classes, or hold all
-            rows of a class.
+            If one of the sets would be empty; without groups, if one would have fewer rows than
+            there are classes, or a class has one row; or if all rows of a class would be validation
+            rows.
         """
         groups = self.split.groups
         n = len(self.y) if groups is None else len(np.unique(groups))
@@ -687,9 +688,9 @@ class RowInputMixin:
     def _encode_new_rows(self, X: Any) -> NDArray[Any]:
         """Check rows to predict, and encode them with the fitted attributes.
 
-        Return numbers and category codes, (n, p), float64 or float32, with NaN for missing values
-        and unknown categories. Sparse rows become dense. Raise a ValueError if the number or names
-        of the features differ from the fit.
+        X: rows, (n, p), not encoded. Return numbers and category codes, (n, p), float64 or float32,
+        with NaN for missing values and unknown categories. Sparse rows become dense. Raise a
+        ValueError if the number or names of the features differ from the fit.
         """
         return to_dense(self._encode_new_rows_or_csr(X))
 
@@ -1500,12 +1501,15 @@ def _check_features(
     Returns
     -------
     DenseFeatures or SparseFeatures
+        Numbers and category codes of the n rows; NaN where a value is missing or a category is not
+        among `categories`. A model that accepts infinite values gets the largest float64 of their
+        sign instead.
 
     Raises
     ------
     ValueError, TypeError
-        If a numeric feature holds anything but finite numbers and missing values (infinite ones are
-        replaced if the model accepts them), or if number or names of features differ.
+        If a numeric feature holds anything but numbers and missing values, or infinite values that
+        the model does not accept; with reuse_encoding if number or names of features differ.
     """
     if issparse(X):
         return _check_sparse_features(model, X, categories, reuse_encoding)
@@ -1656,7 +1660,8 @@ def _find_classes(
 ) -> NDArray[Any]:
     """Return the argument classes sorted, (K,); if it is None, those of the training set.
 
-    target: class of each row, (n,).
+    target: class of each row, (n,). split: its training set has the rows to read; if the training
+    or the calibration set is empty, all rows are read.
     """
     return np.unique(_take_training_rows(target, split) if classes is None else classes)
 
@@ -1669,7 +1674,7 @@ def _encode_column_of_classes(
     Calibration rows may have such classes, with codes from max(2, len(known)) on. Raise a
     ValueError if a training row has one, or if all rows have.
 
-    target: class of each row, (n,). known: sorted classes of the fit.
+    target: class of each row, (n,). known: sorted classes of the fit. split: indices of both sets.
     """
     is_known = find_positions(known, target)[1]
     # Calibration rows may have other classes, which the tree cannot predict: they count as errors.

@@ -113,8 +113,11 @@ def create_interaction_panels(
 
     Parameters
     ----------
-    interactions, max_terms, max_features
-        As in `compute_interaction_sizes`.
+    interactions : Interactions
+        Variance of the predictions, and how much of it is due to each feature and pair.
+    max_terms, max_features : int
+        Largest numbers of features and pairs with a bar of their own, and of features in the heat
+        map.
 
     Returns
     -------

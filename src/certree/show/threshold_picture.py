@@ -117,8 +117,10 @@ def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -
     ----------
     ax : matplotlib Axes
         Axes to draw on.
-    thresholds, point
-        As in `create_threshold_panels`.
+    thresholds : ThresholdGuarantees
+        Observed and certified rates at every threshold.
+    point : OperatingPoint
+        The rates at the threshold to mark.
     """
     false_positives, recall = thresholds.false_positive_rate, thresholds.recall
     rates = np.linspace(0, 1, 501)
@@ -166,6 +168,7 @@ def _evaluate_step_function(positions: Float64, x: Float64, y: Float64) -> Float
     Returns
     -------
     ndarray of float64, shape (q,)
+        The values at the positions, in their order.
     """
     largest = np.append(0.0, np.maximum.accumulate(y))
     return largest[np.searchsorted(x, positions, side="right")]
@@ -180,8 +183,10 @@ def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPo
     ----------
     ax : matplotlib Axes
         Axes to draw on.
-    thresholds, point
-        As in `create_threshold_panels`.
+    thresholds : ThresholdGuarantees
+        Observed and certified rates at every threshold.
+    point : OperatingPoint
+        The rates at the threshold to mark.
     """
     shown = _select_thresholds(thresholds)
     recall, precision = (
@@ -243,10 +248,12 @@ def _draw_cost(
     ----------
     ax : matplotlib Axes
         Axes to draw on.
-    thresholds, point
-        As in `create_threshold_panels`.
+    thresholds : ThresholdGuarantees
+        Its `threshold` has the t thresholds, of which the first is infinite and not drawn.
     cost : Limits
         Observed mean cost, and its certified lower and upper limit, at every threshold, (t,) each.
+    point : OperatingPoint
+        The threshold to mark, with the upper limit of its cost.
     """
     # The first threshold is infinite.
     finite = _select_thresholds(thresholds)[1:]

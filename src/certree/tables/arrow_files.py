@@ -32,7 +32,15 @@ _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3  # of a record batch
 
 
 class _Flatbuffer:
-    """A table of a flatbuffer, whose fields are found by their numbers."""
+    """A table of a flatbuffer, the binary format of Arrow's metadata; its fields have numbers.
+
+    Parameters
+    ----------
+    data : bytes
+        The flatbuffer, which may contain several tables.
+    place : int or None
+        Where the table starts in it; None: the first four bytes state where.
+    """
 
     def __init__(self, data: bytes, place: int | None = None) -> None:
         self._data = data
@@ -43,7 +51,7 @@ class _Flatbuffer:
         return int(number)
 
     def _field(self, number: int) -> int | None:
-        """Where a field stands; None: it has its default."""
+        """Return where in the data the field of this number starts; None: it has its default."""
         vtable = self._place - self._number("<i", self._place)
         slot = 4 + 2 * number
         if slot >= self._number("<H", vtable):
@@ -52,19 +60,26 @@ class _Flatbuffer:
         return self._place + offset if offset else None
 
     def integer(self, number: int, form: str) -> int:
-        """A number, 0 where the field is missing."""
+        """Return the integer in the field `number`, 0 if the field is missing.
+
+        form: its format, as in Python's module `struct`.
+        """
         place = self._field(number)
         return 0 if place is None else self._number(form, place)
 
     def table(self, number: int) -> _Flatbuffer | None:
-        """A table; None: it is missing."""
+        """Return the table that the field `number` refers to; None if the field is missing."""
         place = self._field(number)
         if place is None:
             return None
         return _Flatbuffer(self._data, place + self._number("<I", place))
 
     def structs(self, number: int, form: str) -> list[tuple[int, ...]]:
-        """A vector of structs of a form."""
+        """Return the structs in the field `number`, each a tuple; [] if the field is missing.
+
+        form: format of a struct, as in Python's module `struct`. Raise struct.error if the structs
+        extend beyond the end of the data.
+        """
         place = self._field(number)
         if place is None:
             return []
@@ -78,7 +93,11 @@ class _Flatbuffer:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """Where a message of the file format lies in the file."""
+    """The place of a message, a record batch or a dictionary, in an Arrow file.
+
+    offset: its first byte. n_metadata, n_body: bytes of its metadata, and of the body after these,
+    which contains its buffers.
+    """
 
     offset: int
     n_metadata: int
@@ -86,13 +105,16 @@ class _Message:
 
     @property
     def body(self) -> int:
-        """Where its buffers begin."""
+        """Return the place in the file, in bytes, where its body begins."""
         return self.offset + self.n_metadata
 
 
 @dataclass(frozen=True, slots=True)
 class _BatchLayout:
-    """The rows of a record batch, and where its buffers lie in its body."""
+    """Number of rows of a record batch, and the places of its buffers.
+
+    buffers: first byte in the body, and number of bytes, of each buffer of all columns in order.
+    """
 
     n_rows: int
     buffers: list[tuple[int, ...]]
@@ -100,12 +122,20 @@ class _BatchLayout:
 
 
 class ArrowFile:
-    """An open Arrow file.
+    """An open Arrow (IPC) file, whose rows are read in ranges; it is a context manager.
+
+    The constructor opens the file, and the end of the with statement closes it. Methods raise
+    `pyarrow.ArrowInvalid` if the file is damaged.
 
     Parameters
     ----------
     path : Path
         The file.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Names and types of its columns.
 
     Raises
     ------
@@ -147,25 +177,25 @@ class ArrowFile:
 
     @property
     def lengths(self) -> list[int]:
-        """Number of rows of each record batch."""
+        """Return the number of rows of each record batch of the file, in order."""
         return [one.n_rows for one in self._layouts]
 
     def ranges(self, columns: Sequence[str], number: int, n_rows: int) -> Iterator[pa.RecordBatch]:
-        """Read a record batch in ranges of at most so many rows.
+        """Read a record batch of the file in ranges of rows.
 
         Parameters
         ----------
         columns : sequence of str
-            Those that are read.
+            Names of the columns to read.
         number : int
-            Which record batch.
+            Index of the record batch in the file.
         n_rows : int
-            Rows of a range.
+            Number of rows of a range; the last range may have fewer.
 
         Yields
         ------
         pyarrow.RecordBatch
-            The next rows.
+            The next n_rows rows, with these columns.
         """
         n = self._layouts[number].n_rows
         whole = None if self.has_ranges(number) else self.whole(columns, number)
@@ -178,13 +208,20 @@ class ArrowFile:
             yield self._pa.RecordBatch.from_arrays(arrays, list(columns))
 
     def has_ranges(self, number: int) -> bool:
-        """Whether ranges of a record batch are read alone; else it is read as a whole."""
+        """Return whether `ranges` reads only the bytes of the rows of a range.
+
+        Otherwise it reads the whole record batch first: if the batch is compressed, or the file has
+        nested types or numbers in big-endian order. number: index of the record batch.
+        """
         if self._is_big_endian or self._layouts[number].is_compressed:
             return False
         return None not in self._n_buffers
 
     def whole(self, columns: Sequence[str], number: int) -> pa.RecordBatch:
-        """Read some columns of a record batch as a whole."""
+        """Read all rows of a record batch.
+
+        columns: names of the columns to read. number: index of the record batch in the file.
+        """
         numbers = [self.schema.get_field_index(name) for name in columns]
         how = self._ipc.IpcReadOptions(included_fields=sorted(numbers))
         batch = self._ipc.open_file(self._file, options=how).get_batch(number)
@@ -193,7 +230,10 @@ class ArrowFile:
         return batch.select(list(columns))
 
     def bytes_of_dictionaries(self, columns: Sequence[str]) -> int:
-        """How many bytes the categories of some columns have."""
+        """Return the number of bytes in memory of the categories of some columns.
+
+        columns: their names; columns that are not dictionary-encoded add 0.
+        """
         of = self._pa.types
         named = [one for one in columns if of.is_dictionary(self.schema.field(one).type)]
         return sum(self._categories[name].nbytes for name in named)
@@ -203,7 +243,10 @@ class ArrowFile:
         return content
 
     def _buffer(self, offset: int, n: int) -> Any:
-        """Bytes of the file in memory of Arrow."""
+        """Return n bytes of the file from the byte `offset` on, as a `pyarrow.Buffer`.
+
+        Raise `pyarrow.ArrowInvalid` if the file does not have these bytes.
+        """
         if offset < 0 or n < 0 or offset + n > self._size:
             raise self._pa.ArrowInvalid("its metadata is damaged: it names bytes beyond its end")
         self._file.seek(offset)
@@ -227,7 +270,10 @@ class ArrowFile:
 
     @cached_property
     def _n_buffers(self) -> list[int | None]:
-        """How many buffers each column has; None: of nested types, whose ranges are not read alone."""
+        """Return the number of buffers of each column; None for nested types.
+
+        Of these types only whole record batches are read.
+        """
         return [self._buffers_of(one.type) for one in self.schema]
 
     def _buffers_of(self, kind: Any) -> int | None:
@@ -245,7 +291,10 @@ class ArrowFile:
         return bool(is_small or of.is_large_string(kind) or of.is_large_binary(kind))
 
     def _column(self, name: str, number: int, start: int, stop: int) -> pa.Array:
-        """Rows start .. stop of a column."""
+        """Read the rows start, ..., stop - 1 of the column `name` in a record batch.
+
+        number: index of the record batch, for which `has_ranges` is True.
+        """
         pa, j = self._pa, self.schema.get_field_index(name)
         kind = self.schema.field(j).type
         if pa.types.is_null(kind):
@@ -267,7 +316,12 @@ class ArrowFile:
         return pa.DictionaryArray.from_arrays(array, categories, ordered=kind.ordered)
 
     def _values(self, number: int, k: int, kind: Any, begin: int, stop: int) -> list[Any]:
-        """Buffers of the values of rows begin .. stop, of which the first is a multiple of 8."""
+        """Return the Arrow buffers of the values of a column in the rows begin, ..., stop - 1.
+
+        They are one buffer of numbers, or offsets and characters of texts. number: index of the
+        record batch. k: index of the first of these buffers in the batch. kind: pyarrow type of the
+        values. begin: a multiple of 8.
+        """
         pa, pc = self._pa, import_extra("pyarrow.compute", "files")
         if not self._has_offsets(kind):
             if pa.types.is_boolean(kind):
@@ -285,7 +339,10 @@ class ArrowFile:
         return [pc.subtract(ends, ends[0]).buffers()[1], words]
 
     def _range(self, number: int, k: int, start: int, stop: int) -> Any:
-        """Bytes of a buffer of a record batch."""
+        """Return the bytes start, ..., stop - 1 of a buffer of a record batch.
+
+        number: index of the record batch. k: index of the buffer in it.
+        """
         buffers = self._layouts[number].buffers
         if k >= len(buffers) or not 0 <= start <= stop <= buffers[k][1]:
             raise self._pa.ArrowInvalid(
@@ -295,7 +352,7 @@ class ArrowFile:
 
     @cached_property
     def _categories(self) -> dict[str, pa.Array]:
-        """The categories of each column that has some.
+        """Return the categories of each dictionary-encoded column, by its name.
 
         Arrow reads them from a stream with the same schema and dictionaries, and no rows.
         """

@@ -38,11 +38,12 @@ class SeenColumn:
     Parameters
     ----------
     kinds : tuple of pyarrow.DataType
-        Types that all its values have. The first one is the type of the column.
+        Types to which all its values convert. The first one is the type of the column. A file that
+        states types has only one.
     is_text : bool
         Whether all of the values are text of CSV files, so that the file does not state a type.
     markers : frozenset of str
-        The markers of missing values that occur in the text.
+        The elements of `MISSING_MARKERS`, such as "NA", that occur in the text as missing values.
     """
 
     kinds: tuple[Any, ...]
@@ -51,7 +52,7 @@ class SeenColumn:
 
     @property
     def kind(self) -> Any:
-        """The type of the column."""
+        """Return the pyarrow type of the column, the first of `kinds`."""
         return self.kinds[0]
 
 
@@ -62,9 +63,10 @@ SeenColumns = dict[str, SeenColumn]
 
 
 def see_schema(schema: pa.Schema) -> SeenColumns:
-    """Return the columns of a file that states their types, without a stored pandas index.
+    """Return a `SeenColumn` with its type for each column of a schema, by name.
 
-    schema: that of the file. Raise ValueError if two columns have the same name.
+    Columns of a pandas index are left out. schema: that of a Parquet or Arrow file. Raise a
+    ValueError if two columns have the same name.
     """
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     fields = [field for field in schema if field.name not in index]
@@ -74,7 +76,11 @@ def see_schema(schema: pa.Schema) -> SeenColumns:
 
 @cache
 def list_text_types() -> tuple[Any, ...]:
-    """Return the types that text may have, in the order in which they are preferred."""
+    """Return the pyarrow types that a CSV column may get, in the order of preference.
+
+    They are null, int64, bool, float64, date, time, date with time (with or without nanoseconds and
+    time zone), and string, which all texts have.
+    """
     pa = import_extra("pyarrow", "files")
     numbers = pa.null(), pa.int64(), pa.bool_(), pa.float64()
     times = pa.date32(), pa.time32("s")
@@ -83,9 +89,10 @@ def list_text_types() -> tuple[Any, ...]:
 
 
 def narrow_text_types(kinds: Sequence[Any], values: pa.Array) -> tuple[Any, ...]:
-    """Return those of some types that all of some texts have, in the same order.
+    """Return those of some types to which all of some texts convert, in the same order.
 
-    kinds: elements of `list_text_types`; values: texts, none of which is missing.
+    kinds: elements of `list_text_types`; values: texts, none of which is missing. Without texts all
+    types are returned.
     """
     of = import_extra("pyarrow", "files").types
     if not len(values):
@@ -99,12 +106,13 @@ def narrow_text_types(kinds: Sequence[Any], values: pa.Array) -> tuple[Any, ...]
 
 
 def choose_type(column: SeenColumn, wanted: Any, keeps_dates: bool = True) -> Any:
-    """Return the type as which a column is read.
+    """Return the pyarrow type as which a column is read.
 
-    column: what is known of it; wanted: the type that it has in a fitted model, string or float64,
-    or None; keeps_dates: whether text that has the form of dates or times may become such a type.
-    Text and integers become strings if these are wanted, and dictionaries of numbers become numbers.
-    All other columns keep their type, also if it is not the wanted one.
+    column: its types in the files; wanted: the type that it has in a fitted model, string or
+    float64, or None if there is no model or it is no column of the model; keeps_dates: whether CSV
+    text in the form of dates or times becomes such a type; if not, it stays text.
+    Text and integers become strings if these are wanted, and dictionaries of numbers become numbers
+    if float64 is wanted. All other columns keep their type, also if it is not the wanted one.
     """
     pa = import_extra("pyarrow", "files")
     of, kind = pa.types, column.kind
@@ -122,10 +130,11 @@ def choose_type(column: SeenColumn, wanted: Any, keeps_dates: bool = True) -> An
 def choose_schema(
     columns: SeenColumns, wanted: Mapping[str, Any], text_dates: Collection[str] = ()
 ) -> pa.Schema:
-    """Return the types as which the columns of a table are read.
+    """Return names and types as which the columns of a table are read; see `choose_type`.
 
-    columns: what is known of them; wanted: types in a fitted model, string or float64, by name of
-    the column; text_dates: names of columns of which dates and times in CSV files stay text.
+    columns: their types in the files, by name; wanted: types in a fitted model, string or float64,
+    by name of the column; text_dates: names of columns of which dates and times in CSV files stay
+    text.
     """
     types = {
         name: choose_type(column, wanted.get(name), name not in text_dates)
@@ -138,9 +147,10 @@ def choose_schema(
 
 
 def join_columns(one: SeenColumn, other: SeenColumn) -> SeenColumn | None:
-    """Return what is known of a column of two files: types that hold the values of both.
+    """Join a column of one file with the column of the same name in another file.
 
-    None: there is no such type.
+    Return the types that hold the values of both without loss, and the missing-value markers of
+    both; None if there is no such type.
     """
     pairs = ((a, b) for a in one.kinds for b in other.kinds)
     kinds = [kind for a, b in pairs if (kind := common_type(a, b)) is not None]
@@ -153,7 +163,11 @@ def join_columns(one: SeenColumn, other: SeenColumn) -> SeenColumn | None:
 
 
 def common_type(one: Any, other: Any) -> Any:
-    """Return the type that holds all values of two types; None: there is none."""
+    """Return the pyarrow type that holds all values of two types without loss.
+
+    None if there is none, as for text and numbers. Null joins with every type, and integers of up
+    to 32 bits with floats.
+    """
     pa = import_extra("pyarrow", "files")
     of = pa.types
     if one == other:
@@ -193,7 +207,7 @@ def _common_integer(one: Any, other: Any) -> Any:
 
 
 def convert_batch(batch: Any, schema: Any, where: str) -> Any:
-    """Convert rows to a table with the types of a schema.
+    """Convert a record batch to a table with the columns and types of a schema.
 
     Parameters
     ----------
@@ -202,12 +216,17 @@ def convert_batch(batch: Any, schema: Any, where: str) -> Any:
     schema : pyarrow.Schema
         Names and types of the columns of the result.
     where : str
-        The file, for messages.
+        Name of the file, for messages.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns of the schema, in its order.
 
     Raises
     ------
     ValueError
-        If a value is not of the type of its column; the message names it.
+        If a value does not convert to the type of its column; the message names the column.
     """
     pa = import_extra("pyarrow", "files")
     columns = []
@@ -220,7 +239,7 @@ def convert_batch(batch: Any, schema: Any, where: str) -> Any:
 
 
 def _convert_column(column: Any, kind: Any) -> Any:
-    """Convert an Arrow array to a type; raise `pyarrow.ArrowInvalid` if a value does not have it."""
+    """Convert an Arrow array to a type; raise `pyarrow.ArrowInvalid` if a value does not fit."""
     of = import_extra("pyarrow", "files").types
     if column.type == kind:
         return column
@@ -232,21 +251,23 @@ def _convert_column(column: Any, kind: Any) -> Any:
 
 
 def convert_if_possible(column: Any, kinds: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Convert texts to the first of some types that all of them have.
+    """Convert texts to the first of some types to which all of them convert.
+
+    A caller that reads a column in batches passes the second result to the call for the next batch.
 
     Parameters
     ----------
     column : pyarrow.Array
-        Texts.
+        Texts of one batch.
     kinds : sequence of pyarrow.DataType
-        The types that all texts of this column before these had.
+        The types to which all texts of earlier batches convert, in the order of preference.
 
     Returns
     -------
     column : pyarrow.Array
-        The converted column; unchanged if no type is left.
+        The converted texts; unchanged if they convert to none of the types.
     kinds : tuple of pyarrow.DataType
-        The types that these texts have as well.
+        Those of `kinds` to which these texts convert, in the same order; may be empty.
     """
     found = {kind: _convert_text_or_none(column, kind) for kind in kinds}
     kept = tuple(kind for kind in kinds if found[kind] is not None)
@@ -254,7 +275,7 @@ def convert_if_possible(column: Any, kinds: Sequence[Any]) -> tuple[Any, tuple[A
 
 
 def _convert_text_or_none(column: Any, kind: Any) -> Any:
-    """Convert texts to a type; return None if a text does not have it."""
+    """Convert an Arrow array of texts to a type; return None if a text does not convert."""
     try:
         # Arrow writes a message for every text that it cannot convert, so few are tried first.
         _convert_text(column.slice(0, _TRIED), kind)
@@ -266,7 +287,7 @@ def _convert_text_or_none(column: Any, kind: Any) -> Any:
 def _convert_text(column: Any, kind: Any) -> Any:
     """Convert an Arrow array of texts to a type, ignoring spaces and tabs around each text.
 
-    Raise `pyarrow.ArrowInvalid` if a text does not have the type.
+    Raise `pyarrow.ArrowInvalid` if a text does not convert.
     """
     pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     if pa.types.is_null(kind):
@@ -287,7 +308,7 @@ def _convert_text(column: Any, kind: Any) -> Any:
 
 
 def is_text_type(kind: Any) -> bool:
-    """Return whether values of a type are categories: strings, or values of a dictionary."""
+    """Return whether a pyarrow type is a string or dictionary type, which holds categories."""
     return _is_string(kind) or bool(import_extra("pyarrow", "files").types.is_dictionary(kind))
 
 
@@ -300,7 +321,10 @@ def _is_string(kind: Any) -> bool:
 
 
 def name_type(kind: Any) -> str:
-    """Return the word for a type: number, boolean, category, empty, date, time, or Arrow's name."""
+    """Return the word for a pyarrow type in descriptions of tables.
+
+    It is "number", "boolean", "category", "empty" (null), "date", "time", or else Arrow's name.
+    """
     of = import_extra("pyarrow", "files").types
     words = {
         "category": is_text_type,
@@ -320,7 +344,10 @@ def is_number_type(kind: Any) -> bool:
 
 
 def expect_feature_types(fields: Iterable[pa.Field]) -> None:
-    """Raise ValueError if a feature has neither numbers nor strings; fields: names and types."""
+    """Raise ValueError if a feature is neither numbers, booleans, strings nor null.
+
+    fields: names and types of the features; of a dictionary the type of its values counts.
+    """
     of = import_extra("pyarrow", "files").types
     for field in fields:
         kind = field.type.value_type if of.is_dictionary(field.type) else field.type
@@ -333,7 +360,10 @@ def expect_feature_types(fields: Iterable[pa.Field]) -> None:
 
 
 def count_bytes(kind: Any) -> float:
-    """Return the bytes of a number and of the bit that says whether it is missing."""
+    """Return the bytes per row of a column of a pyarrow type, with the bit for missing values.
+
+    A type without fixed width, such as text, counts as 16 bytes.
+    """
     try:
         return (kind.bit_width + 1) / 8
     except ValueError:  # No number; it is refused where it is read.

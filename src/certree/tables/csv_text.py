@@ -36,7 +36,8 @@ _MARKS = {
 class CsvText:
     """The text of a CSV file or of standard input, which is checked whenever it is opened.
 
-    Text in UTF-16 or UTF-32 is converted to UTF-8 in memory; text in UTF-8 is streamed.
+    `open` gives the text as a stream; a parser of CSV reads it. Text in UTF-16 or UTF-32 is
+    converted to UTF-8 in memory; text in UTF-8 is streamed.
 
     Parameters
     ----------
@@ -46,7 +47,15 @@ class CsvText:
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
     is_limited : bool
-        Whether text that must be held in memory is refused.
+        Whether `open` raises a ValueError for files that it must hold in memory, those in UTF-16 or
+        UTF-32.
+
+    Attributes
+    ----------
+    name : str
+        The path, or "standard input", for messages.
+    delimiter : str
+        A tab or a comma.
     """
 
     def __init__(self, path: Path, content: bytes | None = None, is_limited: bool = False) -> None:
@@ -79,7 +88,10 @@ class CsvText:
             yield stream, lambda: min(place() / size, 1.0)
 
     def expect_no_zeros(self, values: Any) -> None:
-        """Raise ValueError if a text has a zero byte; values: an Arrow array of type binary."""
+        """Raise ValueError if any text of a column has a zero byte, as binary files do.
+
+        values: the texts, an Arrow array of type binary.
+        """
         _, ends, words = values.buffers()
         if words is None or not len(values):
             return
@@ -88,7 +100,10 @@ class CsvText:
             raise self._create_zeros_error()
 
     def create_encoding_error(self, column: str | None) -> ValueError:
-        """Return the error for text that is not in UTF-8; column: where, None for column names."""
+        """Return, without raising it, the ValueError for text that is not in UTF-8.
+
+        column: name of the column with the text, for the message; None: it is in the column names.
+        """
         where = "its column names are" if column is None else f"column {column!r} is"
         return ValueError(
             f"{self.name} must be text in UTF-8, but {where} in another encoding, such as latin-1: "
@@ -121,7 +136,11 @@ class CsvText:
 
     @contextmanager
     def _open_file(self) -> Iterator[tuple[Any, Callable[[], int]]]:
-        """Open the file, and yield its decompressed stream and a function that counts read bytes."""
+        """Open the file for the body of a with statement.
+
+        Yield an Arrow stream of its decompressed bytes, and a function without arguments that
+        returns how many (compressed) bytes of the file have been read.
+        """
         pa = import_extra("pyarrow", "files")
         with pa.OSFile(str(self._path), "r") as raw:
             is_compressed = self._path.name.lower().endswith(".gz")
@@ -138,7 +157,11 @@ class CsvText:
             return self._decode(stream.read())
 
     def _decode(self, content: bytes) -> bytes:
-        """Convert text to UTF-8 if it has the byte order mark of UTF-16 or UTF-32."""
+        """Convert text to UTF-8 if it starts with the byte order mark of UTF-16 or UTF-32.
+
+        Text without such a mark is returned unchanged. Raise ValueError if the bytes are no text in
+        the encoding of the mark.
+        """
         encoding = _find_encoding(content)
         if encoding is None:
             return content

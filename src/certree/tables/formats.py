@@ -32,9 +32,10 @@ Piece = list[int] | None
 
 
 def _group_pieces(sizes: list[int], n_rows: int) -> list[Piece]:
-    """Group consecutive row groups into pieces of at most n_rows rows, or of one row group.
+    """Group consecutive row groups of a file into pieces of at most n_rows rows.
 
-    sizes: number of rows of each row group.
+    A row group with more rows is a piece of its own. sizes: number of rows of each row group, in
+    order. Return for each piece the list of the indices of its row groups.
     """
     pieces: list[list[int]] = []
     n_held = 0
@@ -48,14 +49,17 @@ def _group_pieces(sizes: list[int], n_rows: int) -> list[Piece]:
 
 
 class Format:
-    """A file of some format.
+    """Base class of readers of one table file; a subclass for each format defines the methods.
+
+    A subclass must define `look`, `batches` and `held`, and may override `names` and `pieces`. Each
+    method opens the file and closes it again.
 
     Parameters
     ----------
     path : Path
         The file.
     is_limited : bool
-        Whether memory is limited, so that the file is read in small pieces, by one thread.
+        Whether the fit has a memory limit, so that the file is read in small blocks by one thread.
 
     Attributes
     ----------
@@ -72,27 +76,39 @@ class Format:
         return [*self.look()[0]]
 
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
-        """Return what is known of columns, by name, and the number of rows.
+        """Return types and missing-value markers of columns, by name, and the number of rows.
 
-        columns: names of those that matter; None: all. A format that stores types returns all.
+        columns: names of the columns to inspect; None: all. A format that stores types returns all
+        columns of the file, whatever this argument is.
         """
         raise NotImplementedError
 
     def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- a file that cannot be divided
-        """Return the pieces that can be read separately, of about n_rows rows each."""
+        """Return pieces of the file that can be read separately, of about n_rows rows each.
+
+        A piece is a value of the argument `piece` of `batches`: a list of indices of row groups or
+        record batches, or None for the whole file, which this class returns as the only piece.
+        """
         return [None]
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        """Yield record batches of all rows, or of those of a piece, of at most n_rows rows each."""
+        """Yield `pyarrow.RecordBatch` objects of at most n_rows rows each, and set `fraction_read`.
+
+        columns: names of the columns to read. piece: an element of the result of `pieces`; None:
+        all rows.
+        """
         raise NotImplementedError
 
     def held(self, columns: list[str]) -> int:
-        """Return the bytes that reading takes if memory is limited, beside the rows themselves."""
+        """Estimate the memory, in bytes, that reading takes besides the record batches themselves.
+
+        The estimate is for a reader with `is_limited`. columns: names of the columns to read.
+        """
         raise NotImplementedError
 
 
 class _Parquet(Format):
-    """A Parquet file."""
+    """Reader of a Parquet file, whose pieces are lists of row groups; see `Format`."""
 
     def _file(self) -> Any:
         # Without a buffer a whole row group is held, even if few of its rows are requested.
@@ -144,7 +160,7 @@ class _Parquet(Format):
 
 
 class _Arrow(Format):
-    """An Arrow (IPC, Feather) file."""
+    """Reader of an Arrow (IPC, Feather) file, whose pieces are lists of record batches."""
 
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
         del columns
@@ -179,14 +195,16 @@ class _Arrow(Format):
 
 
 class CsvFormat(Format):
-    """A CSV file, or CSV from standard input. Its columns have the types that all values have.
+    """Reader of a CSV file, or of CSV from standard input.
+
+    `look` infers the types of its columns from all values; `batches` yields texts.
 
     Parameters
     ----------
     path : Path
         The file.
     is_limited : bool
-        Whether memory is limited.
+        As in `Format`.
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
     """
@@ -207,7 +225,7 @@ class CsvFormat(Format):
         return names
 
     def _read_names(self, block: int) -> list[str]:
-        """Read the names of the columns; block: bytes of text that are parsed."""
+        """Read the names of the columns from the first line; block: bytes of text to parse."""
         with self._open_parser(None, MISSING_MARKERS, block) as (parser, _):
             try:
                 names: list[str] = parser.schema.names
@@ -216,9 +234,9 @@ class CsvFormat(Format):
         return names
 
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
-        """Return which types all values of columns have, and the number of rows.
+        """Return the inferred types of each column, by name, and the number of rows.
 
-        columns: names of those that matter; None: all. The whole text is read.
+        columns: names of the columns to inspect; None: all. The whole text is read.
         """
         pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
         names = [name for name in self.names() if columns is None or name in columns]
@@ -236,14 +254,18 @@ class CsvFormat(Format):
         return seen, n_rows
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        """Yield record batches of texts, which are null if they are markers of missing values."""
+        """Yield record batches of strings, with null for texts of `MISSING_MARKERS`, such as "NA".
+
+        columns: names of the columns to read. n_rows: largest number of rows of a batch. piece: not
+        used, as the text cannot be divided.
+        """
         del piece
         for block in self._parse(columns, MISSING_MARKERS):
             for start in range(0, len(block), n_rows):
                 yield block.slice(start, n_rows)
 
     def held(self, columns: list[str]) -> int:
-        """Return the bytes of the blocks of text that are held at a time if memory is limited."""
+        """Return the bytes of the blocks of text in memory at a time, with `is_limited`."""
         del columns
         return _BLOCKS * _SMALL_BLOCK
 
@@ -297,7 +319,7 @@ class CsvFormat(Format):
 
 
 def get_format(path: Path) -> type[Format]:
-    """Return the format that the suffix of a file states."""
+    """Return the subclass of `Format` for the suffix of a file; CSV for an unknown suffix."""
     name = path.name.lower()
     if name.endswith((".parquet", ".pq")):
         return _Parquet

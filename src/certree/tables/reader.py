@@ -33,7 +33,10 @@ _BATCH_ROWS = 2**17
 
 
 def no_types(names: list[str]) -> Mapping[str, pa.DataType]:  # noqa: ARG001 -- as `Types` has it
-    """Return no types, so that all columns have the types of their files."""
+    """Return an empty dict: a value of the parameter `types` of `read` for reading without a model.
+
+    All columns then have the types of their files. names: not read.
+    """
     return {}
 
 
@@ -151,7 +154,10 @@ def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ())
 
 
 def _read_all(files: Sequence[TableFile | DataSet], schema: pa.Schema) -> pa.Table:
-    """Read all rows of files, with the types of a schema."""
+    """Read all rows of files as one table, in the order of the files.
+
+    schema: names and types of the columns to read, which all files have.
+    """
     pa = import_extra("pyarrow", "files")
     tables = [
         convert_batch(batch, schema, file.name)
@@ -162,10 +168,12 @@ def _read_all(files: Sequence[TableFile | DataSet], schema: pa.Schema) -> pa.Tab
 
 
 def look_at_files(files: Sequence[TableFile | DataSet]) -> tuple[SeenColumns, list[int]]:
-    """Return what is known of the columns of all files, and the number of rows of each file.
+    """Inspect files: return their common columns and types, and the number of rows of each file.
 
-    Raise ValueError if a file lacks a column that another one has, or if there is no type that holds
-    the values of all files; the message names column and file.
+    The first result has the `SeenColumn` of each column, by name, with types that hold the values
+    of all files. CSV files are read as a whole for it. Raise ValueError if a file lacks a column
+    that another one has, or if there is no type that holds the values of all files; the message
+    names column and file.
     """
     looks = [(file, *file.look()) for file in files]
     _, seen = reduce(_join_looks, ((file, columns) for file, columns, _ in looks))
@@ -175,12 +183,20 @@ def look_at_files(files: Sequence[TableFile | DataSet]) -> tuple[SeenColumns, li
 def _join_looks(
     one: tuple[TableFile | DataSet, SeenColumns], other: tuple[TableFile | DataSet, SeenColumns]
 ) -> tuple[TableFile | DataSet, SeenColumns]:
-    """Join what is known of the columns of files and of one more file; see `look_at_files`."""
+    """Join the columns of earlier files with those of one more file; see `look_at_files`.
+
+    one: the first file, for messages, and the joined columns of the earlier files, by name. other:
+    the further file and its columns. Return the first file and the joined columns. Raise ValueError
+    if a column is missing on one side, or has no common type.
+    """
     (before, seen), (file, more) = one, other
     for has, lacks, columns, names in ((before, file, seen, more), (file, before, more, seen)):
         missing = [name for name in columns if name not in names]
         if missing:
-            raise ValueError(f"{lacks.name} has no column {missing[0]!r}, which {has.name} has")
+            raise ValueError(
+                f"{lacks.name} has no column {missing[0]!r}, which {has.name} has: all files must "
+                "have the same columns"
+            )
     joined = {}
     for name, column in seen.items():
         common = join_columns(column, more[name])
@@ -286,21 +302,25 @@ def _read_file(
 
 
 class _Converter:
-    """Converts the batches of a file to the types of a fitted model.
+    """Converts the record batches of one file, in their order, to the types of a fitted model.
+
+    The constructor reads a CSV file as a whole if `wanted` lacks one of its columns.
 
     Parameters
     ----------
     file : TableFile or DataSet
         The file.
     names : list of str
-        Its columns that are read.
+        Its columns to read.
     wanted : mapping
-        Types of columns in the model, string or float64, by name.
+        Types of columns in the model, string or float64, by name. Columns that it lacks get the
+        types of the file.
 
     Attributes
     ----------
     schema : pyarrow.Schema
-        Types of the columns, as long as the text of numeric columns holds nothing but numbers.
+        Names and types of the converted columns. In a CSV file, float64 columns may become integers
+        or booleans, and stay text from the first batch on with a text that is no number.
     """
 
     def __init__(
@@ -329,7 +349,7 @@ class _Converter:
         self.schema = pa.schema([(name, known[name]) for name in names])
 
     def convert(self, batch: Any) -> pa.Table:
-        """Convert a record batch of the file; numeric columns with other text stay text."""
+        """Convert the next record batch of the file to a table with these types; see `schema`."""
         pa = import_extra("pyarrow", "files")
         fields, columns = [], []
         for field in self.schema:

@@ -210,9 +210,10 @@ def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
 
 
 def describe_columns(columns: "pa.Table", seen: SeenColumns) -> TableDescription:
-    """Describe the columns of a table.
+    """Describe the type and the missing values of each column of a table.
 
-    columns: the rows, as they were read; seen: what is known of the columns of their files.
+    columns: the rows, as they were read; seen: for each column of their files, by name, the texts
+    that were read as missing values (`SeenColumn.markers`).
     """
     pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     described = []

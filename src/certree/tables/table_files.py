@@ -36,13 +36,18 @@ def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | Da
     source : path, list of paths, or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input, which is read here.
     is_limited : bool
-        Whether memory is limited.
+        Whether the fit has a memory limit.
+
+    Returns
+    -------
+    sequence of TableFile or DataSet
+        One object for each file; a single one for a data set or standard input.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        If a file does not exist, or has another suffix; if memory is limited, and the source is a
-        data set or standard input.
+        If a file does not exist or has no supported suffix, or a folder has no such file; if memory
+        is limited, and the source is a data set or standard input.
     """
     is_stream = str(source) == STANDARD_STREAM
     if is_limited and (is_data_set(source) or is_stream):
@@ -58,10 +63,12 @@ def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | Da
 
 
 def list_files(source: Any) -> list[Path]:
-    """List the files of a path, of a folder and the folders below it, or of a list of these.
+    """List the table files of a source: a file, a folder with its subfolders, or a list of these.
 
     Files of a folder are in the order of their names. Those whose name, or folder's name, begins
-    with a dot or an underscore, and those of other formats, are left out.
+    with a dot or an underscore, and those with other suffixes than CSV, Parquet and Arrow files,
+    are left out. Raise FileNotFoundError if a path does not exist; ValueError if a file has another
+    suffix, or a folder has no table file.
     """
     if isinstance(source, list | tuple):
         return [file for one in source for file in list_files(one)]
@@ -104,7 +111,7 @@ def find_suffix(file: Path, known: Iterable[str], expected: str) -> str:
 def get_stem(path: str | os.PathLike[str]) -> str:
     """Return the name of a table's file without folder and suffix: "b" for the path "a/b.csv.gz".
 
-    Raise ValueError if no table is read from files of this suffix.
+    Raise ValueError if the suffix is none of the table files that certree reads.
     """
     file = Path(path)
     return file.name[: -len(find_suffix(file, _SUFFIXES, _EXPECTED))]
@@ -130,7 +137,7 @@ class FileState(NamedTuple):
 
     @classmethod
     def read(cls, path: str | Path) -> FileState:
-        """Read the state of a file."""
+        """Return the present state of a file; raise FileNotFoundError if it does not exist."""
         found = os.stat(path)
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
@@ -145,21 +152,22 @@ class FileState(NamedTuple):
 
 @dataclass(slots=True)
 class TableFile:
-    """A file with rows, which is opened anew by each method.
+    """A table file, which each method opens and closes again.
 
-    All methods raise ValueError or FileNotFoundError, with the name of the file, if it cannot be
-    read or has changed since it was opened first.
+    `open_file` makes an instance, and so records the state of the file. All methods raise
+    ValueError or FileNotFoundError, with the name of the file, if it cannot be read or has changed
+    since it was opened first.
 
     Parameters
     ----------
     path : Path
         The file.
     format : type
-        Its `Format`.
+        The subclass of `Format` that reads it.
     before : FileState
         Its state when it was opened first.
     is_limited : bool
-        Whether memory is limited, so that little of the file is held at a time.
+        Whether the fit has a memory limit, so that the file is read in small blocks.
     """
 
     path: Path
@@ -170,17 +178,17 @@ class TableFile:
 
     @property
     def name(self) -> str:
-        """The path, or "standard input", for messages."""
+        """Return the path, or "standard input", for messages."""
         return get_display_name(self.path)
 
     @property
     def n_bytes(self) -> int:
-        """Size of the file."""
+        """Return the size of the file in bytes."""
         return self.before.size
 
     @property
     def is_text(self) -> bool:
-        """Whether the file is CSV, which does not state the types of its columns."""
+        """Return whether the file is CSV, which does not state the types of its columns."""
         return issubclass(self.format, CsvFormat)
 
     def names(self) -> list[str]:
@@ -189,26 +197,37 @@ class TableFile:
             return self._open().names()
 
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
-        """Return what is known of columns, by name, and the number of rows.
+        """Return types and missing-value markers of columns, by name, and the number of rows.
 
-        columns: names of those that matter; None: all. A CSV file is read as a whole for its types.
+        columns: names of the columns to inspect; None: all. A CSV file is read as a whole for it;
+        other files return all columns, whatever this argument is.
         """
         with self._reading():
             return self._open().look(columns)
 
     def pieces(self, n_rows: int) -> list[Piece]:
-        """Return the pieces that can be read separately, of about n_rows rows each."""
+        """Return pieces of the file that can be read separately; see `Format.pieces`.
+
+        n_rows: largest number of rows of a piece, unless a row group is larger.
+        """
         with self._reading():
             return self._open().pieces(n_rows)
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        """Yield record batches of all rows, or of those of a piece, of at most n_rows rows each."""
+        """Yield `pyarrow.RecordBatch` objects of at most n_rows rows each.
+
+        columns: names of the columns to read. piece: an element of the result of `pieces`; None:
+        all rows.
+        """
         return (batch for batch, _ in self.batches_with_progress(columns, n_rows, piece))
 
     def batches_with_progress(
         self, columns: list[str], n_rows: int, piece: Piece = None
     ) -> Iterator[tuple[Any, float]]:
-        """Yield record batches as `batches`, each with the fraction of the file that has been read."""
+        """Yield the record batches of `batches`, each with the fraction of the file read so far.
+
+        The fraction is in 0 to 1. The parameters are those of `batches`.
+        """
         self.expect_unchanged()
         with self._reading():
             opened = self._open()
@@ -223,7 +242,10 @@ class TableFile:
             yield batch, opened.fraction_read
 
     def held(self, columns: list[str]) -> int:
-        """Return the bytes that reading columns takes at a time, beside the rows themselves."""
+        """Estimate the memory, in bytes, that reading takes besides the record batches themselves.
+
+        The estimate is for reading with `is_limited`. columns: names of the columns to read.
+        """
         known = tuple(columns)
         if known not in self._held:
             with self._reading():
@@ -240,14 +262,20 @@ class TableFile:
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.path} went away while it was read") from None
         if not is_same:
-            raise ValueError(f"{self.path} has changed while it was read")
+            raise ValueError(
+                f"{self.path} has changed while it was read: do not write to it before the end"
+            )
 
     def _reading(self) -> _Reading:
         return _Reading(self)
 
 
 class _Reading:
-    """Turns errors in the body of a with statement into ValueErrors that name the file."""
+    """Context manager that turns errors of reading a file into ValueErrors that name it.
+
+    If the file has changed since it was opened first, the error says so. file: the `TableFile` that
+    the body of the with statement reads.
+    """
 
     def __init__(self, file: TableFile) -> None:
         self._file = file
@@ -263,7 +291,7 @@ class _Reading:
 
 
 class StandardInput(TableFile):
-    """CSV from standard input, which is read once and held in memory."""
+    """CSV from standard input, which the constructor (without arguments) reads into memory."""
 
     __slots__ = ("_content",)
 
@@ -279,7 +307,7 @@ class StandardInput(TableFile):
 
 
 class DataSet:
-    """A data set of Arrow, which is read as if it were one file.
+    """A data set of Arrow, which is read as if it were one file, with the methods of `TableFile`.
 
     Parameters
     ----------
@@ -310,16 +338,23 @@ class DataSet:
         return [*see_schema(self._given.schema)]
 
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
-        """Return what is known of columns, by name, and the number of rows."""
+        """Return the type of each column, by name, and the number of rows; columns: not used."""
         del columns
         return see_schema(self._given.schema), self._n_rows
 
     def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- as for files
-        """Return the pieces that can be read separately: one for each fragment."""
+        """Return the pieces that can be read separately: a list of one index for each fragment.
+
+        n_rows: not used.
+        """
         return [[i] for i, _ in enumerate(self._given.get_fragments())]
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        """Yield record batches of all rows, or of those of a piece, of at most n_rows rows each."""
+        """Yield `pyarrow.RecordBatch` objects of at most n_rows rows each.
+
+        columns: names of the columns to read. piece: an element of the result of `pieces`; None:
+        all rows.
+        """
         self.expect_unchanged()
         if piece is None:
             yield from self._given.to_batches(columns=columns, batch_size=n_rows)
@@ -330,7 +365,7 @@ class DataSet:
             yield from every[i].to_batches(**how)
 
     def batches_with_progress(self, columns: list[str], n_rows: int) -> Iterator[tuple[Any, float]]:
-        """Yield record batches as `batches`, each with the fraction of the rows that has been read."""
+        """Yield the record batches of all rows, each with the fraction of the rows read so far."""
         n_read = 0
         for batch in self.batches(columns, n_rows):
             n_read += len(batch)
@@ -341,12 +376,18 @@ class DataSet:
         return int(self._given.count_rows())
 
     def expect_unchanged(self) -> None:
-        """Raise ValueError if a file has changed since the data set was opened first."""
+        """Raise ValueError if a file has changed or is gone since this object was made."""
         for file, before in self._before.items():
             if not os.path.exists(file) or not before.is_state_of(file):
-                raise ValueError(f"{file} has changed while it was read")
+                raise ValueError(
+                    f"{file} has changed while it was read: do not write to it before the end"
+                )
 
 
 def open_file(path: Path, is_limited: bool = False) -> TableFile:
-    """Return a file, whose suffix states its format; is_limited: whether memory is limited."""
+    """Return a `TableFile` of a path, and record the present state of the file.
+
+    Raise FileNotFoundError if it does not exist. Its suffix determines the format. is_limited:
+    whether the fit has a memory limit.
+    """
     return TableFile(path, get_format(path), FileState.read(path), is_limited)

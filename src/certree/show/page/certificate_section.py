@@ -107,11 +107,12 @@ def _build_bound_by_rows(certificate: Certificate) -> Html:
 def _certify_rules(model: Any) -> CertificateFamily:
     """Return a certified bound on the error of each leaf of a tree.
 
-    The leaves are those of the part of the tree, of at most 24 leaves, that matters most to the
-    vote of the prunings, by decreasing number of calibration rows. `subsets` of the result maps the
-    index of each leaf to its certificate, whose `name` is the rule and the prediction of the leaf.
-    All hold together with probability 1 - delta, also those of the leaves that are not listed.
-    model: a fitted CertifiedTreeClassifier with its calibration set.
+    The leaves are those of `model.rules(24)`: of the subtree of at most 24 leaves that is grown
+    from the root by the splits with the most training rows times posterior probability. They are
+    ordered by decreasing number of calibration rows. `subsets` of the result maps the index of each
+    leaf to its certificate, whose `name` is the rule and the prediction of the leaf. All hold
+    together with probability 1 - delta, also those of the leaves that are not listed. model: a
+    fitted CertifiedTreeClassifier with its calibration set.
     """
     family: CertificateFamily = model._certify_nodes()
     certificates = {

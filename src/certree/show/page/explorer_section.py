@@ -31,8 +31,9 @@ def build_explorer_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section with the tree explorer, which the reader opens node by node.
 
     evaluated: the fitted model, the rows of the report and their predictions. The section has the
-    tree of the model, or the first three trees of an ensemble, and up to 24 rows whose paths can be
-    shown. None if the model has no trees of certree.
+    tree of the model, or the first three trees of an ensemble. It also has up to 24 rows, from the
+    best to the worst predicted, whose paths can be shown. None if the model has no trees of
+    certree.
     """
     model = evaluated.model
     trees = getattr(model, "trees_", None)
@@ -174,7 +175,7 @@ def _list_by_level(root: ShownNode) -> list[ShownNode]:
 
 
 def _round(value: float) -> float:
-    """Return a number with five significant digits, for shorter JSON; integers stay exact."""
+    """Return a number rounded to five significant digits, for shorter JSON; integers stay exact."""
     value = float(value)
     return int(value) if value.is_integer() else float(f"{value:.5g}")
 

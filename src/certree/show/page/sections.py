@@ -107,8 +107,8 @@ def describe_size(evaluated: EvaluatedModel) -> list[str]:
 def build_score_section(evaluated: EvaluatedModel) -> Section:
     """Return the report's section with scores, their intervals, and a baseline to compare with.
 
-    The baseline is the score of always predicting the mean, or the most frequent class. evaluated:
-    the fitted model, the rows of the report and their predictions.
+    The baseline is the score of always predicting the mean of the targets of these rows, or their
+    most frequent class. evaluated: the fitted model, the rows of the report and their predictions.
     """
     scores = compute_scores(evaluated)
     rows = [
