@@ -19,6 +19,7 @@ from certree.export.formula import Formula, Kind, Link, make_constant_tree
 from certree.export.nodes_frame import make_nodes_frame
 from certree.export.onnx_graph import make_onnx_model
 from certree.export.plain_dict import make_plain_dict
+from certree.export.source_code import Language, write_source
 from certree.export.sql import make_sql_statement
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import available_if, get_snapshot, snapshot_method
@@ -356,6 +357,40 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         or the model contains a preprocessor or learners that are not trees of certree.
         """
         return make_plain_dict(self._build_formula())
+
+    @snapshot_method
+    def to_code(self, language: Language, name: str = "CertreeModel") -> str:
+        """Write the model as source code, for programs without Python and ONNX.
+
+        The code needs nothing beside the standard library of its language. Categories that the fit
+        did not have are missing values.
+
+        Parameters
+        ----------
+        language : {"c", "java", "javascript"}
+            The language: C99, Java 11, or an ECMAScript module.
+        name : str, default="CertreeModel"
+            Prefix of the functions in C, and name of the class in Java.
+
+        Returns
+        -------
+        str
+            The source code; a comment at its head says how to call it. Its predictions equal those
+            of the model up to rounding: probabilities of all classes, or predicted numbers.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `to_dict`; also if `name` is no identifier that begins with a capital letter.
+
+        Examples
+        --------
+        >>> from certree import BoostedTreesRegressor
+        >>> model = BoostedTreesRegressor(max_iter=2).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+        >>> model.to_code("c").splitlines()[0]
+        '/* A certree model of 3 trees'
+        """
+        return write_source(make_plain_dict(self._build_formula()), language, name)
 
     @snapshot_method
     def trees_to_dataframe(self) -> Any:

@@ -1,0 +1,246 @@
+"""Models as source code of C, Java and JavaScript, for programs without Python and ONNX.
+
+The code holds the nodes of all trees in arrays, and a function that walks through them. It is made
+from the dictionary of `make_plain_dict`; the templates are files beside this module.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from string import Template
+from typing import Any, Literal
+
+import certree
+from certree.interface.formatting import format_quantity
+
+Language = Literal["c", "java", "javascript"]
+
+_TEMPLATES = {"c": "model.c", "java": "Model.java", "javascript": "model.js"}
+# Largest number of characters of a Java string constant, with room for UTF-8 of three bytes.
+_MAX_JAVA_TEXT = 20_000
+# Control characters as JSON writes them.
+_CONTROL = re.compile(r"(?<!\\)\\u(00[01][0-9a-f])")
+# Identifiers that no language reserves.
+_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*\Z")
+
+
+@dataclass(slots=True)
+class _NodeArrays:
+    """The nodes of all trees in arrays that have one entry for each node.
+
+    Attributes
+    ----------
+    root : list of int
+        Index of the root of each tree.
+    feature : list of int
+        Feature that a node compares; -1 for leaves.
+    left : list of int
+        Index of the left child, which the right one follows; for leaves the index of the first of
+        their values in `value`.
+    set : list of int
+        Index of a category set in `sets`; -1 for leaves and splits at a threshold.
+    sets : list of int
+        Category sets: the number of codes that go left, then these codes.
+    threshold, missing_left : list of float
+        Largest value that goes left; fraction of a row without a value that goes left.
+    value : list of float
+        Values of all leaves, one after the other.
+    """
+
+    root: list[int] = field(default_factory=list)
+    feature: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    set: list[int] = field(default_factory=list)
+    sets: list[int] = field(default_factory=list)
+    threshold: list[float] = field(default_factory=list)
+    missing_left: list[float] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    def add_tree(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        """Append the nodes of a tree, which are dictionaries of `make_plain_dict`, the root first."""
+        first = len(self.feature)
+        self.root.append(first)
+        for node in nodes:
+            is_leaf, codes = "value" in node, node.get("left_categories")
+            self.feature.append(-1 if is_leaf else node["feature"])
+            self.left.append(len(self.value) if is_leaf else first + node["left"])
+            self.set.append(-1 if codes is None else len(self.sets))
+            self.threshold.append(node.get("threshold", 0.0))
+            self.missing_left.append(float(node.get("missing_left", 0.0)))
+            self.sets += [] if codes is None else [len(codes), *codes]
+            self.value += node.get("value", [])
+
+
+def write_source(document: Mapping[str, Any], language: Language, name: str) -> str:
+    """Return source code that predicts rows as a model does.
+
+    Parameters
+    ----------
+    document : dict
+        The model, from `make_plain_dict`.
+    language : {"c", "java", "javascript"}
+        The language: C99, Java 11, or an ECMAScript module.
+    name : str
+        Prefix of functions in C, name of the class in Java; not used in JavaScript.
+
+    Returns
+    -------
+    str
+        The source code. It has no dependencies beside the language's standard library.
+
+    Raises
+    ------
+    ValueError
+        If `language` is another one, or `name` is no identifier that begins with a capital.
+    """
+    if language not in _TEMPLATES:
+        raise ValueError(f"language must be one of {', '.join(_TEMPLATES)}, got {language!r}")
+    if not _NAME.match(name):
+        raise ValueError(
+            "name must be an identifier of letters, digits and underscores that begins with a "
+            f"capital letter, got {name!r}"
+        )
+    arrays = _NodeArrays()
+    for nodes in document["trees"]:
+        arrays.add_tree(nodes)
+    categories = [feature["categories"] for feature in document["features"]]
+    classes, n_outputs = document["classes"], len(document["start"])
+    results = [f"probability of {label}" for label in classes or ()]
+    names = [feature["name"] for feature in document["features"]]
+    values = {
+        "title": f"A certree model of {format_quantity(len(arrays.root), 'tree')}",
+        "version": certree.__version__,
+        "name": name,
+        "features": _make_comment(names),
+        "results": _make_comment(results or ["predicted number"] * n_outputs),
+        "n_features": len(names),
+        "n_trees": len(arrays.root),
+        "n_outputs": n_outputs,
+        "n_results": len(results) or n_outputs,
+        "divisor": f"{len(arrays.root) if document['sum'] == 'mean' else 1}.0",
+        "link": _write_link(document, language),
+    }
+    columns = {key: getattr(arrays, key) for key in _NodeArrays.__slots__}
+    columns["start"] = document["start"]
+    if language == "java":
+        values |= {f"{key}_text": _quote_pieces(column) for key, column in columns.items()}
+        values["category_arrays"] = _declare_java_categories(categories)
+    else:
+        # C allows no empty arrays.
+        values |= {key: ", ".join(map(repr, column or [0])) for key, column in columns.items()}
+        values["categories"] = ", ".join(map(json.dumps, categories))
+        values |= _declare_c_categories(categories)
+    template = files("certree.export") / "source_templates" / _TEMPLATES[language]
+    return Template(template.read_text(encoding="utf-8")).substitute(values)
+
+
+def _make_comment(texts: Iterable[Any]) -> str:
+    """Return texts, numbered from 0, as one line that may stand in a comment of any language."""
+    line = ", ".join(f"{j} {text}" for j, text in enumerate(texts))
+    return re.sub(r"[^ -~]", "?", line).replace("*/", "* /").replace("\\", "/")
+
+
+def _write_link(document: Mapping[str, Any], language: Language) -> str:
+    """Return statements that make `out`, the predictions, from `sum`, the outputs of all trees.
+
+    document: the model; its "link", "power" and "classes" decide.
+    """
+    is_script = language == "javascript"
+    integer, number = ("let", "let") if is_script else ("int", "double")
+    math, indent = ("", 4) if language == "c" else ("Math.", 2 if is_script else 8)
+    all_results = f"for ({integer} k = 0; k < {{n}}; ++k)"
+    each = all_results.format(n="N_OUTPUTS")
+    n_results = len(document["classes"] or document["start"])
+    normalise = f"{all_results.format(n=n_results)} out[k] /= total;"
+    lines: list[str] = {
+        "identity": [f"{each} out[k] = sum[k];"],
+        "exp": [f"{each} out[k] = {math}exp(sum[k]);"],
+        "sorted": [
+            f"for ({integer} i = 1; i < N_OUTPUTS; ++i)",
+            f"    for ({integer} j = i; j > 0 && sum[j - 1] > sum[j]; --j) {{",
+            f"        {number} larger = sum[j - 1];",
+            "        sum[j - 1] = sum[j];",
+            "        sum[j] = larger;",
+            "    }",
+            f"{each} out[k] = sum[k];",
+        ],
+        "logistic": [
+            f"out[0] = 1 / (1 + {math}exp(sum[0]));",
+            f"out[1] = 1 / (1 + {math}exp(-sum[0]));",
+        ],
+        "softmax": [
+            f"{number} largest = sum[0], total = 0;",
+            f"{each} if (sum[k] > largest) largest = sum[k];",
+            f"{each} total += out[k] = {math}exp(sum[k] - largest);",
+            normalise,
+        ],
+        "shares": [
+            f"{number} total = 0;",
+            "out[0] = 1 - (out[1] = sum[0] < 0 ? 0 : sum[0] > 1 ? 1 : sum[0]);"
+            if len(document["start"]) < n_results
+            else f"{each} out[k] = sum[k];",
+            f"{all_results.format(n=n_results)} total += out[k] = {math}pow(out[k], "
+            f"{document['power']!r});",
+            normalise,
+        ],
+    }[document["link"]]
+    return "".join(f"{' ' * indent}{line}\n" for line in lines)
+
+
+def _is_text(names: Sequence[Any] | None) -> bool:
+    """Return whether the categories of a feature, `names`, are texts; False if there are none."""
+    return bool(names) and isinstance(names[0], str)  # type: ignore[index]  # not None
+
+
+def _quote(text: str) -> str:
+    """Return a text as a string constant of C and Java, which interpret the same escapes.
+
+    Characters beyond ASCII are written as they are, as C takes the bytes of UTF-8; control
+    characters as octal escapes.
+    """
+    escaped = json.dumps(text, ensure_ascii=False)
+    return _CONTROL.sub(lambda match: f"\\{int(match[1], 16):03o}", escaped)
+
+
+def _declare_c_categories(categories: Sequence[Sequence[Any] | None]) -> dict[str, str]:
+    """Return the values of the C template that declare the categories of all features."""
+    declarations, texts, numbers = [], [], []
+    for j, names in enumerate(categories):
+        kind = "const char *const" if _is_text(names) else "const double"
+        write: Callable[[Any], str] = _quote if _is_text(names) else repr
+        if names:
+            values = ", ".join(map(write, names))
+            declarations.append(f"static {kind} CATEGORIES_{j}[] = {{{values}}};\n")
+        texts.append(f"CATEGORIES_{j}" if _is_text(names) else "0")
+        numbers.append(f"CATEGORIES_{j}" if names and not _is_text(names) else "0")
+    return {
+        "category_arrays": "".join(declarations),
+        "text_pointers": ", ".join(texts),
+        "number_pointers": ", ".join(numbers),
+        "n_categories": ", ".join(str(len(names or ())) for names in categories),
+    }
+
+
+def _declare_java_categories(categories: Sequence[Sequence[Any] | None]) -> str:
+    """Return the statements of the Java template that set the categories of all features."""
+    lines = []
+    for j, names in enumerate(categories):
+        if names and _is_text(names):
+            lines.append(f"TEXTS[{j}] = new String[] {{{', '.join(map(_quote, names))}}};")
+        elif names:
+            lines.append(f"NUMBERS[{j}] = numbers({_quote_pieces(names)});")
+    return "".join(f"        {line}\n" for line in lines)
+
+
+def _quote_pieces(column: Sequence[float]) -> str:
+    """Return numbers, separated by blanks, as string constants of at most 20,000 characters.
+
+    Java limits the size of a constant, and that of the code that fills an array.
+    """
+    text = "".join(f"{number!r} " for number in column)
+    pieces = [text[i : i + _MAX_JAVA_TEXT] for i in range(0, len(text), _MAX_JAVA_TEXT)]
+    return ", ".join(map(_quote, pieces or [""]))

@@ -1,0 +1,58 @@
+/**
+ * $title
+ *
+ * Written by certree $version. An ECMAScript module: import { predict } from "./FILE.js", then
+ * predict(x) for an array x of $n_features numbers or names of categories; null, undefined and NaN
+ * are missing values.
+ *
+ * Features: $features
+ * Results:  $results
+ */
+const N_OUTPUTS = $n_outputs;
+const ROOT = [$root];
+const FEATURE = [$feature];
+const LEFT = [$left];
+const SET = [$set];
+const SETS = [$sets];
+const THRESHOLD = [$threshold];
+const MISSING_LEFT = [$missing_left];
+const VALUE = [$value];
+const START = [$start];
+const CATEGORIES = [$categories];
+
+function encode(feature, value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return NaN;
+  if (CATEGORIES[feature]) {
+    const code = CATEGORIES[feature].indexOf(value);
+    return code < 0 ? NaN : code;
+  }
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, Number(value)));
+}
+
+function leftFraction(node, number) {
+  if (Number.isNaN(number)) return MISSING_LEFT[node];
+  if (SET[node] < 0) return number <= THRESHOLD[node] ? 1 : 0;
+  const first = SET[node] + 1;
+  return SETS.slice(first, first + SETS[SET[node]]).includes(number) ? 1 : 0;
+}
+
+function addLeaves(x, node, fraction, sum) {
+  while (FEATURE[node] >= 0) {
+    const left = leftFraction(node, x[FEATURE[node]]);
+    if (left > 0 && left < 1) {
+      addLeaves(x, LEFT[node], fraction * left, sum);
+      fraction *= 1 - left;
+    }
+    node = LEFT[node] + (left < 1 ? 1 : 0);
+  }
+  for (let k = 0; k < N_OUTPUTS; ++k) sum[k] += fraction * VALUE[LEFT[node] + k];
+}
+
+/** Predict one row. */
+export function predict(x) {
+  const sum = new Array(N_OUTPUTS).fill(0), out = new Array($n_results).fill(0);
+  const row = CATEGORIES.map((_, j) => encode(j, x[j]));
+  for (const root of ROOT) addLeaves(row, root, 1, sum);
+  for (let k = 0; k < N_OUTPUTS; ++k) sum[k] = sum[k] / $divisor + START[k];
+$link  return out;
+}

@@ -1,0 +1,199 @@
+"""Models as source code of C, Java and JavaScript, compiled and run here."""
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import certree
+from certree.export.plain_dict import predict_from_dict
+
+# Programs that read rows, one JSON-like line each, and print the predictions of each row.
+C_MAIN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    static char line[1 << 16];
+    double x[N_FEATURES], out[N_RESULTS];
+    while (fgets(line, sizeof line, stdin)) {
+        char *start = line;
+        for (int j = 0; j < N_FEATURES; ++j) {
+            char *end = start + strcspn(start, "\t\n");
+            int is_text = *start == 't';
+            *end = 0;
+            x[j] = is_text ? Model_category(j, start + 1) : strtod(start + 1, 0);
+            start = end + 1;
+        }
+        Model_predict(x, out);
+        for (int k = 0; k < N_RESULTS; ++k) printf("%.17g%c", out[k], k + 1 < N_RESULTS ? ' ' : '\n');
+    }
+    return 0;
+}
+"""
+JAVA_MAIN = """
+class Main {
+    public static void main(String[] arguments) throws Exception {
+        var lines = new java.io.BufferedReader(new java.io.InputStreamReader(System.in, "UTF-8"));
+        for (String line; (line = lines.readLine()) != null; ) {
+            String[] cells = line.split("\\t", -1);
+            double[] x = new double[cells.length];
+            for (int j = 0; j < x.length; ++j)
+                x[j] = cells[j].charAt(0) == 't'
+                        ? Model.category(j, cells[j].substring(1))
+                        : Double.parseDouble(cells[j].substring(1));
+            StringBuilder out = new StringBuilder();
+            for (double number : Model.predict(x)) out.append(number).append(' ');
+            System.out.println(out.toString().trim());
+        }
+    }
+}
+"""
+JAVASCRIPT_MAIN = """
+import { readFileSync } from "fs";
+const number = (text) => (text === "inf" ? Infinity : text === "-inf" ? -Infinity : parseFloat(text));
+for (const line of readFileSync(0, "utf8").split("\\n").slice(0, -1)) {
+  const read = (cell) => (cell[0] === "t" ? cell.slice(1) : number(cell.slice(1)));
+  const row = line.split("\\t").map(read);
+  console.log(predict(row).join(" "));
+}
+"""
+
+
+def run_c(code, rows, folder):
+    (folder / "model.c").write_text(code + C_MAIN, encoding="utf-8")
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
+    subprocess.run(
+        ["cc", *flags, "model.c", "-o", "model", "-lm"], cwd=folder, check=True, timeout=120
+    )
+    return execute(["./model"], rows, folder)
+
+
+def run_java(code, rows, folder):
+    (folder / "Main.java").write_text(JAVA_MAIN + code, encoding="utf-8")
+    text = rows.replace("ninf", "nInfinity").replace("n-inf", "n-Infinity").replace("nnan", "nNaN")
+    return execute(["java", "-Dfile.encoding=UTF-8", "Main.java"], text, folder)
+
+
+def run_javascript(code, rows, folder):
+    (folder / "model.mjs").write_text(code + JAVASCRIPT_MAIN, encoding="utf-8")
+    return execute(["node", "model.mjs"], rows, folder)
+
+
+def execute(command, rows, folder):
+    done = subprocess.run(
+        command, input=rows.encode(), capture_output=True, cwd=folder, check=True, timeout=120
+    )
+    lines = done.stdout.decode().splitlines()
+    return np.array([[float(word) for word in line.split()] for line in lines])
+
+
+RUNNERS = {"c": ("cc", run_c), "java": ("java", run_java), "javascript": ("node", run_javascript)}
+
+
+def draw(n, seed=0):
+    rng = np.random.default_rng(seed)
+    towns = ['a "q"', "b\\", "ü, */ %d", "tab\x01"]
+    X = pd.DataFrame(
+        {
+            "income": rng.normal(size=n),
+            "debt */ \\u": rng.random(n),
+            "town": pd.Categorical(rng.choice(towns, n), categories=towns),
+            "code": pd.Categorical(rng.choice([1.5, 2.0, 7.0], n)),
+        }
+    )
+    X.loc[rng.random(n) < 0.2, "debt */ \\u"] = np.nan
+    X.loc[rng.random(n) < 0.1, "town"] = None
+    X.loc[rng.random(n) < 0.1, "code"] = None
+    score = X["income"] + (X["town"] == towns[1]) + (X["code"] == 2) + X["debt */ \\u"].isna()
+    return X, (score + rng.normal(size=n) * 0.3).to_numpy()
+
+
+def write_rows(X):
+    """Return rows as lines of cells: "t" and a text, or "n" and a number."""
+    lines = []
+    for row in X.astype(object).itertuples(index=False):
+        cells = [f"t{cell}" if isinstance(cell, str) else f"n{float(cell)!r}" for cell in row]
+        lines.append("\t".join(cells) + "\n")
+    return "".join(lines)
+
+
+def three_classes(y):
+    return np.digitize(y, np.quantile(y, [0.3, 0.7]))
+
+
+# Each kind of model, and its target made from numbers.
+MODELS = {
+    "boosted classes": (certree.BoostedTreesClassifier(max_iter=8), lambda y: y > 1),
+    "three classes": (certree.BoostedTreesClassifier(max_iter=5), three_classes),
+    "boosted numbers": (certree.BoostedTreesRegressor(max_iter=8), lambda y: y),
+    "counts": (
+        certree.BoostedTreesRegressor(loss="poisson", max_iter=5),
+        lambda y: y.round().clip(0),
+    ),
+    "quantiles": (
+        certree.BoostedTreesRegressor(loss="quantile", quantile=[0.1, 0.5, 0.9], max_iter=5),
+        lambda y: y,
+    ),
+    "forest of classes": (certree.TreeForestClassifier(n_estimators=5), three_classes),
+    "forest of two": (certree.TreeForestClassifier(n_estimators=5), lambda y: y > 1),
+    "forest of numbers": (certree.TreeForestRegressor(n_estimators=5), lambda y: y),
+    "tree": (certree.PACBayesTreeClassifier(), three_classes),
+    "tree of numbers": (certree.PACBayesTreeRegressor(), lambda y: y),
+    "certified": (certree.CertifiedTreeClassifier(), lambda y: np.where(y > 1, "yes", "no")),
+    "AdaBoost": (certree.AdaBoostTreeClassifier(n_estimators=5), three_classes),
+}
+
+
+@pytest.mark.parametrize("language", RUNNERS)
+@pytest.mark.parametrize("kind", MODELS)
+def test_code_predicts_as_the_model(kind, language, tmp_path):
+    program, run = RUNNERS[language]
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program}")
+    estimator, make_target = MODELS[kind]
+    X, numbers = draw(400)
+    model = estimator.set_params(random_state=0).fit(X, make_target(numbers))
+    new, _ = draw(120, seed=1)
+    largest = np.inf if model._takes_infinities else 1e308
+    new.loc[:3, "income"] = [largest, -largest, np.nan, 1e308]
+    known = json.loads(json.dumps(model.to_dict()))
+    expected = predict_from_dict(
+        known, [column.tolist() for _, column in new.astype(object).items()]
+    )
+    own = model.predict_proba(new) if hasattr(model, "predict_proba") else model.predict(new)
+    np.testing.assert_allclose(np.reshape(own, expected.shape), expected, rtol=1e-10, atol=1e-12)
+    rows = write_rows(new.assign(town=new["town"].cat.add_categories("new").fillna("new")))
+    found = run(model.to_code(language, "Model"), rows, tmp_path)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("language", RUNNERS)
+def test_a_large_model_compiles(language, tmp_path):
+    program, run = RUNNERS[language]
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program}")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    model = certree.TreeForestRegressor(n_estimators=20, random_state=0).fit(X, X @ [1, 2, 3])
+    assert (model.trees_.left < 0).sum() > 20_000
+    found = run(model.to_code(language, "Model"), write_rows(pd.DataFrame(X[:50])), tmp_path)
+    np.testing.assert_allclose(found[:, 0], model.predict(X[:50]), rtol=1e-10)
+
+
+def test_a_name_that_is_no_identifier_is_refused():
+    model = certree.BoostedTreesRegressor(max_iter=1).fit([[0.0], [1.0]], [0.0, 1.0])
+    for name in ("", "2x", "A b", "A;b", "class"):
+        with pytest.raises(ValueError, match="name must be an identifier"):
+            model.to_code("c", name)
+    with pytest.raises(ValueError, match="language must be one of c, java, javascript, got 'rust'"):
+        model.to_code("rust")
+
+
+def test_models_in_leaves_have_no_code():
+    model = certree.DecoratedTreeClassifier().fit([[0.0], [1.0]] * 20, [0, 1] * 20)
+    with pytest.raises((TypeError, ValueError)):
+        model.to_code("c")
