@@ -1540,9 +1540,9 @@ def test_figures_of_rows_need_rows(model_file):
     assert "give FILE and --target" in fails("plot", "calibration", model_file)
 
 
-@pytest.mark.parametrize("suffix", [".onnx", ".sql", ".json", ".joblib"])
+@pytest.mark.parametrize("suffix", [".onnx", ".sql", ".json", ".c", ".java", ".js", ".joblib"])
 def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suffix):
-    place = tmp_path / f"exported{suffix}"
+    place = tmp_path / f"Exported{suffix}"
     assert f"written to {place}" in succeeds(
         "export", model_file, "-o", place, "--table", "flowers"
     )
@@ -1553,13 +1553,17 @@ def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suf
         assert content.decode().strip() == model.to_sql("flowers")
     elif suffix == ".json":
         assert strict_json(place) == json.loads(json.dumps(model.to_dict()))
+    elif suffix in (".c", ".java", ".js"):
+        language = {".c": "c", ".java": "java", ".js": "javascript"}[suffix]
+        names = {} if suffix == ".js" else {"name": "Exported"}
+        assert content.decode() == model.to_code(language, **names)
     else:
         assert joblib.load(place).get_n_leaves() == model.to_sklearn().get_n_leaves()
 
 
 def test_models_without_export_are_refused(tmp_path, iris, model_file):
     message = fails("export", model_file, "-o", tmp_path / "model.pmml")
-    assert "--output must end in one of .onnx, .sql, .json, .joblib" in message
+    assert "--output must end in one of .onnx, .sql, .json, .c, .java, .js, .joblib" in message
     table = write(iris, tmp_path / "table.csv")
     bayes = tmp_path / "bayes"
     succeeds(*("fit", table, "--target", "kind", "-o", bayes, "--model", "naive-bayes"))

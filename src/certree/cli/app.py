@@ -75,7 +75,7 @@ _COMMANDS = {
     "export": (
         "explanation_commands",
         _EXPLANATIONS,
-        "Export a model to a file in the format of its suffix: ONNX, SQL, JSON or scikit-learn.",
+        "Export a model to a file of ONNX, SQL, JSON, C, Java, JavaScript or scikit-learn.",
     ),
     "table1": (
         "paper_commands",

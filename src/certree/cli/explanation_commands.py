@@ -299,20 +299,20 @@ def plot(
     print_text(f"written to {path}")
 
 
-def _to_onnx(model: Any, _: str) -> bytes:
-    """Return the bytes of an ONNX file of a fitted model; the second argument is not used."""
+def _to_onnx(model: Any, *_: str) -> bytes:
+    """Return the bytes of an ONNX file of a fitted model; other arguments are not used."""
     return bytes(model.to_onnx().SerializeToString())
 
 
-def _to_json(model: Any, _: str) -> bytes:
-    """Return the JSON text of `model.to_dict()`, as bytes; the second argument is not used.
+def _to_json(model: Any, *_: str) -> bytes:
+    """Return the JSON text of `model.to_dict()`, as bytes; other arguments are not used.
 
     model: fitted trees, which `to_dict` describes by features, thresholds and values of leaves.
     """
     return json.dumps(model.to_dict(), allow_nan=False).encode()
 
 
-def _to_sql(model: Any, table: str) -> bytes:
+def _to_sql(model: Any, table: str, _: str) -> bytes:
     """Return an SQL statement, as bytes, that predicts the rows of a table by a model.
 
     model: fitted trees; table: name of the table, whose columns are the features.
@@ -320,21 +320,39 @@ def _to_sql(model: Any, table: str) -> bytes:
     return model.to_sql(table).encode() + b"\n"
 
 
-def _to_joblib(model: Any, _: str) -> bytes:
+def _to_joblib(model: Any, *_: str) -> bytes:
     """Return a scikit-learn estimator with the predictions of a model, as bytes written by joblib.
 
-    The second argument is not used.
+    Other arguments are not used.
     """
     file = io.BytesIO()
     joblib.dump(model.to_sklearn(), file)
     return file.getvalue()
 
 
-# By suffix: a function of model and SQL table name that returns the content of the file.
-_FORMATS: dict[str, Callable[[Any, str], bytes]] = {
+def _to_code(language: Any) -> Callable[[Any, str, str], bytes]:
+    """Return a function that writes a model as source code of a language.
+
+    It takes the model, a name that is not used, and the stem of the output file, which becomes the
+    name of functions or class. language: "c", "java" or "javascript".
+    """
+
+    def write(model: Any, _: str, stem: str) -> bytes:
+        """Return the source code of a model as bytes; stem: name of its functions or class."""
+        names = {} if language == "javascript" else {"name": stem}
+        return bytes(model.to_code(language, **names).encode())
+
+    return write
+
+
+# By suffix: a function of model, SQL table and stem of the output that returns the file's content.
+_FORMATS: dict[str, Callable[[Any, str, str], bytes]] = {
     ".onnx": _to_onnx,
     ".sql": _to_sql,
     ".json": _to_json,
+    ".c": _to_code("c"),
+    ".java": _to_code("java"),
+    ".js": _to_code("javascript"),
     ".joblib": _to_joblib,
 }
 
@@ -354,16 +372,17 @@ def export(
         str, typer.Option(metavar="NAME", help="Table that the SQL statement reads.")
     ] = "rows",
 ) -> None:
-    """Export a model to a file in the format of its suffix: ONNX, SQL, JSON or scikit-learn.
+    """Export a model to a file of ONNX, SQL, JSON, C, Java, JavaScript or scikit-learn.
 
-    Models that consist of trees can be exported.\f
+    The suffix of the file decides. Models that consist of trees can be exported. The name of a C or
+    Java file begins with a capital letter, as it becomes the name of functions or class.\f
 
     Parameters
     ----------
     model_file : Path
         File of the fitted model.
     output : Path
-        File to write; its suffix is .onnx, .sql, .json or .joblib.
+        File to write; its suffix is a key of `_FORMATS`.
     table : str
         Name of the table that an SQL statement reads.
     """
@@ -374,6 +393,6 @@ def export(
     model = models.load(model_file)
     if not hasattr(model, "to_dict"):
         raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
-    content = to_content(model, table)
+    content = to_content(model, table, output.stem)
     write_atomically(output, lambda stream: stream.write(content))
     print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")

@@ -4,7 +4,7 @@
  *
  *     double x[$n_features], out[$n_results];
  *     x[0] = ...;                                  a number, NAN if it is missing
- *     x[1] = ${name}_category(1, "text");          a category
+ *     x[1] = ${name}_category(1, "text");          a category, unless it is a number
  *     ${name}_predict(x, out);
  *
  * Features: $features
