@@ -10,7 +10,7 @@ import pytest
 
 from certree.interface.extras import import_extra
 
-EXTRAS = ("pyarrow", "matplotlib", "typer", "rich", "pandas", "polars", "onnx", "skl2onnx")
+EXTRAS = ("pyarrow", "matplotlib", "typer", "rich", "pandas", "polars", "onnx", "skl2onnx", "skops")
 BLOCK = f"""
 import sys
 
@@ -92,6 +92,13 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             "report(certree.PrunedTreeClassifier().fit(X, y), X, y, 'page.html')",
             "matplotlib",
             "plot",
+        ),
+        (
+            "from sklearn.pipeline import make_pipeline\n"
+            "model = certree.PrunedTreeClassifier().fit([[0], [1]] * 9, [0, 1] * 9)\n"
+            "certree.save(make_pipeline(model), 'pipeline')",
+            "skops",
+            "pipelines",
         ),
         ("from certree.paper import plot_figure2; plot_figure2([])", "matplotlib", "plot"),
         ("from certree.paper import plot_rates; plot_rates([])", "matplotlib", "plot"),

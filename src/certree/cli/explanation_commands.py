@@ -23,12 +23,13 @@ from certree.cli.table_input import (
     TableFile,
     Target,
     ThresholdCost,
+    load_estimator,
     parse_costs,
     read_features,
     read_labelled_rows,
 )
 from certree.explain import interaction_fractions, shapley_values
-from certree.files import models, tables
+from certree.files import tables
 from certree.files.output_paths import expect_writable
 from certree.interface.atomic_write import write_atomically
 from certree.tables.column_names import expect_distinct
@@ -289,7 +290,7 @@ def plot(
     path = Path(f"{picture}.png") if output is None else output
     expect_figure_path(path)
     if picture in _MODEL_PLOTS:
-        model = models.load(model_file)
+        model = load_estimator(model_file)
         save_figure(path, lambda: _MODEL_PLOTS[picture](model))
     elif file is None or target is None:
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
@@ -390,7 +391,7 @@ def export(
     to_content = _FORMATS.get(output.suffix.lower())
     if to_content is None:
         raise ValueError(f"--output must end in one of {', '.join(_FORMATS)}, got {output}")
-    model = models.load(model_file)
+    model = load_estimator(model_file)
     if not hasattr(model, "to_dict"):
         raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
     content = to_content(model, table, output.stem)

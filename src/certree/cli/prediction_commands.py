@@ -26,12 +26,13 @@ from certree.cli.table_input import (
     TableOrFolder,
     Target,
     ThresholdCost,
+    load_estimator,
     parse_costs,
     read_extra_column,
     read_labelled_rows,
 )
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.files import models, tables
+from certree.files import tables
 from certree.files.model_rows import expect_valid_target, select_features
 from certree.files.output_paths import expect_writable
 from certree.files.predictions import (
@@ -116,7 +117,7 @@ def predict(
     """
     tables.expect_table_place(output)
     destination = STANDARD_STREAM if output is None else output
-    model = models.load(model_file)
+    model = load_estimator(model_file)
     predict_files(
         model, file, destination, keep=keep or [], threshold=threshold, verbose=int(not quiet)
     )
@@ -157,7 +158,7 @@ def evaluate(
         Whether to show no progress bar.
     """
     expect_writable(json_file)
-    model = models.load(model_file)
+    model = load_estimator(model_file)
     errors = _compute_row_errors(model, file, target, threshold, quiet)
     scores, n = errors.scores(), len(errors.losses)
     print_text(f"{type(model).__name__} on {format_quantity(n, 'row')}")
@@ -399,7 +400,7 @@ def certify(
     rule: Any = duplicates.value
     is_error_only = costs is None and groups is None
     if file.is_dir():
-        model = models.load(model_file)
+        model = load_estimator(model_file)
         _expect_classifier(model, model_file)
         if is_error_only:
             batches = _read_labelled_batches(model, file, target, "certifying", quiet=True)
@@ -444,7 +445,7 @@ def info(model_file: ModelFile) -> None:
     model_file : Path
         File of the fitted model.
     """
-    model = models.load(model_file)
+    model = load_estimator(model_file)
     names = list(model._feature_names())
     n_more = len(names) - _N_FEATURES_SHOWN
     more = f" and {n_more} more" if n_more > 0 else ""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
@@ -73,6 +74,17 @@ class DuplicateRows(StrEnum):
     refuse = "refuse"
 
 
+def load_estimator(model_file: Path) -> Model:
+    """Load a model from a file; raise ValueError if it is a pipeline, whose columns are not known."""
+    model = models.load(model_file)
+    if isinstance(model, Pipeline):
+        raise ValueError(
+            f"MODEL must be an estimator of certree, but {model_file} holds a pipeline of "
+            "scikit-learn: use it in Python, by certree.load"
+        )
+    return model
+
+
 def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
     """Load a model, and read the features that it needs from a table.
 
@@ -93,7 +105,7 @@ def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
     ValueError
         If a file cannot be read, or a feature is missing or has another type than in the fit.
     """
-    model = models.load(model_file)
+    model = load_estimator(model_file)
     table = reader.read(file, partial(get_column_types, model, None))
     return model, select_features(model, table, get_display_name(file))
 
@@ -128,7 +140,7 @@ def read_labelled_rows(
         If a column is missing or has another type than in the fit, or a target is no class of the
         model.
     """
-    model = models.load(model_file)
+    model = load_estimator(model_file)
     table = reader.read(file, partial(get_column_types, model, target))
     y = extract_target(table, target, get_display_name(file))
     expect_valid_target(model, y, f"the target {target!r}")

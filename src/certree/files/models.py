@@ -9,12 +9,15 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from reprlib import repr as shortened
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.pipeline import Pipeline
 from sklearn.tree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -29,6 +32,14 @@ import certree.estimators.naive_bayes
 from certree.estimators import PACBayesPosteriors
 from certree.files.archive import HEADER, open_archive, write_archive
 from certree.files.output_paths import expect_path
+from certree.files.pipelines import (
+    MODEL,
+    get_model,
+    is_pipeline_file,
+    read_pipeline,
+    replace_model,
+    write_pipeline,
+)
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
@@ -92,9 +103,11 @@ def save(
 
     Parameters
     ----------
-    model : fitted estimator of certree
+    model : fitted estimator of certree, or Pipeline that ends in one
         The model. A tree with models in its leaves, and AdaBoost with learners that are not
-        certree's trees, cannot be saved.
+        certree's trees, cannot be saved. The other steps of a pipeline must be transformers of
+        scikit-learn without functions of your own; their file needs ``certree[pipelines]``, and
+        scikit-learn may not load it in another version.
     path : path
         The file.
     sample_hashes : bool
@@ -124,6 +137,14 @@ def save(
         If the model is not fitted.
     """
     expect_path(path)
+    if isinstance(model, Pipeline):
+        options = {"calibration_samples": calibration_samples, "seen_rows": seen_rows}
+        with TemporaryDirectory() as folder:
+            file_of_model = Path(folder) / MODEL
+            save(get_model(model), file_of_model, sample_hashes=sample_hashes, **options)
+            content = file_of_model.read_bytes()
+        write_atomically(path, lambda file: write_pipeline(file, model, content))
+        return
     if _MODELS.get(type(model).__name__) is not type(model):
         raise TypeError(f"model must be a fitted estimator of certree, got {model!r}")
     model = get_snapshot(model)
@@ -209,7 +230,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    fitted estimator of certree
+    fitted estimator of certree, or Pipeline
         An object of the class that was saved, with the parameters of the fit.
 
     Raises
@@ -221,6 +242,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         read.
     """
     expect_path(path)
+    if is_pipeline_file(path):
+        return _load_pipeline(path)
     try:
         with open_archive(path) as archive:
             return _create_model(archive.header(), archive)
@@ -231,6 +254,26 @@ def load(path: str | os.PathLike[str]) -> Any:
         if reason.startswith("the model file "):
             raise ValueError(f"{name} cannot be loaded: {reason}") from error
         raise ValueError(f"{name} is not a model file, or is damaged: {reason}") from error
+
+
+def _load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
+    """Read a pipeline from a file for which `is_pipeline_file` is True.
+
+    Raise ImportError if skops is not installed, ValueError if the file is damaged.
+    """
+    try:
+        pipeline, content = read_pipeline(path)
+        with TemporaryDirectory() as folder:
+            file_of_model = Path(folder) / MODEL
+            file_of_model.write_bytes(content)
+            return replace_model(pipeline, load(file_of_model))
+    except ImportError:
+        raise
+    except Exception as error:  # Parsers raise errors of any type on damaged bytes.
+        reason = _describe_error(error)
+        raise ValueError(
+            f"{os.fspath(path)} is not the file of a pipeline, or is damaged: {reason}"
+        ) from error
 
 
 def _describe_error(error: Exception) -> str:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any, Literal
 
-Extra = Literal["files", "frames", "plot", "cli", "onnx", "dask"]
+Extra = Literal["files", "frames", "plot", "cli", "onnx", "dask", "pipelines"]
 
 
 def import_extra(module: str, extra: Extra) -> Any:
@@ -13,10 +13,10 @@ def import_extra(module: str, extra: Extra) -> Any:
     ----------
     module : str
         Full name of the module, such as "pyarrow.parquet".
-    extra : {"files", "frames", "plot", "cli", "onnx", "dask"}
+    extra : {"files", "frames", "plot", "cli", "onnx", "dask", "pipelines"}
         The extra of certree whose installation includes the package: "files" has pyarrow, "frames"
         pandas, "plot" matplotlib, "cli" rich and typer, "onnx" and "dask" the packages of that
-        name.
+        name, "pipelines" skops.
 
     Returns
     -------

@@ -8,15 +8,14 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
-import scipy
-import sklearn
 from numpy.typing import ArrayLike, NDArray
 
 import certree
@@ -34,6 +33,8 @@ from certree.show.page.sections import describe_known_rows, describe_size
 
 # Most features, classes and groups that a card lists.
 _MAX_FEATURES, _MAX_CLASSES, _MAX_GROUPS = 50, 20, 30
+# Packages whose versions a card names.
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "narwhals", "pyarrow")
 # Characters that Markdown would interpret.
 _MARKDOWN = re.compile(r"([\\`*{}\[\]<>#|]|(?<!\w)_|_(?!\w))")
 
@@ -274,15 +275,10 @@ def _take_errors(errors: RowErrors, y: NDArray[Any], rows: NDArray[np.bool_]) ->
 
 def _describe_versions(model: Any) -> CardSection:
     """Return the section with versions of packages and the SHA-256 hash of the model file."""
-    versions = {
-        "certree": certree.__version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "PyArrow": pyarrow.__version__,
-    }
-    lines = [f"{name} {version}" for name, version in versions.items()]
+    lines = [f"certree {certree.__version__}", f"Python {platform.python_version()}"]
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):  # PyArrow is optional.
+            lines.append(f"{package} {version(package)}")
     return CardSection("Versions", [lines, _describe_hash(model)])
 
 

@@ -1,0 +1,143 @@
+"""Files of scikit-learn pipelines that end in an estimator of certree.
+
+A file is a zip archive of two members. "pipeline.skops" holds all steps but the last, as skops writes
+them; "model.certree" is the model file of the last step. skops creates objects of known types only,
+so that loading a file runs no code from it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+from typing import Any, BinaryIO
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from certree.interface.extras import import_extra
+
+_STEPS, MODEL = "pipeline.skops", "model.certree"
+# Types of fitted transformers of scikit-learn that skops does not trust by default. They hold names,
+# patterns and dtypes, and run nothing.
+_TRUSTED = [
+    "numpy.dtype",
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.compose._column_transformer.make_column_selector",
+]
+# Bytes that the steps may have in memory, and the ratio to their file size beyond which they may
+# not have more: Deflate would allow a ratio of 1000.
+_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO = 2**26, 100
+
+
+def write_pipeline(file: BinaryIO, pipeline: Pipeline, model: bytes) -> None:
+    """Write a fitted pipeline to a file.
+
+    Parameters
+    ----------
+    file : binary file
+        A file that is open for writing.
+    pipeline : Pipeline
+        The pipeline. Its `memory` is not stored.
+    model : bytes
+        Content of the model file of its last step.
+
+    Raises
+    ------
+    ImportError
+        If skops is not installed.
+    TypeError
+        If a step is of a type that skops does not trust, such as one with functions of the user.
+    """
+    skops = import_extra("skops.io", "pipelines")
+    steps = replace_model(pipeline, "passthrough")
+    content = skops.dumps(steps)
+    unknown = {*skops.get_untrusted_types(data=content)} - {*_TRUSTED}
+    if unknown:
+        raise TypeError(
+            "model cannot be saved: steps of a pipeline before the last must be transformers of "
+            f"scikit-learn without functions of your own, got {', '.join(sorted(unknown))}"
+        )
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in ((_STEPS, content), (MODEL, model)):
+            # A fixed time: equal pipelines have equal files.
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+
+
+def replace_model(pipeline: Pipeline, model: Any) -> Pipeline:
+    """Return a pipeline with the same steps, of which the last is replaced by `model`."""
+    name = pipeline.steps[-1][0]
+    replaced = Pipeline([*pipeline.steps[:-1], (name, model)], verbose=pipeline.verbose)
+    replaced.transform_input = getattr(pipeline, "transform_input", None)
+    return replaced
+
+
+def get_model(pipeline: Pipeline) -> Any:
+    """Return the last step of a fitted pipeline, an estimator that a model file can hold.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the pipeline is not fitted.
+    """
+    check_is_fitted(pipeline)
+    return pipeline.steps[-1][1]
+
+
+def is_pipeline_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a zip archive with the two members of a pipeline's file.
+
+    path: the file; OSError is raised if it does not exist or cannot be read. Pipes and devices are
+    not read.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return False
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            return False
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return {_STEPS, MODEL} == {*archive.namelist()}
+        except zipfile.BadZipFile:
+            return False
+
+
+def read_pipeline(path: str | os.PathLike[str]) -> tuple[Pipeline, bytes]:
+    """Read a pipeline from a file that `write_pipeline` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file, for which `is_pipeline_file` is True.
+
+    Returns
+    -------
+    pipeline : Pipeline
+        The pipeline, whose last step is "passthrough".
+    model : bytes
+        Content of the model file of the last step, not checked.
+
+    Raises
+    ------
+    ImportError
+        If skops is not installed.
+    ValueError
+        If the file holds types that skops does not trust, or is damaged.
+    """
+    skops = import_extra("skops.io", "pipelines")
+    with zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ValueError("its members must not be compressed")
+        content, model = archive.read(_STEPS), archive.read(MODEL)
+    with zipfile.ZipFile(io.BytesIO(content)) as inner:
+        size = sum(member.file_size for member in inner.infolist())
+    if size > max(_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO * len(content)):
+        raise ValueError(f"its steps have {size:,} bytes, too many for a file of its size")
+    unknown = {*skops.get_untrusted_types(data=content)} - {*_TRUSTED}
+    if unknown:
+        raise ValueError(f"it holds types that are not trusted: {', '.join(sorted(unknown))}")
+    pipeline = skops.loads(content, trusted=_TRUSTED)
+    if not isinstance(pipeline, Pipeline) or pipeline.steps[-1][1] != "passthrough":
+        raise ValueError("it must hold a Pipeline whose last step is a model file")
+    return pipeline, model
