@@ -391,10 +391,12 @@ def find_near_copies(
 
 
 def compute_moments(tree, X, y, weight=None):
-    """Return rows, mean and sum of squared distances from it, for the rows of every node, (3,
-    m).
+    """Return rows, mean and sum of squared distances from it, for the rows of every node, (3, m).
+
+    Sums are exact: numbers far from 0 would lose their small distances from the mean.
     """
     weight = np.ones(len(X)) if weight is None else weight
+    exact = [Fraction(float(number)) for number in y]
     inside = [[] for _ in range(len(tree.left))]
     for i, leaf in enumerate(apply(tree, X)):
         for v in find_path(tree, leaf):
@@ -403,10 +405,24 @@ def compute_moments(tree, X, y, weight=None):
     table = []
     for v in range(len(inside)):
         u = next((u for u in reversed(find_path(tree, v)) if rows[u] > 0), None)
-        # Weights are divided first, as weighted numbers may overflow.
-        mean = 0.0 if u is None else (y[inside[u]] * (weight[inside[u]] / rows[u])).sum()
-        table.append((rows[v], mean, (weight[inside[v]] * (y[inside[v]] - mean) ** 2).sum()))
+        mean = Fraction(0) if u is None else average_exactly(exact, weight, inside[u])
+        squares = (Fraction(float(weight[i])) * (exact[i] - mean) ** 2 for i in inside[v])
+        table.append((rows[v], to_float(mean), to_float(sum(squares, Fraction(0)))))
     return np.array(table).T
+
+
+def average_exactly(numbers, weight, rows):
+    """Return the weighted mean of some rows' numbers, which are fractions, as a fraction."""
+    weights = [Fraction(float(weight[i])) for i in rows]
+    return sum(numbers[i] * w for i, w in zip(rows, weights, strict=True)) / sum(weights)
+
+
+def to_float(fraction):
+    """Return a fraction as the nearest float, infinite beyond the largest one."""
+    try:
+        return float(fraction)
+    except OverflowError:
+        return math.copysign(math.inf, fraction)
 
 
 def compute_mean_loss(tree, X, targets, weight=None, units=None):
