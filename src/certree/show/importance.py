@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.inspection import permutation_importance
 from sklearn.utils.validation import check_is_fitted
 
+from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.interface.arrays import Float64
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
 from certree.interface.signatures import validate_arguments
@@ -42,7 +43,8 @@ def plot_importance(
     y : array-like of shape (n,), or None
         Classes or numbers of the rows.
     kind : {"impurity", "permutation"}, default="impurity"
-        "impurity": `feature_importances_`, fractions of the impurity reduction of all splits.
+        "impurity": `feature_importances_`, fractions of the impurity reduction of all splits; of
+        naive Bayes, of the mutual information of single features and the class.
         "permutation": the decrease of the score when a column is permuted, with the standard
         deviation over five permutations of at most 5000 rows; scikit-learn's
         `permutation_importance`.
@@ -75,7 +77,7 @@ def plot_importance(
                 'kind="permutation"'
             )
         values, spread = np.asarray(model.feature_importances_), None
-        axis_label = "fraction of the impurity reduction"
+        axis_label = f"fraction of the {name_importance(model)}"
     else:
         if X is None or y is None:
             raise ValueError(
@@ -85,6 +87,12 @@ def plot_importance(
         axis_label = "decrease of the score when permuted"
     names = np.array(get_feature_names(model), dtype=object)
     return _draw_bars(names, values, spread, axis_label, max_features, ax)
+
+
+def name_importance(model: Any) -> str:
+    """Return what the `feature_importances_` of a model are fractions of, such as a reduction."""
+    is_bayes = isinstance(model, NaiveBayesClassifier)
+    return "mutual information" if is_bayes else "impurity reduction"
 
 
 def compute_permutation_importance(

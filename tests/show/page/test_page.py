@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -563,3 +564,16 @@ def test_waterfalls_of_a_page_share_scale_and_colours(tmp_path):
     assert all((css_class == "up") == number.startswith("+") for css_class, _, number in bars)
     assert section.count("probability of no</th>") > 1  # the second class
     assert "probability of &lt;yes&gt;" not in section
+
+
+def test_the_importances_of_naive_bayes_are_named_by_their_unit(tmp_path):
+    X, y = load_breast_cancer(return_X_y=True)
+    for kind, whole, other in (
+        (certree.NaiveBayesClassifier, "mutual information", "impurity reduction"),
+        (certree.PrunedTreeClassifier, "impurity reduction", "mutual information"),
+    ):
+        text = read(
+            report(kind().fit(X[:300], y[:300]), X[300:], y[300:], tmp_path / "x.html")
+        ).text
+        assert f"of the {whole}" in text
+        assert f"of the {other}" not in text

@@ -20,7 +20,7 @@ from certree.explain import interaction_fractions
 from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import format_percent, format_quantity
 from certree.show.calibration import compute_classifier_reliability, draw_reliability
-from certree.show.importance import plot_importance
+from certree.show.importance import name_importance, plot_importance
 from certree.show.interactions_picture import compute_interaction_sizes, create_interaction_panels
 from certree.show.loss import plot_loss
 from certree.show.page.certificate_section import build_certificate_section
@@ -284,9 +284,10 @@ def _list_frequent_errors(classes: list[Any], counts: NDArray[np.int64]) -> Html
 
 
 def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the report's section with the impurity reduction of each feature.
+    """Return the report's section with the importance of each feature.
 
-    It has a figure and a table of `feature_importances_`, fractions of the reduction by all splits.
+    It has a figure and a table of `feature_importances_`: fractions of the impurity reduction of
+    all splits or, of naive Bayes, of the mutual information of single features and the class.
     evaluated: the fitted model, the rows of the report and their predictions. None if the model has
     no `feature_importances_`.
     """
@@ -299,8 +300,9 @@ def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
     names = model._feature_names()
     rows = [(names[j], format_percent(values[j])) for j in order.tolist()]
     first = order[0]
-    description = f"{names[first]} has {format_percent(values[first])} of the impurity reduction."
-    numbers = table(("feature", "fraction of the impurity reduction"), rows, "Importances")
+    whole = name_importance(model)
+    description = f"{names[first]} has {format_percent(values[first])} of the {whole}."
+    numbers = table(("feature", f"fraction of the {whole}"), rows, "Importances")
     content = embed_figure(figure, description) + collapse("Table", numbers)
     return Section("importances", "Feature importances", content)
 
