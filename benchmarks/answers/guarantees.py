@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks.answers.hashes import (
     Case,
     Parts,
+    case,
     certificate_parts,
     numbers,
     selective_parts,
@@ -110,13 +111,10 @@ METHODS: Mapping[str, Callable[[Held], Any]] = {
 WHOLE_ERRORS = ("hold_out", "hold_out_best", "occam_vote", "occam_answers", "occam_pruning")
 
 
-def method_case(method: str, name: str, groups: bool = False) -> Case:
-    """Return a case of the certificate by one method of the table of methods."""
-
-    def run() -> Parts:
-        return certificate_parts(METHODS[method](held(name, groups)))
-
-    return run
+@case
+def method_case(method: str, name: str, groups: bool = False) -> Parts:
+    """Return the parts of the certificate by one method of the table of methods."""
+    return certificate_parts(METHODS[method](held(name, groups)))
 
 
 def tightest_parts() -> Parts:
@@ -126,86 +124,72 @@ def tightest_parts() -> Parts:
     return certificate_parts(certificates.tightest(*several))
 
 
-def prior_parts(name: str) -> Case:
+@case
+def prior_parts(name: str) -> Parts:
     """Return priors, with the masses and divergences that follow from them."""
-
-    def run() -> Parts:
-        one = held(name)
-        tree, K, grown_stats = one.held.tree, one.held.n_classes, one.held.grown
-        made = {
-            "branching": certificates.branching_prior(tree, K, 0.3),
-            "size": certificates.size_prior(tree, K),
-            "count": certificates.count_prior(tree, grown_stats, 5.0, 0.8),
-            "centred": certificates.centred_prior(tree, grown_stats, one.pruning, 0.05),
-            "doubted": certificates.doubted_prior(tree, grown_stats, one.pruning),
-            "mixed": one.prior,
-        }
-        return {
-            prior_name: (
-                *(posterior.weight for posterior in prior.distributions),
-                prior.log_label,
-                prior.log_share,
-                prior.log_mass(label_of(one)),
-                prior.log_mass_of_pruning(one.pruning),
-                prior.divergence(one.posterior),
-            )
-            for prior_name, prior in made.items()
-        }
-
-    return run
+    one = held(name)
+    tree, K, grown_stats = one.held.tree, one.held.n_classes, one.held.grown
+    made = {
+        "branching": certificates.branching_prior(tree, K, 0.3),
+        "size": certificates.size_prior(tree, K),
+        "count": certificates.count_prior(tree, grown_stats, 5.0, 0.8),
+        "centred": certificates.centred_prior(tree, grown_stats, one.pruning, 0.05),
+        "doubted": certificates.doubted_prior(tree, grown_stats, one.pruning),
+        "mixed": one.prior,
+    }
+    return {
+        prior_name: (
+            *(posterior.weight for posterior in prior.distributions),
+            prior.log_label,
+            prior.log_share,
+            prior.log_mass(label_of(one)),
+            prior.log_mass_of_pruning(one.pruning),
+            prior.divergence(one.posterior),
+        )
+        for prior_name, prior in made.items()
+    }
 
 
-def divergence_parts(name: str) -> Case:
+@case
+def divergence_parts(name: str) -> Parts:
     """Return divergences between distributions over prunings, and the mass of a labelling."""
-
-    def run() -> Parts:
-        one = held(name)
-        tree, prior = one.held.tree, one.prior.distributions[1]
-        return {
-            "kl": inequalities.kl_divergence(tree, one.posterior, prior),
-            "kl of a pruning": inequalities.kl_divergence(tree, one.pruning, prior),
-            "renyi": [
-                inequalities.renyi_divergence(tree, one.posterior, prior, a) for a in (0.5, 2.0)
-            ],
-            "mass": inequalities.log_prior_mass(tree, prior, one.prior.log_label[0], label_of(one)),
-        }
-
-    return run
+    one = held(name)
+    tree, prior = one.held.tree, one.prior.distributions[1]
+    return {
+        "kl": inequalities.kl_divergence(tree, one.posterior, prior),
+        "kl of a pruning": inequalities.kl_divergence(tree, one.pruning, prior),
+        "renyi": [inequalities.renyi_divergence(tree, one.posterior, prior, a) for a in (0.5, 2.0)],
+        "mass": inequalities.log_prior_mass(tree, prior, one.prior.log_label[0], label_of(one)),
+    }
 
 
-def moment_parts(name: str) -> Case:
+@case
+def moment_parts(name: str) -> Parts:
     """Return moments of the vote and of sums over leaves."""
-
-    def run() -> Parts:
-        one = held(name)
-        tree, stats = one.held.tree, one.held.stats
-        ballot = vote(tree, stats, one.posterior, "majority")
-        least = inequalities.wrong_range(tree, ballot)
-        tuples = [(1, 1), (2, 1), (2, 2), (5, 3)]
-        value = stats.errors + 1.0
-        return {
-            "wrong mass": inequalities.wrong_mass(ballot),
-            "tuples": [inequalities.tuple_risk(tree, stats, ballot, *kind) for kind in tuples],
-            "one wrong": inequalities.one_wrong(tree, stats, ballot),
-            "disagreement": inequalities.disagreement(tree, stats, ballot),
-            "margins": inequalities.margin_moments(tree, stats, ballot),
-            "range": (least.right, least.wrong),
-            "leaf mean": inequalities.leaf_mean(tree, one.posterior, value),
-            "leaf variance": inequalities.leaf_variance(tree, one.posterior, value),
-        }
-
-    return run
+    one = held(name)
+    tree, stats = one.held.tree, one.held.stats
+    ballot = vote(tree, stats, one.posterior, "majority")
+    least = inequalities.wrong_range(tree, ballot)
+    tuples = [(1, 1), (2, 1), (2, 2), (5, 3)]
+    value = stats.errors + 1.0
+    return {
+        "wrong mass": inequalities.wrong_mass(ballot),
+        "tuples": [inequalities.tuple_risk(tree, stats, ballot, *kind) for kind in tuples],
+        "one wrong": inequalities.one_wrong(tree, stats, ballot),
+        "disagreement": inequalities.disagreement(tree, stats, ballot),
+        "margins": inequalities.margin_moments(tree, stats, ballot),
+        "range": (least.right, least.wrong),
+        "leaf mean": inequalities.leaf_mean(tree, one.posterior, value),
+        "leaf variance": inequalities.leaf_variance(tree, one.posterior, value),
+    }
 
 
-def selective_case(name: str) -> Case:
-    """Return a case of certificates of votes that abstain."""
-
-    def run() -> Parts:
-        one = held(name)
-        ballot = vote(one.held.tree, one.held.stats, one.posterior, Voting("mean", 0.1))
-        return selective_parts(certificates.selective_certificates(one.held, ballot, one.prior))
-
-    return run
+@case
+def selective_case(name: str) -> Parts:
+    """Return the parts of certificates of votes that abstain."""
+    one = held(name)
+    ballot = vote(one.held.tree, one.held.stats, one.posterior, Voting("mean", 0.1))
+    return selective_parts(certificates.selective_certificates(one.held, ballot, one.prior))
 
 
 def labelled_parts() -> Parts:

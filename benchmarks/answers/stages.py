@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.answers.hashes import Case, Parts, stats_columns, tree_parts, weights_parts
+from benchmarks.answers.hashes import Case, Parts, case, stats_columns, tree_parts, weights_parts
 from benchmarks.answers.single_trees import CORNERS, RISING
 from benchmarks.answers.tables import row_weights, table
 from certree import (
@@ -52,16 +52,13 @@ def grown(name: str, grower: str = "cart") -> Grown:
     return Grown(tree, stats, pac_bayes(tree, stats, 0.5, 0.1))
 
 
-def growing(name: str, grower: Callable[..., Tree], weight: str = "", **switches: Any) -> Any:
-    """Return a case of a tree grown from a table."""
-
-    def run() -> Tree:
-        data = table(name)
-        if weight:
-            switches["sample_weight"] = row_weights(weight, len(data.y))
-        return grower(data.X, data.y, **switches)
-
-    return run
+@case
+def growing(name: str, grower: Callable[..., Tree], weight: str = "", **switches: Any) -> Tree:
+    """Return the parts of a tree grown from a table."""
+    data = table(name)
+    if weight:
+        switches["sample_weight"] = row_weights(weight, len(data.y))
+    return grower(data.X, data.y, **switches)
 
 
 GREEDY = {
@@ -215,61 +212,52 @@ CLASS_PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
 }
 
 
-def law_parts(name: str, grower: str, make: Callable[[Tree, Any], NodeWeights]) -> Case:
+@case
+def law_parts(name: str, grower: str, make: Callable[[Tree, Any], NodeWeights]) -> Parts:
     """Return the parts of a posterior or a pruning, and of its properties."""
-
-    def run() -> Parts:
-        tree, stats = grown(name, grower).tree, grown(name, grower).stats
-        posterior = make(tree, stats)
-        likeliest = weights.map_pruning(tree, posterior)
-        parts = weights_parts(posterior)
-        parts["likeliest"] = (likeliest.weight, likeliest.log_odds)
-        parts["drawn"] = weights.sample_pruning(tree, posterior, 11).weight
-        parts["reached"] = weights.reached(tree, posterior)
-        parts["entropy"] = (weights.entropy(tree, posterior), posterior.expected_leaves)
-        if isinstance(stats, NodeStats):
-            parts["Gibbs risk"] = weights.gibbs_risk(stats, posterior)
-        return parts
-
-    return run
+    tree, stats = grown(name, grower).tree, grown(name, grower).stats
+    posterior = make(tree, stats)
+    likeliest = weights.map_pruning(tree, posterior)
+    parts = weights_parts(posterior)
+    parts["likeliest"] = (likeliest.weight, likeliest.log_odds)
+    parts["drawn"] = weights.sample_pruning(tree, posterior, 11).weight
+    parts["reached"] = weights.reached(tree, posterior)
+    parts["entropy"] = (weights.entropy(tree, posterior), posterior.expected_leaves)
+    if isinstance(stats, NodeStats):
+        parts["Gibbs risk"] = weights.gibbs_risk(stats, posterior)
+    return parts
 
 
-def path_parts(name: str, grower: str, cost: str | None) -> Case:
+@case
+def path_parts(name: str, grower: str, cost: str | None) -> Parts:
     """Return the paths of cost-complexity pruning and of merges."""
-
-    def run() -> Parts:
-        stage = grown(name, grower)
-        parts: Parts = {}
-        for empty in (False, True):
-            path = prunings.cost_complexity_path(stage.tree, stage.stats, cost, count_empty=empty)
-            middle = path.pruning(len(path.alphas) // 2)
-            parts[f"path, {empty}"] = (path.alphas, path.critical, middle.weight)
-        merges = prunings.sibling_merge_path(stage.tree, stage.stats, cost)
-        after = merges.pruning_after(len(merges.rises) // 2).weight
-        parts["merges"] = (merges.alphas, merges.critical, merges.order, merges.rises, after)
-        return parts
-
-    return run
+    stage = grown(name, grower)
+    parts: Parts = {}
+    for empty in (False, True):
+        path = prunings.cost_complexity_path(stage.tree, stage.stats, cost, count_empty=empty)
+        middle = path.pruning(len(path.alphas) // 2)
+        parts[f"path, {empty}"] = (path.alphas, path.critical, middle.weight)
+    merges = prunings.sibling_merge_path(stage.tree, stage.stats, cost)
+    after = merges.pruning_after(len(merges.rises) // 2).weight
+    parts["merges"] = (merges.alphas, merges.critical, merges.order, merges.rises, after)
+    return parts
 
 
-def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
+@case
+def vote_parts(name: str, slopes: list[int] | None = None) -> Parts:
     """Return votes of a posterior by labels and by frequencies, or means and their variance."""
-
-    def run() -> Parts:
-        stage = grown(name)
-        args = (stage.tree, stage.stats, stage.posterior)
-        along = None if slopes is None else np.array(slopes, dtype=np.int8)
-        means = {s: vote(*args, Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
-        parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
-        if isinstance(stage.stats, NodeStats):
-            majority = vote(*args, Voting("majority", slopes=along))
-            parts["majority"] = (majority.score, majority.label)
-        else:
-            spread = votes.prediction_variance(*args, Voting("mean", 2.0, along))
-            parts["spread"] = (spread.between, spread.within)
-        return parts
-
-    return run
+    stage = grown(name)
+    args = (stage.tree, stage.stats, stage.posterior)
+    along = None if slopes is None else np.array(slopes, dtype=np.int8)
+    means = {s: vote(*args, Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
+    parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
+    if isinstance(stage.stats, NodeStats):
+        majority = vote(*args, Voting("majority", slopes=along))
+        parts["majority"] = (majority.score, majority.label)
+    else:
+        spread = votes.prediction_variance(*args, Voting("mean", 2.0, along))
+        parts["spread"] = (spread.between, spread.within)
+    return parts
 
 
 def folded() -> Parts:
