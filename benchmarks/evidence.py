@@ -12,7 +12,7 @@ import typer
 from matplotlib.axes import Axes
 from sklearn.ensemble import RandomForestClassifier
 
-from benchmarks.figures import EVIDENCE, PROJECT, evidence_ratios, read
+from benchmarks.figures import LABELS, PROJECT, evidence_ratios, read
 from benchmarks.peers import TunedTree, list_fits
 from benchmarks.results import run_missing
 from benchmarks.tables import Data, load_tables
@@ -20,7 +20,7 @@ from certree import PACBayesTreeClassifier, TreeForestClassifier
 from certree.show.picture import Picture
 from certree.show.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILLION, use_style
 
-# Marks and colours in the order of EVIDENCE; marks of certree are filled.
+# Marks and colours in the order of labels.csv; marks of certree are filled.
 MARKS, COLOURS = "DsoDDDso", [VERMILLION] * 3 + [BLUE, GREEN, ORANGE, SKY, PURPLE]
 TICKS = [0.5, 0.8, 1, 1.25, 1.5, 2, 3, 4]
 
@@ -40,7 +40,7 @@ def draw_panel(ax: Axes, field: str) -> None:
     """Draw a line for each table: every method over our boosted trees."""
     ratios = evidence_ratios(field)
     places = range(len(ratios))[::-1]
-    marks = [*zip(EVIDENCE.items(), MARKS, COLOURS, strict=True)]
+    marks = [*zip(LABELS["evidence"].items(), MARKS, COLOURS, strict=True)]
     for (method, label), mark, colour in marks[::-1]:
         face = colour if label.startswith("certree") else "none"
         ax.plot(

@@ -15,6 +15,7 @@ Each figure is one row of `figures.csv`. On its page it is between `<!-- figure:
 import csv
 import re
 import sys
+from collections import defaultdict
 from math import log2
 from pathlib import Path
 
@@ -26,12 +27,25 @@ from benchmarks.tables import REGRESSION, has_chosen_defaults
 from certree.paper.table2 import Line, Mean, compute_mean_ratios, find_distant_ratios
 
 Frame = pd.DataFrame
-Labels = dict[str, str]
+
+
+def read_table(name: str) -> list[dict[str, str]]:
+    """Read a table of figures or of labels."""
+    with (Path(__file__).parent / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
 
 PROJECT = Path(__file__).parents[1]
 MARKED = re.compile(r"(<!-- figure: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-           "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen")  # fmt: skip
+FIGURES = {(row["page"], row["name"]): row for row in read_table("figures")}
+# The names on pages of the entries of result files, in the order of the pages.
+LABELS: dict[str, dict[str, str]] = defaultdict(dict)
+for _row in read_table("labels"):
+    LABELS[_row["figure"]][_row["entry"]] = _row["label"]
+NUMBERS = (
+    *("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+)
 
 
 def read(file: str, where: str = "") -> Frame:
@@ -71,15 +85,10 @@ def markdown(head: list[str], lines: list[list[str]]) -> str:
     return "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n\n"
 
 
-def pivot(
-    lines: Frame, index: str, columns: str, value: str, labels: Labels, places: int = 3
-) -> str:
+def pivot(lines: Frame, index: str, columns: str, value: str, figure: str) -> str:
     """Return a table of one line for each entry of `index`, and one column for each label."""
-    order = lines[index].unique()
-    cells = lines.pivot_table(value, index, columns, sort=False).loc[order]
-    rows = [
-        [str(key), *(fixed(row[name], places) for name in labels)] for key, row in cells.iterrows()
-    ]
+    cells, labels = lines.pivot_table(value, index, columns, sort=False), LABELS[figure]
+    rows = [[str(key), *map(fixed, row[[*labels]])] for key, row in cells.iterrows()]
     return markdown(["table", *labels.values()], rows)
 
 
@@ -92,55 +101,25 @@ def span(values: pd.Series, form=short) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def span_1(values: pd.Series) -> str:
-    """Return the range with one decimal."""
-    return span(values, "{:.1f}".format)
-
-
-def span_3(values: pd.Series) -> str:
-    """Return the range with three decimals."""
-    return span(values, fixed)
-
-
-def span_percent(values: pd.Series) -> str:
-    """Return the range in per cent."""
-    return span(values, "{:.0f}".format) + " %"
-
-
-def mean_percent(values: pd.Series) -> str:
-    """Return the mean in per cent."""
-    return f"{values.mean():.0f} %"
-
-
-def largest(values: pd.Series) -> str:
-    """Return the largest absolute value."""
-    return short(values.abs().max())
-
-
-def thousands(values: pd.Series) -> str:
-    """Return the mean in thousands."""
-    return f"{1000 * round(values.mean() / 1000):,}"
+RANGES = {
+    "span": span,
+    "span_1": lambda values: span(values, "{:.1f}".format),
+    "span_3": lambda values: span(values, fixed),
+    "span_percent": lambda values: span(values, "{:.0f}".format) + " %",
+    "mean_percent": lambda values: f"{values.mean():.0f} %",
+    "largest": lambda values: short(values.abs().max()),
+    "thousands": lambda values: f"{1000 * round(values.mean() / 1000):,}",
+}
 
 
 # -- boosted trees and other methods on public tables
-
-EVIDENCE = {
-    "boosted trees": "certree, boosted trees",
-    "forest": "certree, forest",
-    "tree": "certree, one tree",
-    "CatBoost": "CatBoost",
-    "LightGBM": "LightGBM",
-    "HistGradientBoosting": "scikit-learn, HistGradientBoosting",
-    "random forest": "scikit-learn, random forest",
-    "tuned tree": "scikit-learn, tuned tree",
-}
 
 
 def read_evidence(field: str) -> Frame:
     """Return a field of the fits to 3000 rows, by table and method, for tables with all methods."""
     fits = read("boosting", "rows == 3000 & split == 0 & log_loss == log_loss")
     fits = pd.concat([fits.replace({"method": {"certree": "boosted trees"}}), read("evidence")])
-    return fits.pivot_table(field, "table", "method", sort=False)[[*EVIDENCE]].dropna()
+    return fits.pivot_table(field, "table", "method", sort=False)[[*LABELS["evidence"]]].dropna()
 
 
 def evidence_ratios(field: str) -> Frame:
@@ -155,7 +134,7 @@ def evidence_results(*_) -> str:
     wins = losses.idxmin(axis=1).value_counts()
     lines = [
         [label, f"{geometric(losses[m]):.2f}", str(wins.get(m, 0)), short(geometric(seconds[m]))]
-        for m, label in EVIDENCE.items()
+        for m, label in LABELS["evidence"].items()
     ]
     return markdown(["method", "log loss", "wins", "fit time"], lines)
 
@@ -164,7 +143,7 @@ def evidence_summary(*_) -> str:
     """Write mean losses, errors and times relative to boosted trees."""
     ratios = {field: evidence_ratios(field) for field in ("log_loss", "error", "seconds")}
     lines = []
-    for method, label in EVIDENCE.items():
+    for method, label in LABELS["evidence"].items():
         cells = [label]
         for field in ("log_loss", "error"):
             ratio = ratios[field][method]
@@ -189,7 +168,7 @@ def evidence_behind(_: Frame, field: str) -> str:
     ratios = evidence_ratios(field)
     best = ratios.idxmin(axis=1)
     lines = [
-        [table, EVIDENCE[method], f"{100 * (1 - ratios.loc[table, method]):.1f} % lower"]
+        [table, LABELS["evidence"][method], f"{100 * (1 - ratios.loc[table, method]):.1f} % lower"]
         for table, method in best.items()
         if method != "boosted trees"
     ]
@@ -198,7 +177,6 @@ def evidence_behind(_: Frame, field: str) -> str:
 
 # Losses below LEAST count as LEAST. Log losses of CatBoost below TELLS distinguish no methods.
 LEAST, TELLS = 1e-3, 0.01
-QUALITIES = {"certree fast": "fast", "certree": "default", "certree best": "best"}
 PEERS = ("LightGBM", "CatBoost")
 
 
@@ -217,10 +195,7 @@ def pivot_fits(fits: Frame, field: str) -> Frame:
 def boosting_ranks(fits: Frame, _: str) -> str:
     """Write the mean rank of each method, and our loss divided by its loss."""
     fits = fits[~fits.method.isin(["certree fast", "certree best"])]
-    names = {
-        "certree": "`BoostedTreesClassifier`, `BoostedTreesRegressor`",
-        "early stopping": "LightGBM, stopped early",
-    }
+    names = LABELS["boosting_ranks"]
     columns = []
     for is_regression, field in ((False, "log_loss"), (False, "error"), (True, "error")):
         means = pivot_fits(select_tables(fits, is_regression), field)
@@ -248,7 +223,8 @@ def compare_by_table(fits: Frame, field: str, ours: str, peer: str) -> tuple[flo
 
 def boosting_qualities(fits: Frame, _: str) -> str:
     """Write losses and times of each quality relative to other libraries."""
-    classes, numbers = select_tables(fits, False), select_tables(fits, True)
+    names, classes = LABELS["boosting_qualities"], select_tables(fits, False)
+    numbers = select_tables(fits, True)
     losses = pivot_fits(classes, "log_loss").groupby(["table", "rows"]).CatBoost.mean().fillna(1)
     cells = classes.set_index(["table", "rows"]).index
     telling = classes[cells.isin(losses[losses > TELLS].index)]
@@ -258,17 +234,17 @@ def boosting_qualities(fits: Frame, _: str) -> str:
         (numbers, "error", "root mean squared error"),
     ):
         for peer in PEERS:
-            ratios = [compare_by_table(rows, field, ours, peer) for ours in QUALITIES]
+            ratios = [compare_by_table(rows, field, ours, peer) for ours in names]
             texts = [f"{fixed(ratio)}\u00a0±\u00a0{fixed(error)}" for ratio, error in ratios]
             lines.append([f"{word}, over {peer}'s", *texts])
     for rows, kind in ((classes, "classes"), (numbers, "numbers")):
         for is_small, size in ((True, "to 3000 rows"), (False, "more rows")):
             some = rows[(rows.rows <= 3000) == is_small]
             for peer in PEERS:
-                ratios = [compare_by_table(some, "seconds", q, peer)[0] for q in QUALITIES]
+                ratios = [compare_by_table(some, "seconds", q, peer)[0] for q in names]
                 label = f"time of a fit over {peer}'s, {kind}, {size}"
                 lines.append([label, *map(short, ratios)])
-    return markdown(["", *QUALITIES.values()], lines)
+    return markdown(["", *names.values()], lines)
 
 
 def boosting_worse(fits: Frame, field: str) -> str:
@@ -285,14 +261,9 @@ def boosting_worse(fits: Frame, field: str) -> str:
 
 def boosting_times(lines: Frame, _: str) -> str:
     """Write losses and seconds of CPU on one thread of certree and LightGBM."""
-    names = {
-        "adult": ("adult", "24,000, 24,842"),
-        "breast cancer": ("breast cancer", "400, 169"),
-        "california_housing": ("California housing, numbers", "14,000, 6640"),
-    }
     lines = lines.set_index("case")
     rows = []
-    for table, label in names.items():
+    for table, label in LABELS["boosting_times"].items():
         cells = {
             (what, quality): lines.loc[f'{table}, {what}, "{quality}", one thread, CPU']
             for what in ("fit", "predict")
@@ -307,37 +278,22 @@ def boosting_times(lines: Frame, _: str) -> str:
             for one in (cells["fit", "default"], cells["predict", "default"])
         ]
         fast = [short(cells[what, "fast"].ratio) for what in ("fit", "predict")]
-        rows.append([*label, ", ".join(losses["default"]), *times, losses["fast"][0], *fast])
+        rows.append([label, ", ".join(losses["default"]), *times, losses["fast"][0], *fast])
     head = ["", "rows fitted, predicted", "loss, ours and theirs", "fit", "predict"]
     return markdown([*head, '"fast": loss', "fit", "predict"], rows)
 
 
 # -- single trees
 
-CANDIDATES = {
-    "one law, majority, error, cv 2, Gini": "one posterior, majority vote, tuned by error, "
-    "two folds, Gini",
-    "one law, mean, error": "one posterior, mean vote, tuned by error, entropy, five folds",
-    "one law, mean, log loss": "one posterior, mean vote, tuned by log loss, entropy, five folds",
-    "mixture": "mixture, mean vote, entropy, smoothing .1, three folds (the defaults)",
-    "mixture, cv 5": "the same with five folds",
-    "mixture, cv 10": "the same with ten folds",
-    "mixture, not smoothed": "the same not smoothed",
-    "mixture, smoothing 0.5": "the same with smoothing .5",
-    "mixture, smoothing 2": "the same with smoothing 2",
-    "mixture, leaves": 'the same with the prior "leaves" alone',
-    "mixture, Gini": "the same with Gini",
-    "mixture, KD": "the same on the KD tree",
-}
-
 
 def defaults(lines: Frame, _: str) -> str:
     """Write means of candidate settings relative to the first one."""
     lines = lines[~lines.table.isin(REGRESSION)]
     means = lines.groupby(["candidate", "table"])[["error", "log_loss", "seconds"]].mean()
-    first, *_ = CANDIDATES
+    names = LABELS["defaults"]
+    first, *_ = names
     rows = []
-    for candidate, label in CANDIDATES.items():
+    for candidate, label in names.items():
         error, loss, seconds = (means.loc[candidate] / means.loc[first]).mean()
         cells = [fixed(error), fixed(loss), f"{seconds:.1f}"]
         rows.append([label, *(["1"] * 3 if candidate == first else cells)])
@@ -398,20 +354,9 @@ def rules(lines: Frame, _: str) -> str:
     return markdown(["rule", "test error", "ratio", "leaves", "fewer errors on"], rows)
 
 
-MODELS = {
-    "quadratic leaves": "quadratic leaves",
-    "the same by rule (3)": "rule (3)",
-    "the same by rule (3) as printed": "as printed",
-    "naive Bayes leaves": "naive Bayes leaves",
-    "all prunings": "all prunings",
-    "one pruning": "one pruning",
-    "SVC": "SVC",
-}
-
-
 def model_trees(lines: Frame, _: str) -> str:
     """Write excess errors of models in leaves by features and rows, and seconds of fits."""
-    lines = lines[lines.peer.isna()]
+    names, lines = LABELS["model_trees"], lines[lines.peer.isna()]
     parts = lines.case.str.extract(r"(?P<p>\d+) features, (?P<n>\d+) rows, (?P<model>.*)")
     lines = lines.assign(place=parts.p + ", " + parts.n, model=parts.model)
     rows = []
@@ -422,9 +367,9 @@ def model_trees(lines: Frame, _: str) -> str:
         cells = lines.pivot_table(value, "place", "model", sort=False)
         for place, row in cells.iterrows():
             if not prefix or (place.startswith("3, ") and int(place.split(", ")[1]) >= 10_000):
-                texts = ["-" if np.isnan(row[m]) else form(row[m]) for m in MODELS]
+                texts = ["-" if np.isnan(row[m]) else form(row[m]) for m in names]
                 rows.append([prefix + place, *texts])
-    return markdown(["features, rows", *MODELS.values()], rows)
+    return markdown(["features, rows", *names.values()], rows)
 
 
 def naive_bayes(lines: Frame, _: str) -> str:
@@ -441,14 +386,6 @@ def naive_bayes(lines: Frame, _: str) -> str:
 
 
 # -- forests, several outputs, rankings, repeated rows
-
-FORESTS = {
-    "forest, certree": "forest",
-    "forest, codes": "the same, codes of categories as numbers",
-    "forest, plain": "the same, plain leaves",
-    "extra, plain": "extra trees, no bootstrap as scikit-learn's",
-    "extra, drawn": "extra trees on drawn rows",
-}
 
 
 def compare_forests(fits: Frame, method: str, field: str) -> float:
@@ -469,7 +406,7 @@ def forest_losses(fits: Frame, _: str) -> str:
             fixed(compare_forests(fits[~numbers], method, "error")),
             fixed(compare_forests(fits[numbers], method, "error")),
         ]
-        for method, label in FORESTS.items()
+        for method, label in LABELS["forest_losses"].items()
     ]
     return markdown(["", "log loss", "error", "numbers"], rows)
 
@@ -481,7 +418,7 @@ def forest_time(fits: Frame, field: str) -> str:
 
 def ranking(fits: Frame, _: str) -> str:
     """Write NDCG of rankers, our difference from others, and times."""
-    others = ["LightGBM", "CatBoost", "no vote"]
+    others = LABELS["ranking"]
     truth = fits.pivot_table("truth", ["world", "seed"], "method")
     rows = []
     for world, some in truth.groupby("world"):
@@ -494,8 +431,7 @@ def ranking(fits: Frame, _: str) -> str:
     seconds = fits.groupby("method").seconds.agg(geometric)
     ratios = [short(seconds["certree"] / seconds[method]) for method in others]
     rows.append(["seconds of CPU, ours over theirs", "", *ratios])
-    head = ["", "`BoostedTreesRanker`", "LightGBM", "CatBoost", 'ours, `prunings="none"`']
-    return markdown(head, rows)
+    return markdown(["", "`BoostedTreesRanker`", *others.values()], rows)
 
 
 def repeated_rows(lines: Frame, _: str) -> str:
@@ -574,14 +510,7 @@ def certified_boosting(lines: Frame, _: str) -> str:
 
 def certified_forests(lines: Frame, _: str) -> str:
     """Write bounds and errors of certified forests, of a hold-out and of a tree."""
-    labels = {
-        "certificate": "forest",
-        "test error": "its test error",
-        "hold-out": "hold-out of a forest",
-        "test error, hold-out": "its test error",
-        "certified tree": "certified tree",
-    }
-    return pivot(lines, "case", "unit", "figure", labels)
+    return pivot(lines, "case", "unit", "figure", "certified_forests")
 
 
 def forest_bound_over(lines: Frame, value: str) -> str:
@@ -592,12 +521,11 @@ def forest_bound_over(lines: Frame, value: str) -> str:
 
 def small_trees(lines: Frame, _: str) -> str:
     """Write bounds and test errors of small certified trees, and of the vote."""
-    names = ["adult", "bank_marketing", "credit_default", "magic04", "spam", "wine", "letter"]
-    labels = {"wine": "wine, 7 classes", "letter": "letter, 26 classes"}
+    names = LABELS["small_trees"]
     rows = []
     for _, one in lines[lines.table.isin(names)].iterrows():
         cells = [f"{fixed(one[f'bound_{k}'])} / {fixed(one[f'error_{k}'])}" for k in (8, 16, "all")]
-        rows.append([labels.get(one.table, one.table), *cells, f"{one.leaves_all:.0f}"])
+        rows.append([names[one.table], *cells, f"{one.leaves_all:.0f}"])
     return markdown(["table", "at most 8 leaves", "at most 16", "the vote", "its leaves"], rows)
 
 
@@ -623,17 +551,9 @@ def duplicates(lines: Frame, _: str) -> str:
 
 def thresholds(lines: Frame, _: str) -> str:
     """Write certified costs at thresholds, and the true costs."""
-    labels = {
-        "certified": "certified, cost named before",
-        "by bands": "by the curves alone",
-        "Bonferroni over 50": "Bonferroni",
-        "true, certified": "true, at the certified threshold",
-        "true, lowest": "true, lowest",
-        "chosen, then one limit (no promise)": "one threshold, not chosen",
-    }
     parts = lines.case.str.extract("(?P<table>[^,]+), (?P<what>.*)")
     lines = lines.assign(**parts).sort_values("table", kind="stable")
-    return pivot(lines, "table", "what", "figure", labels)
+    return pivot(lines, "table", "what", "figure", "thresholds")
 
 
 def read_intervals(lines: Frame) -> Frame:
@@ -645,11 +565,7 @@ def read_intervals(lines: Frame) -> Frame:
 
 def intervals(lines: Frame, _: str) -> str:
     """Write mean widths of prediction intervals, and how many fits cover too little."""
-    methods = {
-        "ours, scaled": 'ours, "scaled"',
-        "ours, one": 'ours, "one"',
-        "MAPIE, absolute": "MAPIE, absolute",
-    }
+    methods = LABELS["intervals"]
     rows = []
     for table, some in read_intervals(lines).groupby("table", sort=False):
         cells = [table]
@@ -665,31 +581,17 @@ def intervals(lines: Frame, _: str) -> str:
 def intervals_wider(lines: Frame, _: str) -> str:
     """Write by how many per cent our intervals are wider than MAPIE's."""
     widths = read_intervals(lines).pivot_table("figure", "table", "method")
-    return span_percent(100 * (widths["ours, one"] / widths["MAPIE, absolute"] - 1))
+    return RANGES["span_percent"](100 * (widths["ours, one"] / widths["MAPIE, absolute"] - 1))
 
 
 # -- times
-
-RACES = {
-    "cart": "growing one tree",
-    "categorical": "one tree of boosting, with categories",
-    "counts": "one tree of boosting, and its bins",
-    "forest_growth": "growing a forest",
-    "grow": "growing a KD tree",
-    "predict": "predicting by one tree",
-    "predict_boosted": "predicting by 100 trees",
-    "shapley": "Shapley values",
-    "single_tree": "a fit of one tree, tuned",
-    "naive_bayes": "naive Bayes",
-    "import_time": "importing a model",
-}
 
 
 def group_races() -> list[tuple[str, str, pd.Series]]:
     """Return the ratios of times that were measured in turn, by race and peer."""
     return [
         (what, peer, some.ratio)
-        for file, what in RACES.items()
+        for file, what in LABELS["races"].items()
         for peer, some in read(file, "ratio == ratio").groupby("peer", sort=False)
     ]
 
@@ -776,40 +678,24 @@ def largest_fits(lines: Frame, p: str) -> Frame:
     return some.pivot_table("value", "n", "what").dropna(subset=["scratch"])
 
 
-def scale_minutes(lines: Frame, sizes: str) -> str:
-    """Estimate minutes of a fit from the largest measured one."""
-    n, p = sizes.split("; ")
+def scale_projection(lines: Frame, value: str) -> str:
+    """Estimate the cost of a fit of n rows and p features from the largest measured ones."""
+    what, n, p = value.split("; ")
     fits = largest_fits(lines, p)
-    return short(fits["files, wall"].iloc[-1] * float(n) / fits.index[-1] / 60)
-
-
-def scale_scratch(lines: Frame, sizes: str) -> str:
-    """Estimate gigabytes of disk space from the largest measured fit."""
-    n, p = sizes.split("; ")
-    fits = largest_fits(lines, p)
-    return short(fits.scratch.iloc[-1] * float(n) / fits.index[-1])
-
-
-def scale_memory(lines: Frame, sizes: str) -> str:
-    """Estimate gigabytes of memory from the two largest measured fits."""
-    n, p = sizes.split("; ")
-    peaks = largest_fits(lines, p)["files, peak"].iloc[-2:]
+    last, growth = fits.iloc[-1], float(n) / fits.index[-1]
+    peaks = fits["files, peak"].iloc[-2:]
     slope = (peaks.iloc[1] - peaks.iloc[0]) / (peaks.index[1] - peaks.index[0])
-    return short((peaks.iloc[1] + slope * (float(n) - peaks.index[1])) / 1000)
-
-
-def scale_hours(lines: Frame, sizes: str) -> str:
-    """Estimate hours of a fit on the cores of all machines."""
-    n, p = sizes.split("; ")
-    fits = largest_fits(lines, p)
-    seconds = fits["files, CPU"].iloc[-1] * float(n) / fits.index[-1] / MACHINES / CORES
-    return short(seconds / 3600)
-
-
-def scale_network_hours(lines: Frame, _: str) -> str:
-    """Estimate hours on the network of one machine, which reads from two in each step."""
     megabytes = lines[lines.case.str.startswith("told in a round")].figure.iloc[0]
-    return short(8e6 * megabytes * 100 * 2 * int(log2(MACHINES)) / BITS / 3600)
+    # Each machine reads from two in each step of a reduction, in 100 rounds.
+    bits = 8e6 * megabytes * 100 * 2 * int(log2(MACHINES))
+    projections = {
+        "minutes": last["files, wall"] * growth / 60,
+        "scratch": last["scratch"] * growth,
+        "memory": (peaks.iloc[1] + slope * (float(n) - peaks.index[1])) / 1000,
+        "hours": last["files, CPU"] * growth / MACHINES / CORES / 3600,
+        "network": bits / BITS / 3600,
+    }
+    return short(projections[what])
 
 
 # -- the paper's experiment
@@ -852,20 +738,15 @@ def table2_distant_ratios(results: Frame, _: str) -> str:
 
 # -- pages
 
-RANGES = (span, span_1, span_3, span_percent, mean_percent, largest, thousands)
-with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _file:
-    FIGURES = {(row["page"], row["name"]): row for row in csv.DictReader(_file)}
-
 
 def compute_figure(page: str, name: str) -> str:
     """Return the text of a figure, which `figures.csv` describes."""
     figure = FIGURES[page, name]
-    write = globals()[figure["format"]]
-    lines = pd.DataFrame() if figure["file"] == "*" else read(figure["file"], figure["where"])
-    if write not in RANGES:
-        return write(lines, figure["value"])
+    lines = Frame() if figure["file"] == "*" else read(figure["file"], figure["where"])
+    if (form := figure["format"]) not in RANGES:
+        return globals()[form](lines, figure["value"])
     values = lines.eval(figure["value"], engine="python")
-    return write(values.groupby(lines[figure["by"]]).mean() if figure["by"] else values)
+    return RANGES[form](values.groupby(lines[figure["by"]]).mean() if figure["by"] else values)
 
 
 def insert_figures(page: str, text: str) -> str:

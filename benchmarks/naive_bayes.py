@@ -14,17 +14,12 @@ import numpy as np
 import pandas as pd
 import typer
 from scipy.special import softmax
+from sklearn import preprocessing
 from sklearn.compose import make_column_transformer
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    KBinsDiscretizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-)
 
 from benchmarks.results import Row, report
 from benchmarks.tables import find_directory
@@ -47,10 +42,15 @@ def make_peers(X: pd.DataFrame) -> dict[str, Callable[[], Any]]:
     categories = [name for name in X if X[name].dtype == "category"]
     numbers = [name for name in X if name not in categories]
     unseen = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
-    encoder = OrdinalEncoder(**unseen, encoded_missing_value=-1)
-    codes = make_pipeline(encoder, FunctionTransformer(partial(np.add, 1))), categories
-    bins = KBinsDiscretizer(encode="ordinal", quantile_method="averaged_inverted_cdf", n_bins=10)
-    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    encoder = preprocessing.OrdinalEncoder(**unseen, encoded_missing_value=-1)
+    codes = (
+        make_pipeline(encoder, preprocessing.FunctionTransformer(partial(np.add, 1))),
+        categories,
+    )
+    bins = preprocessing.KBinsDiscretizer(
+        encode="ordinal", quantile_method="averaged_inverted_cdf", n_bins=10
+    )
+    one_hot = preprocessing.OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     plain = ("passthrough", numbers)
 
     def make(model: Any, *columns: Any) -> Callable[[], Any]:

@@ -14,21 +14,16 @@ import typer
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.pipeline import make_pipeline
 
-from certree import (
-    BoostedTreesClassifier,
-    BoostedTreesRegressor,
-    PrunedTreeClassifier,
-    TreeForestClassifier,
-)
+import certree
 from certree.explain import shap_trees
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X_numbers, y_numbers = load_diabetes(return_X_y=True, as_frame=True)
 FEATURES, CLASSES = list(X), ["malignant", "benign"]
 
-tree = PrunedTreeClassifier(random_state=0).fit(X, y)
-forest = TreeForestClassifier(n_estimators=10, leaves="plain", random_state=0).fit(X, y)
-boosted = BoostedTreesClassifier(max_iter=20, random_state=0).fit(X, y)
+tree = certree.PrunedTreeClassifier(random_state=0).fit(X, y)
+forest = certree.TreeForestClassifier(n_estimators=10, leaves="plain", random_state=0).fit(X, y)
+boosted = certree.BoostedTreesClassifier(max_iter=20, random_state=0).fit(X, y)
 
 
 def use_dtreeviz() -> None:
@@ -73,7 +68,7 @@ def use_yellowbrick() -> None:
 
     FeatureImportances(boosted).fit(X, y)
     ClassificationReport(boosted, classes=CLASSES, force_model=True).fit(X, y).score(X, y)
-    numbers = BoostedTreesRegressor(max_iter=20)
+    numbers = certree.BoostedTreesRegressor(max_iter=20)
     ResidualsPlot(numbers, hist=False, force_model=True).fit(X_numbers, y_numbers)
 
 
@@ -87,7 +82,7 @@ def use_mapie() -> None:
     from mapie.regression import ConformalizedQuantileRegressor
 
     models = [
-        BoostedTreesRegressor(loss="quantile", quantile=quantile, max_iter=20)
+        certree.BoostedTreesRegressor(loss="quantile", quantile=quantile, max_iter=20)
         for quantile in (0.05, 0.95, 0.5)
     ]
     fits = [model.fit(X_numbers[:200], y_numbers[:200]) for model in models]
@@ -99,7 +94,7 @@ def use_mapie() -> None:
 def use_skrub() -> None:
     from skrub import TableVectorizer, ToCategorical, tabular_pipeline
 
-    model = BoostedTreesClassifier(max_iter=20)
+    model = certree.BoostedTreesClassifier(max_iter=20)
     make_pipeline(TableVectorizer(low_cardinality=ToCategorical()), model).fit(X, y).score(X, y)
     tabular_pipeline(model).fit(X, y).score(X, y)
 

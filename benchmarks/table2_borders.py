@@ -16,16 +16,7 @@ from certree.estimators.tune import GrownFold, Objective, tune
 from certree.files.tables import load
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64
-from certree.paper.protocol import (
-    EXPANDED,
-    EXPERIMENT_METHODS,
-    GROWERS,
-    PAPER_SETS,
-    PRUNING,
-    Sample,
-    draw,
-    evaluate_methods,
-)
+from certree.paper import protocol
 from certree.rows.folds import content_folds
 from certree.stats.nodes import count_by_leaf
 
@@ -34,11 +25,14 @@ SEARCHES = ("PAC-Bayes joint", "PAC-Bayes error-first")
 STEP = 1e-9
 
 
-def prune(sample: Sample, repeat: int, step: Float64) -> float:
+def prune(sample: protocol.Sample, repeat: int, step: Float64) -> float:
     """Return the test error of the pruning of mirrored rows, which predict a step further left."""
     # Nodes include their upper thresholds; for mirrored rows these are the lower ones.
     X, X_test, y, K = -sample.X, -sample.X_test, sample.y, sample.n_classes
-    grower, candidate = GROWERS[EXPANDED], EXPERIMENT_METHODS[0].candidate
+    grower, candidate = (
+        protocol.GROWERS[protocol.EXPANDED],
+        protocol.EXPERIMENT_METHODS[0].candidate,
+    )
     rows, folds = TrainingSamples(X, y, max_depth="log"), []
     for fold in content_folds(sample.X, y, 2, np.random.RandomState(repeat)):
         tree = grower.grow(rows.select(fold.train))
@@ -58,14 +52,14 @@ def prune(sample: Sample, repeat: int, step: Float64) -> float:
 def main(repeats: int = 5, only: str = "") -> None:
     """Measure all data sets; only: one data set."""
     lines = []
-    for dataset in (name for name in PAPER_SETS if only in (name, "")):
+    for dataset in (name for name in protocol.PAPER_SETS if only in (name, "")):
         table, found = load(dataset, str(find_directory())), []
         for repeat in range(repeats):
-            sample = draw(dataset, table, repeat)
-            ours = evaluate_methods(dataset, sample, EXPANDED, repeat).errors
+            sample = protocol.draw(dataset, table, repeat)
+            ours = protocol.evaluate_methods(dataset, sample, protocol.EXPANDED, repeat).errors
             step = STEP * np.ptp(sample.X, axis=0)
             errors = [prune(sample, repeat, 0 * step), prune(sample, repeat, step)]
-            found.append([ours[PRUNING], *errors, *(ours[name] for name in SEARCHES)])
+            found.append([ours[protocol.PRUNING], *errors, *(ours[name] for name in SEARCHES)])
         means = np.mean(found, axis=0)
         means[3:] /= means[2]
         texts = [f"{value:.3f}" for value in means]

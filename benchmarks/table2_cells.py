@@ -19,25 +19,18 @@ from certree import count, vote
 from certree.files.tables import load
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64
-from certree.paper.protocol import (
-    EXPERIMENT_METHODS,
-    GROWERS,
-    PAPER_SETS,
-    PRUNING,
-    Outcome,
-    Sample,
-    draw,
-    evaluate_methods,
-)
+from certree.paper import protocol
 from certree.paper.table2 import PAPER_TREE, summarise_outcomes
 
 REPEATS = 5
 GRID = np.logspace(-9, 7, 11, base=2)
 
 
-def evaluate_again(sample: Sample, outcome: Outcome) -> dict[str, tuple[float, float]]:
+def evaluate_again(
+    sample: protocol.Sample, outcome: protocol.Outcome
+) -> dict[str, tuple[float, float]]:
     """Return the test error of each method at its best temperatures, and without empty nodes."""
-    grower = GROWERS[outcome.grower]
+    grower = protocol.GROWERS[outcome.grower]
     tree = grower.grow(TrainingSamples(sample.X, sample.y, max_depth="log"))
     stats = count(tree, sample.X, sample.y, sample.n_classes)
     leaf = tree.apply(sample.X_test)
@@ -48,7 +41,7 @@ def evaluate_again(sample: Sample, outcome: Outcome) -> dict[str, tuple[float, f
     def compute_error(scores: Float64) -> float:
         return float(np.mean(scores.argmax(axis=1) != sample.y_test))
 
-    for method in EXPERIMENT_METHODS:
+    for method in protocol.EXPERIMENT_METHODS:
         if method.name in outcome.errors:
             family = method.candidate.family(tree, stats)
 
@@ -68,8 +61,8 @@ def evaluate_again(sample: Sample, outcome: Outcome) -> dict[str, tuple[float, f
 def examine(dataset: str, grower: str, sets: int) -> Iterator[dict[str, Any]]:
     """Yield a line for each method that the paper has."""
     table = load(dataset, str(find_directory()))
-    samples = [draw(dataset, table, repeat) for repeat in range(sets * REPEATS)]
-    outcomes = [evaluate_methods(dataset, one, grower, r) for r, one in enumerate(samples)]
+    samples = [protocol.draw(dataset, table, repeat) for repeat in range(sets * REPEATS)]
+    outcomes = [protocol.evaluate_methods(dataset, one, grower, r) for r, one in enumerate(samples)]
     lines = [
         summarise_outcomes(outcomes[i : i + REPEATS])[0] for i in range(0, len(outcomes), REPEATS)
     ]
@@ -78,7 +71,8 @@ def examine(dataset: str, grower: str, sets: int) -> Iterator[dict[str, Any]]:
         if (printed := lines[0].paper(method)) is not None:
             ratios = [line.ratios[method].value for line in lines]
             errors = (
-                np.mean([one[method] for one in again], axis=0) / lines[0].errors[PRUNING].value
+                np.mean([one[method] for one in again], axis=0)
+                / lines[0].errors[protocol.PRUNING].value
             )
             figures = dict(
                 zip(
@@ -99,7 +93,7 @@ def examine(dataset: str, grower: str, sets: int) -> Iterator[dict[str, Any]]:
 
 def main(sets: int = 10, only: str = "") -> None:
     """Examine all data sets; sets: of five repetitions; only: one data set."""
-    names = [name for name in PAPER_SETS if only in (name, "")]
+    names = [name for name in protocol.PAPER_SETS if only in (name, "")]
     rows = [row for grower in PAPER_TREE for name in names for row in examine(name, grower, sets)]
     store("table2_cells", rows)
 

@@ -9,29 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.answers.hashes import (
-    Case,
-    Parts,
-    case,
-    certificate_parts,
-    numbers,
-    selective_parts,
-    weights_parts,
-)
+import certree
+from benchmarks.answers import hashes
+from benchmarks.answers.hashes import Case, Parts, case
 from benchmarks.answers.single_trees import CORNERS
 from benchmarks.answers.stages import TREES
 from benchmarks.answers.tables import table
-from certree import (
-    NodeStats,
-    NodeWeights,
-    Voting,
-    certificates,
-    certify,
-    grow_cart,
-    paper,
-    prunings,
-    vote,
-)
+from certree import certificates, paper, prunings
 from certree.certificates import inequalities
 from certree.grow import dyadic_grid
 
@@ -41,9 +25,9 @@ class Held:
     """A tree, a prior and a posterior over its prunings, and the calibration set."""
 
     held: Any
-    pruning: NodeWeights
+    pruning: certree.NodeWeights
     prior: Any
-    posterior: NodeWeights
+    posterior: certree.NodeWeights
 
 
 @cache
@@ -52,7 +36,7 @@ def held(name: str, groups: bool = False) -> Held:
     data = table(name)
     place, K = np.arange(len(data.y)), int(data.y.max()) + 1
     grow_rows, weigh = place[: len(place) // 3], place[len(place) // 3 :]
-    tree = grow_cart(data.X[grow_rows], data.y[grow_rows], criterion="entropy")
+    tree = certree.grow_cart(data.X[grow_rows], data.y[grow_rows], criterion="entropy")
     parts = place // 4 if groups else None
     found = certificates.held_out(
         tree, data.X, data.y, K, grow=grow_rows, weigh=weigh, groups=parts
@@ -76,7 +60,9 @@ def of_law(method: str) -> Callable[[Held], Any]:
 
 def label_of(one: Held) -> NDArray[Any]:
     """Return the label that the vote gives to every node."""
-    label: NDArray[Any] = vote(one.held.tree, one.held.stats, one.posterior, "majority").label
+    label: NDArray[Any] = certree.vote(
+        one.held.tree, one.held.stats, one.posterior, "majority"
+    ).label
     return label
 
 
@@ -114,14 +100,14 @@ WHOLE_ERRORS = ("hold_out", "hold_out_best", "occam_vote", "occam_answers", "occ
 @case
 def method_case(method: str, name: str, groups: bool = False) -> Parts:
     """Return the parts of the certificate by one method of the table of methods."""
-    return certificate_parts(METHODS[method](held(name, groups)))
+    return hashes.certificate_parts(METHODS[method](held(name, groups)))
 
 
 def tightest_parts() -> Parts:
     """Return the parts of the best of several certificates."""
     one = held("normal")
     several = [METHODS[name](one) for name in ("gibbs_kl", "hold_out")]
-    return certificate_parts(certificates.tightest(*several))
+    return hashes.certificate_parts(certificates.tightest(*several))
 
 
 @case
@@ -168,7 +154,7 @@ def moment_parts(name: str) -> Parts:
     """Return moments of the vote and of sums over leaves."""
     one = held(name)
     tree, stats = one.held.tree, one.held.stats
-    ballot = vote(tree, stats, one.posterior, "majority")
+    ballot = certree.vote(tree, stats, one.posterior, "majority")
     least = inequalities.wrong_range(tree, ballot)
     tuples = [(1, 1), (2, 1), (2, 2), (5, 3)]
     value = stats.errors + 1.0
@@ -188,8 +174,8 @@ def moment_parts(name: str) -> Parts:
 def selective_case(name: str) -> Parts:
     """Return the parts of certificates of votes that abstain."""
     one = held(name)
-    ballot = vote(one.held.tree, one.held.stats, one.posterior, Voting("mean", 0.1))
-    return selective_parts(certificates.selective_certificates(one.held, ballot, one.prior))
+    ballot = certree.vote(one.held.tree, one.held.stats, one.posterior, certree.Voting("mean", 0.1))
+    return hashes.selective_parts(certificates.selective_certificates(one.held, ballot, one.prior))
 
 
 def labelled_parts() -> Parts:
@@ -203,9 +189,9 @@ def labelled_parts() -> Parts:
         found, posterior, prior, 0.05, 1.0, method="gibbs_kl"
     )
     return {
-        **weights_parts(posterior.weights),
+        **hashes.weights_parts(posterior.weights),
         "share": posterior.share,
-        **certificate_parts(certificate),
+        **hashes.certificate_parts(certificate),
     }
 
 
@@ -213,7 +199,7 @@ def oracle_parts() -> Parts:
     """Return bounds that hold before any row is seen."""
     one = held("three")
     counts = one.held.stats.counts / one.held.stats.n[0]
-    population = NodeStats(counts, one.held.grown.label)
+    population = certree.NodeStats(counts, one.held.grown.label)
     prior = certificates.branching_prior(one.held.tree, 3).distributions[0]
     parts: Parts = {}
     for lam in (None, 0.5):
@@ -242,9 +228,9 @@ def excess_parts() -> Parts:
     prior = certificates.size_prior(tree, 2).distributions[0]
     posterior = paper.excess_posterior(tree, stats, prior, penalty, 0.5)
     bound = paper.gibbs_excess_bound(tree, stats, posterior, prior, penalty, 3.0, 0.5)
-    population = NodeStats(stats.counts / stats.n[0], stats.label)
+    population = certree.NodeStats(stats.counts / stats.n[0], stats.label)
     limit = paper.deviation_limit(tree, population, 1000)
-    return {**weights_parts(posterior), "penalty": penalty, "limit": limit, "bound": bound}
+    return {**hashes.weights_parts(posterior), "penalty": penalty, "limit": limit, "bound": bound}
 
 
 def box_parts() -> Parts:
@@ -253,7 +239,7 @@ def box_parts() -> Parts:
     fixed = certificates.fixed_box(dyadic_grid(*CORNERS, 6), data.X, data.y, CORNERS)
     lowest = certificates.lowest_fixed_box(fixed)
     certificate = certificates.certify_fixed_box(fixed, lowest, 0.1)
-    return {"lowest": lowest.weight, **certificate_parts(certificate)}
+    return {"lowest": lowest.weight, **hashes.certificate_parts(certificate)}
 
 
 def sampled_trees() -> Parts:
@@ -266,7 +252,7 @@ def sampled_trees() -> Parts:
         row[out] = model.predict(data.X[out]) != data.y[out]
     weight = np.arange(1.0, 7.0) / 21
     return {
-        method: numbers(
+        method: hashes.numbers(
             certificates.certify_ensemble(wrong, judged, weight, method=method, complexity=0.5)
         )
         for method in ("ensemble_first_order", "ensemble_tandem", "ensemble_either_wrong")
@@ -289,10 +275,10 @@ def guaranteed_elsewhere() -> Parts:
     found = certificates.conditional_guarantees(model, data.new, data.truth, groups=groups)
     return {
         **{
-            family: [[str(key), *map(str, numbers(one))] for key, one in several.items()]
+            family: [[str(key), *map(str, hashes.numbers(one))] for key, one in several.items()]
             for family, several in found.items()
         },
-        "mixed": numbers(found.mix([0.5, 0.3, 0.2])),
+        "mixed": hashes.numbers(found.mix([0.5, 0.3, 0.2])),
     }
 
 
@@ -300,7 +286,7 @@ def certified_elsewhere() -> Parts:
     """Return the certificate of a foreign classifier on new rows."""
     data = table("cancer")
     model = DecisionTreeClassifier(random_state=0).fit(data.X, data.y)
-    return certificate_parts(certify(model, data.new, data.truth, 0.1))
+    return hashes.certificate_parts(certree.certify(model, data.new, data.truth, 0.1))
 
 
 CERTIFICATES: Mapping[str, Case] = {

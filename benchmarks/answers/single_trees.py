@@ -14,17 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import certree
-from benchmarks.answers.hashes import (
-    Case,
-    Parts,
-    case,
-    certificate_parts,
-    numbers,
-    selective_parts,
-    stats_columns,
-    tree_parts,
-    weights_parts,
-)
+from benchmarks.answers import hashes
+from benchmarks.answers.hashes import Case, Parts, case
 from benchmarks.answers.tables import Table, row_weights, table
 from certree import (
     KD,
@@ -88,9 +79,9 @@ def model_parts(model: Any, data: Table) -> Parts:
     if hasattr(model, "predict_std") and not hasattr(model, "leaf_estimators_"):
         parts["spread"] = model.predict_std(data.new)
     if getattr(model, "certificate_", None) is not None:
-        parts |= certificate_parts(model.certificate_)
+        parts |= hashes.certificate_parts(model.certificate_)
         for i, certificate in enumerate(model.certificates_):
-            parts[f"certificates {i}"] = (certificate.method, *numbers(certificate))
+            parts[f"certificates {i}"] = (certificate.method, *hashes.numbers(certificate))
     if hasattr(model, "power_"):
         parts["joint"] = (model.predict_joint_log_proba(data.new), model.power_)
     return parts
@@ -102,9 +93,9 @@ def tree_model_parts(model: Any, data: Table) -> Parts:
     # The names of the temperatures are not part of the answer.
     temperatures = [np.atleast_1d(value) for value in model.best_params_.values()]
     return {
-        **tree_parts(model.tree_),
-        **weights_parts(model.weights_),
-        "stats": stats_columns(model.stats_),
+        **hashes.tree_parts(model.tree_),
+        **hashes.weights_parts(model.weights_),
+        "stats": hashes.stats_columns(model.stats_),
         "vote": model.vote_.score,
         "temperatures": temperatures and np.concatenate(temperatures),
         "shares": model.mixture_weights_,
@@ -150,15 +141,15 @@ def read_again() -> Parts:
 def after_certified(name: str, **params: Any) -> Parts:
     """Return the parts of certificates that are computed after the fit."""
     model, data = fitted(name, certree.CertifiedTreeClassifier, **params), table(name)
-    parts = selective_parts(model.selective_certificates())
+    parts = hashes.selective_parts(model.selective_certificates())
     label, answered = model.predict_selective(data.new, 0.3)
     parts["answered"] = (label, answered)
-    parts["by new rows"] = numbers(model.certify(data.new, data.truth))
+    parts["by new rows"] = hashes.numbers(model.certify(data.new, data.truth))
     if not isinstance(params.get("grower"), Grid):
         likeliest = weights.map_pruning(model.tree_, model.weights_)
-        parts["pruning"] = numbers(model.certify_pruning(likeliest))
+        parts["pruning"] = hashes.numbers(model.certify_pruning(likeliest))
         drawn = model.draw_pruning(random_state=3)
-        parts["drawn"] = (drawn.pruning.weight, *numbers(drawn.certificate))
+        parts["drawn"] = (drawn.pruning.weight, *hashes.numbers(drawn.certificate))
     return parts
 
 

@@ -8,36 +8,20 @@ from typing import Any
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
+import certree
 from benchmarks.answers.hashes import Case, Parts, case, stats_columns, tree_parts, weights_parts
 from benchmarks.answers.single_trees import CORNERS, RISING
 from benchmarks.answers.tables import row_weights, table
-from certree import (
-    NodeStats,
-    NodeWeights,
-    Tree,
-    Voting,
-    count,
-    grow,
-    grow_cart,
-    grow_dyadic,
-    grow_kd,
-    measure,
-    pac_bayes,
-    prunings,
-    rows,
-    vote,
-    votes,
-    weights,
-)
+from certree import grow, prunings, rows, votes, weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
     """A tree with the statistics of its rows, and a posterior over its prunings."""
 
-    tree: Tree
+    tree: certree.Tree
     stats: Any
-    posterior: NodeWeights
+    posterior: certree.NodeWeights
 
 
 @cache
@@ -46,14 +30,16 @@ def grown(name: str, grower: str = "cart") -> Grown:
     data = table(name)
     tree = TREES[f"{grower}, {name}"]()
     if data.y.dtype.kind == "f":
-        stats = measure(tree, data.X, data.y)
+        stats = certree.measure(tree, data.X, data.y)
     else:
-        stats = count(tree, data.X, data.y, int(data.y.max()) + 1)
-    return Grown(tree, stats, pac_bayes(tree, stats, 0.5, 0.1))
+        stats = certree.count(tree, data.X, data.y, int(data.y.max()) + 1)
+    return Grown(tree, stats, certree.pac_bayes(tree, stats, 0.5, 0.1))
 
 
 @case
-def growing(name: str, grower: Callable[..., Tree], weight: str = "", **switches: Any) -> Tree:
+def growing(
+    name: str, grower: Callable[..., certree.Tree], weight: str = "", **switches: Any
+) -> certree.Tree:
     """Return the parts of a tree grown from a table."""
     data = table(name)
     if weight:
@@ -92,35 +78,43 @@ MIDPOINTS = {
     "paper, exponent 1/2": {"resolution": "paper", "exponent": 0.5},
     "weights": {"weight": "any", "min_samples_split": 2},
 }
-TREES: Mapping[str, Callable[[], Tree]] = {
+TREES: Mapping[str, Callable[[], certree.Tree]] = {
     **{
-        f"cart, {name}": growing("normal", grow_cart, **{"criterion": "gini", **switches})
+        f"cart, {name}": growing("normal", certree.grow_cart, **{"criterion": "gini", **switches})
         for name, switches in GREEDY.items()
     },
     **{
-        f"cart, {name}": growing(name, grow_cart, criterion="entropy")
+        f"cart, {name}": growing(name, certree.grow_cart, criterion="entropy")
         for name in ("normal", "three", "single", "missing", "plane")
     },
-    "cart, wave": growing("wave", grow_cart, criterion="squared"),
+    "cart, wave": growing("wave", certree.grow_cart, criterion="squared"),
     "cart, rough wave": growing(
-        "rough wave", grow_cart, criterion="squared", categorical_features=[3]
+        "rough wave", certree.grow_cart, criterion="squared", categorical_features=[3]
     ),
-    "cart, coded": growing("coded", grow_cart, criterion="gini", categorical_features=[0, 1]),
+    "cart, coded": growing(
+        "coded", certree.grow_cart, criterion="gini", categorical_features=[0, 1]
+    ),
     "cart, coded at random": growing(
         "coded",
-        grow_cart,
+        certree.grow_cart,
         criterion="gini",
         categorical_features=[0, 1],
         splitter="random",
         random_state=5,
     ),
-    **{f"kd, {name}": growing("normal", grow_kd, **switches) for name, switches in MEDIANS.items()},
-    "kd, missing": growing("missing", grow_kd, axis="spread"),
-    "kd, three": growing("three", grow_kd, axis="spread"),
-    **{f"dyadic, {name}": growing("plane", grow_dyadic, **s) for name, s in MIDPOINTS.items()},
-    "dyadic, missing": growing("missing", grow_dyadic),
-    "dyadic, plane": growing("plane", grow_dyadic),
-    "dyadic, single": growing("single", grow_dyadic),
+    **{
+        f"kd, {name}": growing("normal", certree.grow_kd, **switches)
+        for name, switches in MEDIANS.items()
+    },
+    "kd, missing": growing("missing", certree.grow_kd, axis="spread"),
+    "kd, three": growing("three", certree.grow_kd, axis="spread"),
+    **{
+        f"dyadic, {name}": growing("plane", certree.grow_dyadic, **s)
+        for name, s in MIDPOINTS.items()
+    },
+    "dyadic, missing": growing("missing", certree.grow_dyadic),
+    "dyadic, plane": growing("plane", certree.grow_dyadic),
+    "dyadic, single": growing("single", certree.grow_dyadic),
     "grid": lambda: grow.dyadic_grid(*CORNERS, 7),
     "scikit-learn": lambda: grow.from_sklearn(
         DecisionTreeClassifier(random_state=0).fit(table("three").X, table("three").y)
@@ -131,7 +125,7 @@ TREES: Mapping[str, Callable[[], Tree]] = {
 }
 
 
-def grown_parts(make: Callable[[], Tree]) -> Case:
+def grown_parts(make: Callable[[], certree.Tree]) -> Case:
     """Return the parts of a tree."""
     return lambda: tree_parts(make())
 
@@ -150,8 +144,8 @@ def resolutions() -> Parts:
 def counted() -> Parts:
     """Return class counts, with weights and with fixed labels."""
     data, tree = table("three"), grown("three").tree
-    weighted = count(tree, data.X, data.y, 3, sample_weight=row_weights("any", len(data.y)))
-    labelled = count(tree, data.new, data.truth, 4, label=np.arange(tree.n_nodes) % 3)
+    weighted = certree.count(tree, data.X, data.y, 3, sample_weight=row_weights("any", len(data.y)))
+    labelled = certree.count(tree, data.new, data.truth, 4, label=np.arange(tree.n_nodes) % 3)
     return {
         "plain": (*stats_columns(grown("three").stats), grown("three").stats.errors),
         "weighted": (*stats_columns(weighted), weighted.impurity, weighted.errors),
@@ -162,8 +156,8 @@ def counted() -> Parts:
 def measured() -> Parts:
     """Return moments of numbers, with weights and a fixed unit."""
     data, tree = table("wave"), grown("wave").tree
-    weighted = measure(tree, data.X, data.y, sample_weight=row_weights("any", len(data.y)))
-    own_unit = measure(tree, data.new, data.truth, unit=0.25)
+    weighted = certree.measure(tree, data.X, data.y, sample_weight=row_weights("any", len(data.y)))
+    own_unit = certree.measure(tree, data.new, data.truth, unit=0.25)
     return {
         "plain": stats_columns(grown("wave").stats),
         "weighted": (*stats_columns(weighted), weighted.loss),
@@ -171,18 +165,20 @@ def measured() -> Parts:
     }
 
 
-LAWS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
-    "leaves": lambda tree, stats: pac_bayes(tree, stats, 0.7, 0.2, "leaves"),
-    "branching": lambda tree, stats: pac_bayes(tree, stats, 0.7, 0.2, "branching"),
-    "branching, 0.9": lambda tree, stats: pac_bayes(tree, stats, 2.0, 0.0, "branching", 0.9),
+LAWS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]] = {
+    "leaves": lambda tree, stats: certree.pac_bayes(tree, stats, 0.7, 0.2, "leaves"),
+    "branching": lambda tree, stats: certree.pac_bayes(tree, stats, 0.7, 0.2, "branching"),
+    "branching, 0.9": lambda tree, stats: certree.pac_bayes(
+        tree, stats, 2.0, 0.0, "branching", 0.9
+    ),
     "own costs": lambda tree, stats: weights.average(tree, -0.1 * stats.loss, -0.3),
-    "no cost of errors": lambda tree, stats: pac_bayes(tree, stats, 0.0, 0.0),
+    "no cost of errors": lambda tree, stats: certree.pac_bayes(tree, stats, 0.0, 0.0),
 }
-CLASS_POSTERIORS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+CLASS_POSTERIORS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]] = {
     "theorem": lambda tree, stats: weights.theorem_posterior(tree, stats, 0.5, 0.05),
     "Helmbold and Schapire": lambda tree, stats: weights.helmbold_schapire(tree, stats, 0.7),
 }
-PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+PRUNINGS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]] = {
     "own costs": lambda tree, stats: prunings.prune(tree, stats.loss + 1.5),
     "cost-complexity": lambda tree, stats: prunings.cost_complexity(tree, stats, 0.8),
     "depth": lambda tree, stats: prunings.depth_penalised(tree, stats, 0.05),
@@ -199,7 +195,7 @@ PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
         tree, stats, 3, 0.005, log_cells=7.0, count_empty=True, cost=0.9 * stats.loss
     ),
 }
-CLASS_PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+CLASS_PRUNINGS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]] = {
     "pessimistic": prunings.pessimistic,
     "pessimistic, 0.1": lambda tree, stats: prunings.pessimistic(tree, stats, 0.5, confidence=0.1),
     "description": prunings.minimum_description_length,
@@ -207,13 +203,15 @@ CLASS_PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
         tree, stats, 1.5, free_splits=True
     ),
     "reduced error": lambda tree, stats: prunings.reduced_error(
-        tree, stats, NodeStats(np.roll(stats.counts, 1, axis=1), stats.label)
+        tree, stats, certree.NodeStats(np.roll(stats.counts, 1, axis=1), stats.label)
     ),
 }
 
 
 @case
-def law_parts(name: str, grower: str, make: Callable[[Tree, Any], NodeWeights]) -> Parts:
+def law_parts(
+    name: str, grower: str, make: Callable[[certree.Tree, Any], certree.NodeWeights]
+) -> Parts:
     """Return the parts of a posterior or a pruning, and of its properties."""
     tree, stats = grown(name, grower).tree, grown(name, grower).stats
     posterior = make(tree, stats)
@@ -223,7 +221,7 @@ def law_parts(name: str, grower: str, make: Callable[[Tree, Any], NodeWeights]) 
     parts["drawn"] = weights.sample_pruning(tree, posterior, 11).weight
     parts["reached"] = weights.reached(tree, posterior)
     parts["entropy"] = (weights.entropy(tree, posterior), posterior.expected_leaves)
-    if isinstance(stats, NodeStats):
+    if isinstance(stats, certree.NodeStats):
         parts["Gibbs risk"] = weights.gibbs_risk(stats, posterior)
     return parts
 
@@ -249,13 +247,13 @@ def vote_parts(name: str, slopes: list[int] | None = None) -> Parts:
     stage = grown(name)
     args = (stage.tree, stage.stats, stage.posterior)
     along = None if slopes is None else np.array(slopes, dtype=np.int8)
-    means = {s: vote(*args, Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
+    means = {s: certree.vote(*args, certree.Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
     parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
-    if isinstance(stage.stats, NodeStats):
-        majority = vote(*args, Voting("majority", slopes=along))
+    if isinstance(stage.stats, certree.NodeStats):
+        majority = certree.vote(*args, certree.Voting("majority", slopes=along))
         parts["majority"] = (majority.score, majority.label)
     else:
-        spread = votes.prediction_variance(*args, Voting("mean", 2.0, along))
+        spread = votes.prediction_variance(*args, certree.Voting("mean", 2.0, along))
         parts["spread"] = (spread.between, spread.within)
     return parts
 
