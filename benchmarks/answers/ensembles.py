@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import certree
 from benchmarks.answers.hashes import Case, Parts, case, numbers, trees_parts
-from benchmarks.answers.single_trees import BY_NAME, RISING, fitted, model_parts, use
+from benchmarks.answers.single_trees import BY_NAME, RISING, fitted, model_parts, use, use_each
 from benchmarks.answers.tables import Table, row_weights, table
 from certree.ensembles import ConformalBandRegressor
 
@@ -96,13 +96,10 @@ WEIGHTS = ("any", "eighths", "whole", "zero")
 CODED = {"categorical_features": [0, 1]}
 
 BOOSTED = {
-    **{
-        name: (name, FEW)
-        for name in (
-            *("normal", "three", "missing", "whole", "single", "frame", "cancer", "digits"),
-            *("tiny", "one class", "constant"),
-        )
-    },
+    **use_each(
+        "normal, three, missing, whole, single, frame, cancer, digits, tiny, one class, constant",
+        **FEW,
+    ),
     **{name: ("normal", {**FEW, **switches}) for name, switches in STEPS.items()},
     **{f"weights, {kind}": use("normal", **FEW, weight=kind) for kind in WEIGHTS},
     "weights of three": use("three", **FEW, weight="any"),
@@ -123,14 +120,12 @@ BOOSTED_NUMBERS = {
     **{f"weights, {kind}": use("wave", **FEW, weight=kind) for kind in WEIGHTS},
     **{
         f"{loss}{weight and ', weights'}": use(name, **FEW, loss=loss, weight=weight)
-        for loss, name in (
-            ("squared_error", "wave"),
-            ("absolute_error", "wave"),
-            ("huber", "diabetes"),
-            ("quantile", "wave"),
-            ("poisson", "counts"),
-            ("gamma", "positive"),
-        )
+        for loss, name in {
+            **dict.fromkeys(("squared_error", "absolute_error", "quantile"), "wave"),
+            "huber": "diabetes",
+            "poisson": "counts",
+            "gamma": "positive",
+        }.items()
         for weight in ("", "any")
     },
     "quantile .9": use("diabetes", **FEW, loss="quantile", quantile=0.9),
@@ -192,13 +187,10 @@ GROWTH: Mapping[str, Mapping[str, Any]] = {
     "two threads": {"n_jobs": 2},
 }
 FOREST = {
-    **{
-        name: (name, TREES)
-        for name in (
-            *("normal", "three", "missing", "whole", "single", "frame", "cancer", "digits"),
-            *("tiny", "one class", "constant"),
-        )
-    },
+    **use_each(
+        "normal, three, missing, whole, single, frame, cancer, digits, tiny, one class, constant",
+        **TREES,
+    ),
     **{name: ("three", {**TREES, **switches}) for name, switches in GROWTH.items()},
     **{f"weights, {kind}": use("normal", **TREES, weight=kind) for kind in WEIGHTS},
     "entropy": use("three", **TREES, criterion="entropy"),
@@ -210,7 +202,7 @@ FOREST = {
     "class weights": use("normal", **TREES, class_weight={0: 1.0, 1: 2.5}),
 }
 FOREST_NUMBERS = {
-    **{name: (name, TREES) for name in ("wave", "diabetes", "counts")},
+    **use_each("wave, diabetes, counts", **TREES),
     **{name: ("wave", {**TREES, **switches}) for name, switches in GROWTH.items()},
     **{f"weights, {kind}": use("wave", **TREES, weight=kind) for kind in WEIGHTS},
     "rough": use("rough wave", **TREES, categorical_features=[3]),
@@ -241,10 +233,7 @@ def several(estimator: Callable[..., Any], name: str) -> Parts:
 
 
 ADABOOST = {
-    **{
-        name: use(name, n_estimators=10)
-        for name in ("normal", "three", "missing", "whole", "frame", "cancer", "tiny", "one class")
-    },
+    **use_each("normal, three, missing, whole, frame, cancer, tiny, one class", n_estimators=10),
     **{
         f"weights, {kind}": use("normal", n_estimators=10, weight=kind)
         for kind in ("any", "whole", "zero")
@@ -259,10 +248,7 @@ ADABOOST = {
     "naive Bayes": use("normal", n_estimators=5, estimator=GaussianNB()),
 }
 CERTIFIED_FOREST = {
-    **{
-        name: use(name, n_estimators=10)
-        for name in ("normal", "three", "missing", "whole", "frame", "cancer", "one class")
-    },
+    **use_each("normal, three, missing, whole, frame, cancer, one class", n_estimators=10),
     **{f"weights, {kind}": use("normal", n_estimators=10, weight=kind) for kind in ("any", "zero")},
     "half grow": use("normal", n_estimators=10, max_samples=0.5),
     "delta": use("three", n_estimators=10, delta=0.001),
@@ -273,7 +259,7 @@ CERTIFIED_FOREST = {
     "two threads": use("normal", n_estimators=10, n_jobs=2),
 }
 CERTIFIED_BOOSTED = {
-    **{name: (name, FEW) for name in ("normal", "three", "missing", "frame", "one class")},
+    **use_each("normal, three, missing, frame, one class", **FEW),
     **{f"weights, {kind}": use("normal", **FEW, weight=kind) for kind in ("any", "zero")},
     "half trains": use("normal", **FEW, train_size=0.5),
     "groups": use("normal", **FEW, groups=True),
@@ -284,7 +270,7 @@ CERTIFIED_BOOSTED = {
 # -- intervals and sets ----------------------------------------------------------------------------
 
 CERTIFIED_NUMBERS = {
-    **{name: use(name) for name in ("wave", "diabetes", "counts")},
+    **use_each("wave, diabetes, counts"),
     "one width": use("diabetes", widths="one"),
     "widths of leaves": use("diabetes", widths="leaf"),
     "coverage": use("diabetes", coverage=0.8, delta=0.1),
@@ -297,7 +283,7 @@ CERTIFIED_NUMBERS = {
 }
 
 CERTIFIED_BOOSTED_NUMBERS = {
-    **{name: (name, FEW) for name in ("wave", "diabetes", "rough wave")},
+    **use_each("wave, diabetes, rough wave", **FEW),
     "one width": use("diabetes", **FEW, widths="one"),
     "median": use("diabetes", **FEW, loss="absolute_error", coverage=0.8),
     "weights": use("wave", **FEW, weight="any"),

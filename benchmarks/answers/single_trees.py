@@ -36,6 +36,16 @@ def use(name: str, **params: Any) -> tuple[str, dict[str, Any]]:
     return name, params
 
 
+def use_each(names: str, **params: Any) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return a fit to each of some tables, by the name of the table."""
+    return {name: use(name, **params) for name in names.split(", ")}
+
+
+def by_cv(**parameters: Any) -> dict[str, Any]:
+    """Return parameters of a certified vote whose posteriors cross-validation chooses."""
+    return {"posteriors": PACBayesPosteriors(**parameters), "selection": "vote"}
+
+
 def fits(
     estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
 ) -> dict[str, Case]:
@@ -159,6 +169,7 @@ LISTED_FOLDS = [(np.arange(100), np.arange(100, 160)), (np.arange(60, 160), np.a
 RISING = [1, 0, -1, 0]
 BY_NAME = {"u": 1, "v": -1}
 
+PAPER, SMOOTH = Dyadic(resolution="paper"), prunings.Polynomial(smoothness=3)
 GROWERS: Mapping[str, Any] = {
     "cart": "cart",
     "kd": "kd",
@@ -185,11 +196,8 @@ GROWERS: Mapping[str, Any] = {
 
 PLAIN = {
     **{name: use("normal", grower=grower) for name, grower in GROWERS.items()},
-    **{
-        name: use(name)
-        for name in ("iris", "cultivars", "cancer", "digits", "three", "single", "missing", "whole")
-    },
-    **{name: use(name) for name in ("frame", "tiny", "one class", "constant")},
+    **use_each("iris, cultivars, cancer, digits, three, single, missing, whole"),
+    **use_each("frame, tiny, one class, constant"),
     "leaves": use("cancer", prior="leaves"),
     "branching": use("cancer", prior="branching"),
     "majority": use("three", vote="majority"),
@@ -248,10 +256,7 @@ PLAIN = {
 }
 
 CERTIFIED = {
-    **{
-        name: use(name)
-        for name in ("iris", "cancer", "digits", "three", "missing", "whole", "frame", "one class")
-    },
+    **use_each("iris, cancer, digits, three, missing, whole, frame, one class"),
     "kd": use("normal", grower="kd"),
     "dyadic": use("normal", grower="dyadic"),
     "kd, axes in turn": use("normal", grower=KD("cycle", min_samples_split=4)),
@@ -264,24 +269,11 @@ CERTIFIED = {
     "majority of three": use("three", vote="majority", selection="vote"),
     "smoothing 1": use("three", vote=Voting("mean", smoothing=1.0), selection="vote"),
     "cv": use("cancer", posteriors="cv", selection="vote"),
-    "cv, branching": use(
-        "normal", posteriors=PACBayesPosteriors(prior="branching"), selection="vote"
-    ),
-    "cv, error given": use(
-        "normal", posteriors=PACBayesPosteriors(lambda_error=0.5), selection="vote"
-    ),
-    "cv, both given": use(
-        "normal",
-        posteriors=PACBayesPosteriors(lambda_error=1.0, lambda_penalty=0.5),
-        selection="vote",
-    ),
-    "cv, by error": use("normal", posteriors=PACBayesPosteriors(scoring="error"), selection="vote"),
-    "cv, error first": use(
-        "normal",
-        posteriors=PACBayesPosteriors(search="error-first"),
-        selection="vote",
-        vote="majority",
-    ),
+    "cv, branching": use("normal", **by_cv(prior="branching")),
+    "cv, error given": use("normal", **by_cv(lambda_error=0.5)),
+    "cv, both given": use("normal", **by_cv(lambda_error=1.0, lambda_penalty=0.5)),
+    "cv, by error": use("normal", **by_cv(scoring="error")),
+    "cv, error first": use("normal", **by_cv(search="error-first"), vote="majority"),
     "groups": use("normal", groups=True),
     "groups, majority": use("normal", groups=True, vote="majority", selection="vote"),
     "groups, weights": use("normal", groups=True, weight="any"),
@@ -313,15 +305,14 @@ CLASS_RULES = (*EVERY_RULE, "pessimistic", "description-length")
 
 def pruned(name: str, every_rule: tuple[str, ...]) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return prunings by every rule, of greedy and dyadic trees, with a fixed or a chosen alpha."""
-    paper = Dyadic(resolution="paper")
     return {
         **{rule: use(name, rule=rule) for rule in every_rule},
         **{f"{rule}, price 1/2": use(name, rule=rule, alpha=0.5) for rule in every_rule},
         **{f"{rule}, dyadic": use(name, rule=rule, grower="dyadic") for rule in every_rule},
-        **{f"{rule}, paper": use(name, rule=rule, grower=paper) for rule in DYADIC_RULES},
+        **{f"{rule}, paper": use(name, rule=rule, grower=PAPER) for rule in DYADIC_RULES},
         **{
             f"{rule}, paper, empty leaves, price 1/64": use(
-                name, rule=make(count_empty=True), grower=paper, alpha=1 / 64
+                name, rule=make(count_empty=True), grower=PAPER, alpha=1 / 64
             )
             for rule, make in DYADIC_RULES.items()
         },
@@ -331,23 +322,16 @@ def pruned(name: str, every_rule: tuple[str, ...]) -> dict[str, tuple[str, dict[
             )
             for rule, make in DYADIC_RULES.items()
         },
-        "polynomial, smoothness 3": use(
-            name, rule=prunings.Polynomial(smoothness=3), grower="dyadic"
-        ),
+        "polynomial, smoothness 3": use(name, rule=SMOOTH, grower="dyadic"),
     }
 
 
 PRUNED = {
     **pruned("plane", CLASS_RULES),
     **{f"{rule}, cancer": use("cancer", rule=rule) for rule in CLASS_RULES},
-    **{name: use(name) for name in ("iris", "digits", "missing", "whole", "frame", "tiny")},
-    **{
-        f"{rule}, paper, line": use("line", rule=rule, grower=Dyadic(resolution="paper"))
-        for rule in DYADIC_RULES
-    },
-    "polynomial, smoothness 3, paper, line": use(
-        "line", rule=prunings.Polynomial(smoothness=3), grower=Dyadic(resolution="paper")
-    ),
+    **use_each("iris, digits, missing, whole, frame, tiny"),
+    **{f"{rule}, paper, line": use("line", rule=rule, grower=PAPER) for rule in DYADIC_RULES},
+    "polynomial, smoothness 3, paper, line": use("line", rule=SMOOTH, grower=PAPER),
     "as objects, cost": use("three", rule=prunings.CostComplexity()),
     "as objects, depth": use("three", rule=prunings.DepthPenalised()),
     "as objects, merges": use("three", rule=prunings.SiblingMerge()),
@@ -361,9 +345,7 @@ PRUNED = {
     "30 leaves": use("normal", grower=Cart("gini", max_leaf_nodes=30)),
     "least decrease": use("normal", grower=Cart(min_impurity_decrease=1 / 128), alpha=1.0),
     "weights": use("normal", weight="any"),
-    "weights, paper": use(
-        "plane", weight="any", rule="square-root", grower=Dyadic(resolution="paper")
-    ),
+    "weights, paper": use("plane", weight="any", rule="square-root", grower=PAPER),
     "balanced": use("three", class_weight="balanced"),
     "monotonic": use("normal", monotonic_cst=RISING),
     "three folds": use("normal", cv=3, max_depth=6),
@@ -381,7 +363,7 @@ PRUNED_NUMBERS = {
 }
 
 HELMBOLD_SCHAPIRE = {
-    **{name: use(name) for name in ("cancer", "normal", "missing", "frame", "whole")},
+    **use_each("cancer, normal, missing, frame, whole"),
     "temperature given": use("normal", inverse_temperature=0.7),
     "smoothing 2": use("normal", smoothing=2.0),
     "log loss": use("normal", scoring="log_loss"),
@@ -394,7 +376,7 @@ HELMBOLD_SCHAPIRE = {
 }
 
 NUMBERS = {
-    **{name: use(name) for name in ("diabetes", "wave")},
+    **use_each("diabetes, wave"),
     "any prior": use("diabetes", prior=None),
     "branching": use("diabetes", prior="branching"),
     "smoothing 0": use("diabetes", smoothing=0.0),
@@ -426,9 +408,7 @@ DECORATED = {
     "cancer": ("cancer", SMALL),
     "polynomial": use("normal", **SMALL, rule="polynomial"),
     "polynomial, price given": use("normal", **SMALL, rule="polynomial", alpha=0.001),
-    "polynomial, smoothness 3": use(
-        "normal", **SMALL, rule=prunings.Polynomial(smoothness=3), alpha=0.0005
-    ),
+    "polynomial, smoothness 3": use("normal", **SMALL, rule=SMOOTH, alpha=0.0005),
     "log loss": use("normal", **SMALL, scoring="log_loss"),
     "naive Bayes": use("normal", **SMALL, leaf_estimator=GaussianNB()),
     "naive Bayes, polynomial": use(
@@ -464,7 +444,7 @@ DECORATED_NUMBERS = {
 }
 
 NAIVE_BAYES = {
-    **{name: use(name) for name in ("iris", "cancer", "missing", "frame", "whole")},
+    **use_each("iris, cancer, missing, frame, whole"),
     "normal densities": use("cultivars", densities="normal"),
     "histograms": use("cultivars", densities="histogram", bins=7),
     "histograms by rule": use("cultivars", densities="histogram", bins="fd", alpha=0.5),

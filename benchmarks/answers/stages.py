@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,13 @@ def growing(
     return grower(data.X, data.y, **switches)
 
 
+@case
+def convert(name: str) -> certree.Tree:
+    """Return the tree that is converted from scikit-learn's tree."""
+    model = DecisionTreeClassifier(random_state=0).fit(table(name).X, table(name).y)
+    return grow.from_sklearn(model)
+
+
 GREEDY = {
     "gini": {},
     "entropy": {"criterion": "entropy"},
@@ -78,6 +85,8 @@ MIDPOINTS = {
     "paper, exponent 1/2": {"resolution": "paper", "exponent": 0.5},
     "weights": {"weight": "any", "min_samples_split": 2},
 }
+GROW_NUMBERS = partial(certree.grow_cart, criterion="squared")
+GROW_CODES = partial(certree.grow_cart, criterion="gini", categorical_features=[0, 1])
 TREES: Mapping[str, Callable[[], certree.Tree]] = {
     **{
         f"cart, {name}": growing("normal", certree.grow_cart, **{"criterion": "gini", **switches})
@@ -87,21 +96,10 @@ TREES: Mapping[str, Callable[[], certree.Tree]] = {
         f"cart, {name}": growing(name, certree.grow_cart, criterion="entropy")
         for name in ("normal", "three", "single", "missing", "plane")
     },
-    "cart, wave": growing("wave", certree.grow_cart, criterion="squared"),
-    "cart, rough wave": growing(
-        "rough wave", certree.grow_cart, criterion="squared", categorical_features=[3]
-    ),
-    "cart, coded": growing(
-        "coded", certree.grow_cart, criterion="gini", categorical_features=[0, 1]
-    ),
-    "cart, coded at random": growing(
-        "coded",
-        certree.grow_cart,
-        criterion="gini",
-        categorical_features=[0, 1],
-        splitter="random",
-        random_state=5,
-    ),
+    "cart, wave": growing("wave", GROW_NUMBERS),
+    "cart, rough wave": growing("rough wave", GROW_NUMBERS, categorical_features=[3]),
+    "cart, coded": growing("coded", GROW_CODES),
+    "cart, coded at random": growing("coded", GROW_CODES, splitter="random", random_state=5),
     **{
         f"kd, {name}": growing("normal", certree.grow_kd, **switches)
         for name, switches in MEDIANS.items()
@@ -116,12 +114,8 @@ TREES: Mapping[str, Callable[[], certree.Tree]] = {
     "dyadic, plane": growing("plane", certree.grow_dyadic),
     "dyadic, single": growing("single", certree.grow_dyadic),
     "grid": lambda: grow.dyadic_grid(*CORNERS, 7),
-    "scikit-learn": lambda: grow.from_sklearn(
-        DecisionTreeClassifier(random_state=0).fit(table("three").X, table("three").y)
-    ),
-    "scikit-learn, missing": lambda: grow.from_sklearn(
-        DecisionTreeClassifier(random_state=0).fit(table("missing").X, table("missing").y)
-    ),
+    "scikit-learn": convert("three"),
+    "scikit-learn, missing": convert("missing"),
 }
 
 
