@@ -6,6 +6,7 @@ Each figure is one row of `figures.csv`. On its page it is between `<!-- figure:
 * page, name: where the figure is;
 * file: the result file, without ".csv"; where: a pandas query that selects its lines;
 * value: a pandas expression of its columns, or what the function in `format` needs to know;
+* head: the first line of a Markdown table;
 * by: values with the same entry in this column are averaged first;
 * format: the function of this module that writes the figure.
 
@@ -27,6 +28,7 @@ from benchmarks.tables import REGRESSION, has_chosen_defaults
 from certree.paper.table2 import Line, Mean, compute_mean_ratios, find_distant_ratios
 
 Frame = pd.DataFrame
+Rows = list[list[str]]
 
 
 def read_table(name: str) -> list[dict[str, str]]:
@@ -79,17 +81,17 @@ def geometric(values: pd.Series) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-def markdown(head: list[str], lines: list[list[str]]) -> str:
-    """Return a Markdown table between empty lines."""
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n\n"
+def markdown(head: str, rows: Rows) -> str:
+    """Return a Markdown table between empty lines; head: its first line."""
+    rule = " | ".join(["---"] * len(head.split(" | ")))
+    lines = [head, rule, *(" | ".join(row) for row in rows)]
+    return "\n\n" + "\n".join(f"| {line} |" for line in lines) + "\n\n"
 
 
-def pivot(lines: Frame, index: str, columns: str, value: str, figure: str) -> str:
+def pivot(lines: Frame, index: str, columns: str, value: str, figure: str) -> Rows:
     """Return a table of one line for each entry of `index`, and one column for each label."""
     cells, labels = lines.pivot_table(value, index, columns, sort=False), LABELS[figure]
-    rows = [[str(key), *map(fixed, row[[*labels]])] for key, row in cells.iterrows()]
-    return markdown(["table", *labels.values()], rows)
+    return [[str(key), *map(fixed, row[[*labels]])] for key, row in cells.iterrows()]
 
 
 # -- one number, or a range of numbers
@@ -128,18 +130,17 @@ def evidence_ratios(field: str) -> Frame:
     return found.div(found["boosted trees"], axis=0)
 
 
-def evidence_results(*_) -> str:
+def evidence_results(*_) -> Rows:
     """Write the mean log loss and time relative to boosted trees, and tables won."""
     losses, seconds = evidence_ratios("log_loss"), evidence_ratios("seconds")
     wins = losses.idxmin(axis=1).value_counts()
-    lines = [
+    return [
         [label, f"{geometric(losses[m]):.2f}", str(wins.get(m, 0)), short(geometric(seconds[m]))]
         for m, label in LABELS["evidence"].items()
     ]
-    return markdown(["method", "log loss", "wins", "fit time"], lines)
 
 
-def evidence_summary(*_) -> str:
+def evidence_summary(*_) -> Rows:
     """Write mean losses, errors and times relative to boosted trees."""
     ratios = {field: evidence_ratios(field) for field in ("log_loss", "error", "seconds")}
     lines = []
@@ -150,7 +151,7 @@ def evidence_summary(*_) -> str:
             lower = "" if method == "boosted trees" else str((ratio < 1).sum())
             cells += [f"{geometric(ratio):.2f}", lower]
         lines.append([*cells, short(geometric(ratios["seconds"][method]))])
-    return markdown(["method", "log loss", "lower on", "error", "lower on", "time of a fit"], lines)
+    return lines
 
 
 def evidence_tables(*_) -> str:
@@ -163,16 +164,15 @@ def evidence_time_over_lightgbm(*_) -> str:
     return short(1 / geometric(evidence_ratios("seconds")["LightGBM"]))
 
 
-def evidence_behind(_: Frame, field: str) -> str:
+def evidence_behind(_: Frame, field: str) -> Rows:
     """List the tables on which another method is better than boosted trees."""
     ratios = evidence_ratios(field)
     best = ratios.idxmin(axis=1)
-    lines = [
+    return [
         [table, LABELS["evidence"][method], f"{100 * (1 - ratios.loc[table, method]):.1f} % lower"]
         for table, method in best.items()
         if method != "boosted trees"
     ]
-    return markdown(["table", "ahead", f"its {field.replace('_', ' ')}"], lines)
 
 
 # Losses below LEAST count as LEAST. Log losses of CatBoost below TELLS distinguish no methods.
@@ -192,7 +192,7 @@ def pivot_fits(fits: Frame, field: str) -> Frame:
     return lines.pivot_table("value", ["table", "rows", "split"], "method", sort=False)
 
 
-def boosting_ranks(fits: Frame, _: str) -> str:
+def boosting_ranks(fits: Frame, _: str) -> Rows:
     """Write the mean rank of each method, and our loss divided by its loss."""
     fits = fits[~fits.method.isin(["certree fast", "certree best"])]
     names = LABELS["boosting_ranks"]
@@ -208,8 +208,7 @@ def boosting_ranks(fits: Frame, _: str) -> str:
         for rank, log in columns:
             cells += [f"{rank[method]:.2f}", fixed(np.exp(log["certree"] - log[method]))]
         lines.append(cells)
-    head = ["", "rank by log loss", "ratio", "by error", "ratio", "by error of numbers", "ratio"]
-    return markdown(head, lines)
+    return lines
 
 
 def compare_by_table(fits: Frame, field: str, ours: str, peer: str) -> tuple[float, float]:
@@ -221,7 +220,7 @@ def compare_by_table(fits: Frame, field: str, ours: str, peer: str) -> tuple[flo
     return ratio, ratio * logs.sem()
 
 
-def boosting_qualities(fits: Frame, _: str) -> str:
+def boosting_qualities(fits: Frame, _: str) -> Rows:
     """Write losses and times of each quality relative to other libraries."""
     names, classes = LABELS["boosting_qualities"], select_tables(fits, False)
     numbers = select_tables(fits, True)
@@ -244,7 +243,7 @@ def boosting_qualities(fits: Frame, _: str) -> str:
                 ratios = [compare_by_table(some, "seconds", q, peer)[0] for q in names]
                 label = f"time of a fit over {peer}'s, {kind}, {size}"
                 lines.append([label, *map(short, ratios)])
-    return markdown(["", *names.values()], lines)
+    return lines
 
 
 def boosting_worse(fits: Frame, field: str) -> str:
@@ -259,7 +258,7 @@ def boosting_worse(fits: Frame, field: str) -> str:
     return f"{len(worse)} of {len(cells)}" + (f" ({names})" if names else "")
 
 
-def boosting_times(lines: Frame, _: str) -> str:
+def boosting_times(lines: Frame, _: str) -> Rows:
     """Write losses and seconds of CPU on one thread of certree and LightGBM."""
     lines = lines.set_index("case")
     rows = []
@@ -279,16 +278,14 @@ def boosting_times(lines: Frame, _: str) -> str:
         ]
         fast = [short(cells[what, "fast"].ratio) for what in ("fit", "predict")]
         rows.append([label, ", ".join(losses["default"]), *times, losses["fast"][0], *fast])
-    head = ["", "rows fitted, predicted", "loss, ours and theirs", "fit", "predict"]
-    return markdown([*head, '"fast": loss', "fit", "predict"], rows)
+    return rows
 
 
 # -- single trees
 
 
-def defaults(lines: Frame, _: str) -> str:
+def defaults(lines: Frame, _: str) -> Rows:
     """Write means of candidate settings relative to the first one."""
-    lines = lines[~lines.table.isin(REGRESSION)]
     means = lines.groupby(["candidate", "table"])[["error", "log_loss", "seconds"]].mean()
     names = LABELS["defaults"]
     first, *_ = names
@@ -297,11 +294,10 @@ def defaults(lines: Frame, _: str) -> str:
         error, loss, seconds = (means.loc[candidate] / means.loc[first]).mean()
         cells = [fixed(error), fixed(loss), f"{seconds:.1f}"]
         rows.append([label, *(["1"] * 3 if candidate == first else cells)])
-    head = ["greedy tree, 70 % of the rows", "test error", "log loss", "time"]
-    return markdown(head, rows)
+    return rows
 
 
-def learning_curves(fits: Frame, _: str) -> str:
+def learning_curves(fits: Frame, _: str) -> Rows:
     """Compare one tree of certree with scikit-learn's tuned tree, from 100 to 5000 rows."""
     rows = []
     for is_regression, names in (
@@ -324,11 +320,10 @@ def learning_curves(fits: Frame, _: str) -> str:
             times = [f"1/{geometric(time[rows]):.0f}" for rows in (is_small, ~is_small)]
             last = "" if field == "log_loss" else " and ".join(times)
             rows.append([f"{name}, {len(cells)} cells", fixed(ratio), *counts, last])
-    head = ["", "ratio", "better", "worse", "time up to 1000 rows, and above"]
-    return markdown(head, rows)
+    return rows
 
 
-def single_trees(lines: Frame, _: str) -> str:
+def single_trees(lines: Frame, _: str) -> Rows:
     """Compare one tree of certree with a tuned tree: errors, log losses, times of a fit."""
     rows = []
     lines = lines[lines.peer == "GridSearchCV"]
@@ -336,11 +331,10 @@ def single_trees(lines: Frame, _: str) -> str:
         fit, *losses = some.itertuples()
         cells = [f"{one.figure:.3f} / {one.target:.3f}" for one in losses]
         rows.append([table, *cells, short(fit.ratio)])
-    head = ["table", "error, ours / tuned", "log loss, ours / tuned", "time over its"]
-    return markdown(head, rows)
+    return rows
 
 
-def rules(lines: Frame, _: str) -> str:
+def rules(lines: Frame, _: str) -> Rows:
     """Write the mean error of each pruning rule, relative to cost-complexity."""
     errors = lines.pivot_table("error", "table", "rule")
     leaves = lines.groupby("rule").leaves.mean()
@@ -351,10 +345,10 @@ def rules(lines: Frame, _: str) -> str:
         ratio_text, lower = ("1", "") if rule == "cost-complexity" else cells
         label = rule.replace("constant", "alpha")
         rows.append([label, fixed(mean, 4), ratio_text, f"{leaves[rule]:.0f}", lower])
-    return markdown(["rule", "test error", "ratio", "leaves", "fewer errors on"], rows)
+    return rows
 
 
-def model_trees(lines: Frame, _: str) -> str:
+def model_trees(lines: Frame, _: str) -> Rows:
     """Write excess errors of models in leaves by features and rows, and seconds of fits."""
     names, lines = LABELS["model_trees"], lines[lines.peer.isna()]
     parts = lines.case.str.extract(r"(?P<p>\d+) features, (?P<n>\d+) rows, (?P<model>.*)")
@@ -369,10 +363,10 @@ def model_trees(lines: Frame, _: str) -> str:
             if not prefix or (place.startswith("3, ") and int(place.split(", ")[1]) >= 10_000):
                 texts = ["-" if np.isnan(row[m]) else form(row[m]) for m in names]
                 rows.append([prefix + place, *texts])
-    return markdown(["features, rows", *names.values()], rows)
+    return rows
 
 
-def naive_bayes(lines: Frame, _: str) -> str:
+def naive_bayes(lines: Frame, _: str) -> Rows:
     """Write log losses of naive Bayes."""
     pattern = r"(?P<table>\w+), (?P<fit>.+): log loss (?P<ours>[\d.]+) / (?P<theirs>[\d.]+)"
     found = lines.case.str.extract(pattern).assign(peer=lines.peer)
@@ -382,7 +376,7 @@ def naive_bayes(lines: Frame, _: str) -> str:
         keys = [("defaults", "GaussianNB", "ours"), ("power 1", "GaussianNB", "ours")]
         keys += [("defaults", peer, "theirs") for peer in ("GaussianNB", "CategoricalNB")]
         rows.append([table, *(fixed(float(cells.loc[(f, p), who])) for f, p, who in keys)])
-    return markdown(["table", "default", "`power=1`", "GaussianNB", "CategoricalNB"], rows)
+    return rows
 
 
 # -- forests, several outputs, rankings, repeated rows
@@ -396,10 +390,10 @@ def compare_forests(fits: Frame, method: str, field: str) -> float:
     return geometric(means[method].clip(lower=least) / peer)
 
 
-def forest_losses(fits: Frame, _: str) -> str:
+def forest_losses(fits: Frame, _: str) -> Rows:
     """Write losses and errors of forests relative to scikit-learn's."""
     numbers = fits.table.isin(REGRESSION)
-    rows = [
+    return [
         [
             label,
             fixed(compare_forests(fits[~numbers], method, "loss")),
@@ -408,7 +402,6 @@ def forest_losses(fits: Frame, _: str) -> str:
         ]
         for method, label in LABELS["forest_losses"].items()
     ]
-    return markdown(["", "log loss", "error", "numbers"], rows)
 
 
 def forest_time(fits: Frame, field: str) -> str:
@@ -416,7 +409,7 @@ def forest_time(fits: Frame, field: str) -> str:
     return short(compare_forests(fits, "forest, certree", field))
 
 
-def ranking(fits: Frame, _: str) -> str:
+def ranking(fits: Frame, _: str) -> Rows:
     """Write NDCG of rankers, our difference from others, and times."""
     others = LABELS["ranking"]
     truth = fits.pivot_table("truth", ["world", "seed"], "method")
@@ -431,10 +424,10 @@ def ranking(fits: Frame, _: str) -> str:
     seconds = fits.groupby("method").seconds.agg(geometric)
     ratios = [short(seconds["certree"] / seconds[method]) for method in others]
     rows.append(["seconds of CPU, ours over theirs", "", *ratios])
-    return markdown(["", "`BoostedTreesRanker`", *others.values()], rows)
+    return rows
 
 
-def repeated_rows(lines: Frame, _: str) -> str:
+def repeated_rows(lines: Frame, _: str) -> Rows:
     """Write the fraction of repeated rows at which fits lose 3 %, and the loss at a quarter."""
     rows = []
     for method, some in lines.groupby("method", sort=False):
@@ -443,8 +436,7 @@ def repeated_rows(lines: Frame, _: str) -> str:
             for one in some.itertuples()
         ]
         rows.append([method, *cells[0], *cells[1]])
-    head = ["", "2 copies: 3 % at", "ratio at .25", "8 copies: 3 % at", "ratio at .25"]
-    return markdown(head, rows)
+    return rows
 
 
 # -- certificates
@@ -459,11 +451,11 @@ def mean_bounds(draws: Frame) -> Frame:
     return means.assign(**{"hold-out": means.filter(like="hold-out").min(axis=1)})
 
 
-def certified_trees(draws: Frame, _: str) -> str:
+def certified_trees(draws: Frame, _: str) -> Rows:
     """Write bound, test error and bound minus that of a hold-out, by table and size."""
     means = mean_bounds(draws)
 
-    def cell(table: str, size: int) -> str:
+    def cell(table: str, size: int) -> Rows:
         if (table, size) not in means.index:
             return ""
         one = means.loc[table, size]
@@ -472,14 +464,13 @@ def certified_trees(draws: Frame, _: str) -> str:
 
     tables = draws.table.unique()
     order = sorted(tables, key=lambda t: (has_chosen_defaults(t), t.startswith("sklearn"), t))
-    rows = [
+    return [
         [
             t.removeprefix("sklearn_") + (" *" if has_chosen_defaults(t) else ""),
             *(cell(t, size) for size in SIZES),
         ]
         for t in order
     ]
-    return markdown(["table", *(f"{size} rows" for size in SIZES)], rows)
 
 
 def means_of_named_tables(draws: Frame, value: str) -> str:
@@ -489,7 +480,7 @@ def means_of_named_tables(draws: Frame, value: str) -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def certified_boosting(lines: Frame, _: str) -> str:
+def certified_boosting(lines: Frame, _: str) -> Rows:
     """Write bounds and test errors of certified boosted trees."""
     rows = []
     for size, some in lines.groupby("rows"):
@@ -503,12 +494,10 @@ def certified_boosting(lines: Frame, _: str) -> str:
                 f"{fixed(lost.mean())} / {fixed(lost.max())}",
             ]
         )
-    head = ["rows", "tables", "its bound over that of `CertifiedTreeClassifier`"]
-    head += ["its bound less that of a hold-out of one fifth"]
-    return markdown([*head, "its test error less that of all rows, mean / worst"], rows)
+    return rows
 
 
-def certified_forests(lines: Frame, _: str) -> str:
+def certified_forests(lines: Frame, _: str) -> Rows:
     """Write bounds and errors of certified forests, of a hold-out and of a tree."""
     return pivot(lines, "case", "unit", "figure", "certified_forests")
 
@@ -519,37 +508,35 @@ def forest_bound_over(lines: Frame, value: str) -> str:
     return span(cells.certificate / cells[value])
 
 
-def small_trees(lines: Frame, _: str) -> str:
+def small_trees(lines: Frame, _: str) -> Rows:
     """Write bounds and test errors of small certified trees, and of the vote."""
     names = LABELS["small_trees"]
     rows = []
     for _, one in lines[lines.table.isin(names)].iterrows():
         cells = [f"{fixed(one[f'bound_{k}'])} / {fixed(one[f'error_{k}'])}" for k in (8, 16, "all")]
         rows.append([names[one.table], *cells, f"{one.leaves_all:.0f}"])
-    return markdown(["table", "at most 8 leaves", "at most 16", "the vote", "its leaves"], rows)
+    return rows
 
 
-def searches(lines: Frame, _: str) -> str:
+def searches(lines: Frame, _: str) -> Rows:
     """Write how many certificates are false after a search."""
-    rows = [
+    return [
         [one.case + ("" if one.draws == 100 else f" ({one.draws} draws)"), fixed(one.broken, 2)]
         for one in lines.itertuples()
     ]
-    return markdown(["95 % certificates with labels of fair coins", "below .5"], rows)
 
 
-def duplicates(lines: Frame, _: str) -> str:
+def duplicates(lines: Frame, _: str) -> Rows:
     """Write how many certificates are false if rows were copied."""
     cells = lines.pivot_table("false", "case", "duplicates", dropna=False, sort=False)
     words = ["auto", "genuine", "copies"]
-    rows = [
+    return [
         [case, *("refused" if np.isnan(row[w]) else fixed(row[w], 2) for w in words)]
         for case, row in cells.iterrows()
     ]
-    return markdown(["`CertifiedTreeClassifier`", *(f'"{word}"' for word in words)], rows)
 
 
-def thresholds(lines: Frame, _: str) -> str:
+def thresholds(lines: Frame, _: str) -> Rows:
     """Write certified costs at thresholds, and the true costs."""
     parts = lines.case.str.extract("(?P<table>[^,]+), (?P<what>.*)")
     lines = lines.assign(**parts).sort_values("table", kind="stable")
@@ -563,7 +550,7 @@ def read_intervals(lines: Frame) -> Frame:
     return lines.assign(**parts, short=lines.unit.str.extract(r"([\d.]+) short")[0].astype(float))
 
 
-def intervals(lines: Frame, _: str) -> str:
+def intervals(lines: Frame, _: str) -> Rows:
     """Write mean widths of prediction intervals, and how many fits cover too little."""
     methods = LABELS["intervals"]
     rows = []
@@ -574,8 +561,8 @@ def intervals(lines: Frame, _: str) -> str:
             places = 0 if one.figure >= 1000 else 1 if one.figure >= 100 else 2
             cells += [fixed(one.figure, places), fixed(one.short, 2)]
         rows.append(cells)
-    columns = [part for label in methods.values() for part in (label, "short")]
-    return markdown(["table, mean width of prediction intervals", *columns], rows)
+    [part for label in methods.values() for part in (label, "short")]
+    return rows
 
 
 def intervals_wider(lines: Frame, _: str) -> str:
@@ -596,24 +583,21 @@ def group_races() -> list[tuple[str, str, pd.Series]]:
     ]
 
 
-def speed(*_) -> str:
+def speed(*_) -> Rows:
     """Write the smallest, median and largest ratio of times of each race and peer."""
-    rows = [
+    return [
         [what, peer, str(len(ratio)), *map(short, (ratio.min(), ratio.median(), ratio.max()))]
         for what, peer, ratio in group_races()
     ]
-    head = ["what", "against", "cases", "time over theirs: least", "median", "most"]
-    return markdown(head, rows)
 
 
-def slower(*_) -> str:
+def slower(*_) -> Rows:
     """Write the races in which a peer took less time."""
-    rows = [
+    return [
         [what, peer, f"{(ratio > 1).sum()} of {len(ratio)}", short(ratio.max())]
         for what, peer, ratio in group_races()
         if ratio.max() > 1
     ]
-    return markdown(["what", "quicker", "in cases", "our time over theirs: most"], rows)
 
 
 # -- large data
@@ -633,11 +617,11 @@ def read_scale(lines: Frame) -> Frame:
     return lines.join(found, how="inner")
 
 
-def scale_costs(lines: Frame, _: str) -> str:
+def scale_costs(lines: Frame, _: str) -> Rows:
     """Write CPU seconds, memory and disk space of fits out of core and in memory."""
     lines = read_scale(lines)
 
-    def write(value: float, form: str = ",.0f") -> str:
+    def write(value: float, form: str = ",.0f") -> Rows:
         return "" if np.isnan(value) else format(value, form)
 
     rows = []
@@ -652,11 +636,10 @@ def scale_costs(lines: Frame, _: str) -> str:
         ratio = "" if np.isnan(cpu.ratio) else short(cpu.ratio)
         sizes = [f"{n:,.0f} x {p}", str(rounds)]
         rows.append([*sizes, *map(write, cells), write(peak["scratch"], ".2f"), ratio])
-    head = ["rows x features", "rounds", "in memory: CPU s", "MB", "files: CPU s", "s", "MB"]
-    return markdown([*head, "scratch GB", "CPU time over that in memory"], rows)
+    return rows
 
 
-def scale_cluster(lines: Frame, _: str) -> str:
+def scale_cluster(lines: Frame, _: str) -> Rows:
     """Write seconds and log losses of fits of certree and LightGBM on one cluster."""
     rows = []
     by_size = read_scale(lines).set_index("what").groupby(["rate", "n", "p", "rounds"])
@@ -666,8 +649,7 @@ def scale_cluster(lines: Frame, _: str) -> str:
         times = map(short, (float(rate), one.certree_seconds, one.peer_seconds, one.ratio))
         texts = ", ".join(f"{loss:.4f}".removeprefix("0") for loss in losses)
         rows.append([f"{n:,.0f} x {p}", str(rounds), *times, texts])
-    head = ["rows x features", "rounds", "rate", "certree, s", "LightGBM, s", "ratio", "log losses"]
-    return markdown(head, rows)
+    return rows
 
 
 def largest_fits(lines: Frame, p: str) -> Frame:
@@ -720,13 +702,12 @@ def table2_lines(results: Frame) -> list[Line]:
     return found
 
 
-def table2_ratios(results: Frame, _: str) -> str:
+def table2_ratios(results: Frame, _: str) -> Rows:
     """Write mean ratios over the data sets, by grower."""
     names = ["SN-pruning", "PAC-Bayes joint", "PAC-Bayes error-first"]
     names += ["HS-vote", "HS-vote label", "unpruned"]
     found = compute_mean_ratios(table2_lines(results))
-    rows = [[grower, *(fixed(means[name]) for name in names)] for grower, means in found.items()]
-    return markdown(["grower", *names], rows)
+    return [[grower, *(fixed(means[name]) for name in names)] for grower, means in found.items()]
 
 
 def table2_distant_ratios(results: Frame, _: str) -> str:
@@ -744,7 +725,8 @@ def compute_figure(page: str, name: str) -> str:
     figure = FIGURES[page, name]
     lines = Frame() if figure["file"] == "*" else read(figure["file"], figure["where"])
     if (form := figure["format"]) not in RANGES:
-        return globals()[form](lines, figure["value"])
+        found = globals()[form](lines, figure["value"])
+        return found if isinstance(found, str) else markdown(figure["head"], found)
     values = lines.eval(figure["value"], engine="python")
     return RANGES[form](values.groupby(lines[figure["by"]]).mean() if figure["by"] else values)
 

@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import typer
 
 from benchmarks.peers import make_lightgbm
 from benchmarks.results import Row, report
 from benchmarks.timing import run_in_new_process
+from certree import ensembles
 
 N_FEATURES, FEW, PEER = 28, 2000, "LightGBM"
 CATEGORIES, INTEGERS = (3, 11, 20), (5, 6, 7)
@@ -40,8 +44,6 @@ def make_array(n: int, dtype: str, order: Any) -> np.ndarray:
 
 def make_frame(n: int, dtype: str = "float64", kind: str = "columns") -> Any:
     """Return a frame of pandas from "columns", from an "array", or with "mixed" columns."""
-    import pandas as pd
-
     columns = {name: column.astype(dtype) for name, column in make_columns(n).items()}
     if kind == "array":
         return pd.DataFrame(make_array(n, "float64", "C"), columns=[*columns])
@@ -54,20 +56,6 @@ def make_frame(n: int, dtype: str = "float64", kind: str = "columns") -> Any:
     return pd.DataFrame(columns)
 
 
-def make_arrow(n: int) -> Any:
-    """Return a table of Arrow."""
-    import pyarrow as pa
-
-    return pa.table(make_columns(n))
-
-
-def make_polars(n: int) -> Any:
-    """Return a frame of polars."""
-    import polars as pl
-
-    return pl.DataFrame(make_columns(n))
-
-
 INPUTS: dict[str, Callable[[int], Any]] = {
     "float64, rows": lambda n: make_array(n, "float64", "C"),
     "float64, columns": lambda n: make_array(n, "float64", "F"),
@@ -77,15 +65,13 @@ INPUTS: dict[str, Callable[[int], Any]] = {
     "pandas, float32": lambda n: make_frame(n, "float32"),
     "pandas of rows": lambda n: make_frame(n, kind="array"),
     "pandas, mixed": lambda n: make_frame(n, kind="mixed"),
-    "Arrow": make_arrow,
-    "polars": make_polars,
+    "Arrow": lambda n: pa.table(make_columns(n)),
+    "polars": lambda n: pl.DataFrame(make_columns(n)),
 }
 
 
 def make_model(name: str) -> Any:
     """Return a model that is fitted quickly, of LightGBM or certree."""
-    from certree import ensembles
-
     if name == PEER:
         return make_lightgbm("Classifier", n_estimators=3)
     if name == "forest":

@@ -14,9 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+import pandas as pd
 
 from certree.interface.atomic_write import write_atomically
 
@@ -80,13 +78,8 @@ def _format(value: Any) -> str:
 def report(benchmark: str, rows: Sequence[Row], added: bool = False) -> None:
     """Print rows, and write them to the result file; `added`: keep the other cases of the file."""
     lines = [row.to_fields(benchmark) for row in rows]
-    table = Table(title=benchmark, box=SIMPLE_HEAD)
-    columns = ("case", "certree_seconds", "peer", "peer_seconds", "figure", "unit", "target")
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    for line in lines:
-        table.add_row(*(line[column] for column in columns))
-    Console(width=200).print(table)
+    hidden = ["benchmark", "ratio", "cores", "date"]
+    print(pd.DataFrame(lines).drop(columns=hidden).to_string(index=False), flush=True)
     cases = {row.case for row in rows}
     kept = [line for line in read_lines(benchmark) if line["case"] not in cases] if added else []
     store(benchmark, [*kept, *lines], added=bool(kept))

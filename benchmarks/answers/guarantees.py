@@ -73,6 +73,10 @@ def answers_of(one: Held) -> Any:
     return certificates.occam_answers(one.held, label, prior)
 
 
+LAWS = (
+    *("gibbs_kl", "gibbs_lambda", "vote_first_order", "vote_first_order_range", "vote_tandem"),
+    *("vote_either_wrong", "vote_tuples", "vote_c_bound", "vote_disagreement"),
+)
 METHODS: Mapping[str, Callable[[Held], Any]] = {
     "hold_out": lambda _: certificates.hold_out(17, 240, 0.05, 0.5),
     "hold_out_best": lambda _: certificates.hold_out_best([30, 17, 22], 240),
@@ -84,15 +88,7 @@ METHODS: Mapping[str, Callable[[Held], Any]] = {
     "single_draw": lambda one: (
         certificates.single_draw(one.held, one.posterior, one.prior, rng=9).certificate
     ),
-    "gibbs_kl": of_law("gibbs_kl"),
-    "gibbs_lambda": of_law("gibbs_lambda"),
-    "vote_first_order": of_law("vote_first_order"),
-    "vote_first_order_range": of_law("vote_first_order_range"),
-    "vote_tandem": of_law("vote_tandem"),
-    "vote_either_wrong": of_law("vote_either_wrong"),
-    "vote_tuples": of_law("vote_tuples"),
-    "vote_c_bound": of_law("vote_c_bound"),
-    "vote_disagreement": of_law("vote_disagreement"),
+    **{method: of_law(method) for method in LAWS},
 }
 WHOLE_ERRORS = ("hold_out", "hold_out_best", "occam_vote", "occam_answers", "occam_pruning")
 
