@@ -1,6 +1,7 @@
 """Cases of ensembles: boosting, forests, AdaBoost, certified forests, and intervals."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import certree
+from benchmarks.answers import single_trees
 from benchmarks.answers.hashes import Case, Parts, case, numbers, trees_parts
 from benchmarks.answers.single_trees import BY_NAME, RISING, fitted, model_parts, use, use_each
 from benchmarks.answers.tables import Table, row_weights, table
@@ -59,15 +61,7 @@ def ensemble_parts(model: Any, data: Table) -> Parts:
     return parts
 
 
-def fits(
-    estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
-) -> dict[str, Case]:
-    """Return the cases of one estimator; see `single_trees.fits`."""
-
-    def of(name: str, params: Mapping[str, Any]) -> Case:
-        return lambda: ensemble_parts(fitted(name, estimator, **params), table(name))
-
-    return {case: of(name, params) for case, (name, params) in cases.items()}
+fits = partial(single_trees.fits, compute=ensemble_parts)
 
 
 # -- boosting --------------------------------------------------------------------------------------
@@ -95,11 +89,9 @@ STEPS: Mapping[str, Mapping[str, Any]] = {
 WEIGHTS = ("any", "eighths", "whole", "zero")
 CODED = {"categorical_features": [0, 1]}
 
+ALL = "normal, three, missing, whole, single, frame, cancer, digits, tiny, one class, constant"
 BOOSTED = {
-    **use_each(
-        "normal, three, missing, whole, single, frame, cancer, digits, tiny, one class, constant",
-        **FEW,
-    ),
+    **use_each(ALL, **FEW),
     **{name: ("normal", {**FEW, **switches}) for name, switches in STEPS.items()},
     **{f"weights, {kind}": use("normal", **FEW, weight=kind) for kind in WEIGHTS},
     "weights of three": use("three", **FEW, weight="any"),
@@ -138,23 +130,21 @@ BOOSTED_NUMBERS = {
 
 
 @case
-def warmly(
-    estimator: Callable[..., Any], name: str, rounds: str, weight: str = "", **params: Any
-) -> Parts:
+def warmly(kind: str, name: str, rounds: str, weight: str = "", **params: Any) -> Parts:
     """Return the parts of a model that continues its fit twice with warm_start."""
     data = table(name)
     extra = {"sample_weight": row_weights(weight, len(data.y))} if weight else {}
-    model = estimator(**params, warm_start=True, random_state=0)
+    model = getattr(certree, kind)(**params, warm_start=True, random_state=0)
     for number in (3, 4, 9):
         model.set_params(**{rounds: number}).fit(data.X, data.y, **extra)
     return ensemble_parts(model, data)
 
 
 @case
-def evaluated(estimator: Callable[..., Any], name: str, **params: Any) -> Parts:
+def evaluated(kind: str, name: str, **params: Any) -> Parts:
     """Return the parts of a model with an explicit validation set."""
     data = table(name)
-    model = estimator(**FEW, **params, random_state=0)
+    model = getattr(certree, kind)(**FEW, **params, random_state=0)
     model.fit(data.X, data.y, X_val=data.new, y_val=data.truth)
     return {"validation": model.validation_score_, "predictions": model.predict(data.new)}
 
@@ -187,10 +177,7 @@ GROWTH: Mapping[str, Mapping[str, Any]] = {
     "two threads": {"n_jobs": 2},
 }
 FOREST = {
-    **use_each(
-        "normal, three, missing, whole, single, frame, cancer, digits, tiny, one class, constant",
-        **TREES,
-    ),
+    **use_each(ALL, **TREES),
     **{name: ("three", {**TREES, **switches}) for name, switches in GROWTH.items()},
     **{f"weights, {kind}": use("normal", **TREES, weight=kind) for kind in WEIGHTS},
     "entropy": use("three", **TREES, criterion="entropy"),
@@ -211,19 +198,19 @@ FOREST_NUMBERS = {
 
 
 @case
-def bag_importances(estimator: Callable[..., Any], name: str, **params: Any) -> Parts:
+def bag_importances(kind: str, name: str, **params: Any) -> Parts:
     """Return the parts of permutation importances from out-of-bag rows."""
-    data, model = table(name), fitted(name, estimator, **TREES, **params)
+    data, model = table(name), fitted(name, getattr(certree, kind), **TREES, **params)
     return {"importances": model.out_of_bag_importances(data.X, data.y)}
 
 
 @case
-def several(estimator: Callable[..., Any], name: str) -> Parts:
+def several(kind: str, name: str) -> Parts:
     """Return the parts of a forest with three targets, two of which depend on the other one."""
     data = table(name)
     signs = (data.X[:, 0] > data.X[:, 1]).astype(data.y.dtype)
     y = np.column_stack([data.y, signs, data.y + signs])
-    model = estimator(**TREES, oob_score=True, random_state=0).fit(data.X, y)
+    model = getattr(certree, kind)(**TREES, oob_score=True, random_state=0).fit(data.X, y)
     return {
         "trees": model.trees_,
         "predicted": model.predict(data.X),
@@ -351,46 +338,38 @@ def sets(name: str, **params: Any) -> Parts:
 ENSEMBLES: Mapping[str, dict[str, Case]] = {
     "boosting": {
         **fits(certree.BoostedTreesClassifier, BOOSTED),
-        "further rounds": warmly(certree.BoostedTreesClassifier, "normal", "max_iter"),
-        "further rounds of three": warmly(
-            certree.BoostedTreesClassifier, "three", "max_iter", "any"
-        ),
-        "evaluated": evaluated(certree.BoostedTreesClassifier, "three"),
+        "further rounds": warmly("BoostedTreesClassifier", "normal", "max_iter"),
+        "further rounds of three": warmly("BoostedTreesClassifier", "three", "max_iter", "any"),
+        "evaluated": evaluated("BoostedTreesClassifier", "three"),
     },
     "boosting regressor": {
         **fits(certree.BoostedTreesRegressor, BOOSTED_NUMBERS),
-        "further rounds": warmly(certree.BoostedTreesRegressor, "wave", "max_iter"),
+        "further rounds": warmly("BoostedTreesRegressor", "wave", "max_iter"),
         "further rounds, poisson": warmly(
-            certree.BoostedTreesRegressor, "counts", "max_iter", loss="poisson"
+            "BoostedTreesRegressor", "counts", "max_iter", loss="poisson"
         ),
-        "evaluated": evaluated(certree.BoostedTreesRegressor, "wave", loss="huber"),
+        "evaluated": evaluated("BoostedTreesRegressor", "wave", loss="huber"),
     },
     "forest": {
         **fits(certree.TreeForestClassifier, FOREST),
-        "further trees": warmly(
-            certree.TreeForestClassifier, "three", "n_estimators", oob_score=True
-        ),
-        "further trees, weights": warmly(
-            certree.TreeForestClassifier, "normal", "n_estimators", "any"
-        ),
-        "shuffled": bag_importances(certree.TreeForestClassifier, "three"),
-        "several targets": several(certree.TreeForestClassifier, "three"),
+        "further trees": warmly("TreeForestClassifier", "three", "n_estimators", oob_score=True),
+        "further trees, weights": warmly("TreeForestClassifier", "normal", "n_estimators", "any"),
+        "shuffled": bag_importances("TreeForestClassifier", "three"),
+        "several targets": several("TreeForestClassifier", "three"),
     },
     "forest regressor": {
         **fits(certree.TreeForestRegressor, FOREST_NUMBERS),
-        "further trees": warmly(certree.TreeForestRegressor, "wave", "n_estimators"),
-        "shuffled": bag_importances(certree.TreeForestRegressor, "rough wave"),
-        "several targets": several(certree.TreeForestRegressor, "wave"),
+        "further trees": warmly("TreeForestRegressor", "wave", "n_estimators"),
+        "shuffled": bag_importances("TreeForestRegressor", "rough wave"),
+        "several targets": several("TreeForestRegressor", "wave"),
     },
     "adaboost": fits(certree.AdaBoostTreeClassifier, ADABOOST),
     "certified boosted": fits(certree.CertifiedBoostedTreesClassifier, CERTIFIED_BOOSTED),
     "certified forest": fits(certree.CertifiedForestClassifier, CERTIFIED_FOREST),
-    "certified regressor": {
-        case: intervals(name, params) for case, (name, params) in CERTIFIED_NUMBERS.items()
-    },
+    "certified regressor": {case: intervals(*fit) for case, fit in CERTIFIED_NUMBERS.items()},
     "certified boosted regressor": {
-        case: intervals(name, params, certree.CertifiedBoostedTreesRegressor)
-        for case, (name, params) in CERTIFIED_BOOSTED_NUMBERS.items()
+        case: intervals(*fit, certree.CertifiedBoostedTreesRegressor)
+        for case, fit in CERTIFIED_BOOSTED_NUMBERS.items()
     },
     "conformal": {
         "on average": conformal("wave"),

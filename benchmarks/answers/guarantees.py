@@ -66,6 +66,11 @@ def label_of(one: Held) -> NDArray[Any]:
     return label
 
 
+def drawn(one: Held) -> Any:
+    """Certify a pruning that is drawn from the posterior."""
+    return certificates.single_draw(one.held, one.posterior, one.prior, rng=9).certificate
+
+
 def answers_of(one: Held) -> Any:
     """Certify a vote that abstains in some leaves."""
     label = np.where(np.arange(one.held.tree.n_nodes) % 5 == 0, one.held.n_classes, label_of(one))
@@ -85,9 +90,7 @@ METHODS: Mapping[str, Callable[[Held], Any]] = {
     "occam_mean": lambda one: certificates.occam_mean(one.held, label_of(one), one.prior),
     "occam_answers": answers_of,
     "occam_pruning": lambda one: certificates.occam_pruning(one.held, one.pruning, one.prior),
-    "single_draw": lambda one: (
-        certificates.single_draw(one.held, one.posterior, one.prior, rng=9).certificate
-    ),
+    "single_draw": drawn,
     **{method: of_law(method) for method in LAWS},
 }
 WHOLE_ERRORS = ("hold_out", "hold_out_best", "occam_vote", "occam_answers", "occam_pruning")
@@ -285,6 +288,8 @@ def certified_elsewhere() -> Parts:
     return hashes.certificate_parts(certree.certify(model, data.new, data.truth, 0.1))
 
 
+BY_TABLE = {"priors": prior_parts, "divergences": divergence_parts, "moments": moment_parts}
+BY_TABLE["selective"] = selective_case
 CERTIFICATES: Mapping[str, Case] = {
     **{f"certificate: {method}": method_case(method, "normal") for method in METHODS},
     **{
@@ -308,12 +313,7 @@ CERTIFICATES: Mapping[str, Case] = {
     "certificate: oracle": oracle_parts,
     **{
         f"{kind}: {name}": make(name)
-        for kind, make in (
-            ("priors", prior_parts),
-            ("divergences", divergence_parts),
-            ("moments", moment_parts),
-            ("selective", selective_case),
-        )
+        for kind, make in BY_TABLE.items()
         for name in ("normal", "three")
     },
 }

@@ -17,18 +17,7 @@ import certree
 from benchmarks.answers import hashes
 from benchmarks.answers.hashes import Case, Parts, case
 from benchmarks.answers.tables import Table, row_weights, table
-from certree import (
-    KD,
-    Cart,
-    Dyadic,
-    Grid,
-    PACBayesPosteriors,
-    Voting,
-    load,
-    prunings,
-    save,
-    weights,
-)
+from certree import KD, Cart, Dyadic, Grid, Voting, prunings, weights
 
 
 def use(name: str, **params: Any) -> tuple[str, dict[str, Any]]:
@@ -43,18 +32,7 @@ def use_each(names: str, **params: Any) -> dict[str, tuple[str, dict[str, Any]]]
 
 def by_cv(**parameters: Any) -> dict[str, Any]:
     """Return parameters of a certified vote whose posteriors cross-validation chooses."""
-    return {"posteriors": PACBayesPosteriors(**parameters), "selection": "vote"}
-
-
-def fits(
-    estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
-) -> dict[str, Case]:
-    """Return the cases of one estimator: each has a table, and parameters for `fitted`."""
-
-    def of(name: str, params: Mapping[str, Any]) -> Case:
-        return lambda: model_parts(fitted(name, estimator, **params), table(name))
-
-    return {case: of(name, params) for case, (name, params) in cases.items()}
+    return {"posteriors": certree.PACBayesPosteriors(**parameters), "selection": "vote"}
 
 
 def fitted(
@@ -95,6 +73,17 @@ def model_parts(model: Any, data: Table) -> Parts:
     if hasattr(model, "power_"):
         parts["joint"] = (model.predict_joint_log_proba(data.new), model.power_)
     return parts
+
+
+@case
+def fit_parts(estimator: Any, compute: Callable[..., Parts], name: str, params: Any) -> Parts:
+    """Return the parts of a model that is fitted to a table."""
+    return compute(fitted(name, estimator, **params), table(name))
+
+
+def fits(estimator: Any, cases: Mapping[str, Any], compute: Any = model_parts) -> dict[str, Case]:
+    """Return the cases of one estimator: each has a table, and parameters for `fitted`."""
+    return {name: fit_parts(estimator, compute, *fit) for name, fit in cases.items()}
 
 
 def tree_model_parts(model: Any, data: Table) -> Parts:
@@ -143,8 +132,8 @@ def read_again() -> Parts:
     """Return the parts of a certified model that was saved and loaded."""
     model = fitted("frame", certree.CertifiedTreeClassifier)
     with tempfile.TemporaryDirectory() as folder:
-        save(model, Path(folder) / "model")
-        return model_parts(load(Path(folder) / "model"), table("frame"))
+        certree.save(model, Path(folder) / "model")
+        return model_parts(certree.load(Path(folder) / "model"), table("frame"))
 
 
 @case

@@ -159,43 +159,45 @@ def measured() -> Parts:
     }
 
 
-LAWS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]] = {
-    "leaves": lambda tree, stats: certree.pac_bayes(tree, stats, 0.7, 0.2, "leaves"),
-    "branching": lambda tree, stats: certree.pac_bayes(tree, stats, 0.7, 0.2, "branching"),
-    "branching, 0.9": lambda tree, stats: certree.pac_bayes(
-        tree, stats, 2.0, 0.0, "branching", 0.9
-    ),
+Law = Callable[[certree.Tree, Any], certree.NodeWeights]
+
+
+def bind(law: Callable[..., certree.NodeWeights], *args: Any, **options: Any) -> Law:
+    """Return a posterior, or a pruning, as a function of tree and statistics alone."""
+    return lambda tree, stats: law(tree, stats, *args, **options)
+
+
+LAWS: Mapping[str, Law] = {
+    "leaves": bind(certree.pac_bayes, 0.7, 0.2, "leaves"),
+    "branching": bind(certree.pac_bayes, 0.7, 0.2, "branching"),
+    "branching, 0.9": bind(certree.pac_bayes, 2.0, 0.0, "branching", 0.9),
     "own costs": lambda tree, stats: weights.average(tree, -0.1 * stats.loss, -0.3),
-    "no cost of errors": lambda tree, stats: certree.pac_bayes(tree, stats, 0.0, 0.0),
+    "no cost of errors": bind(certree.pac_bayes, 0.0, 0.0),
 }
-CLASS_POSTERIORS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]] = {
-    "theorem": lambda tree, stats: weights.theorem_posterior(tree, stats, 0.5, 0.05),
-    "Helmbold and Schapire": lambda tree, stats: weights.helmbold_schapire(tree, stats, 0.7),
+CLASS_POSTERIORS: Mapping[str, Law] = {
+    "theorem": bind(weights.theorem_posterior, 0.5, 0.05),
+    "Helmbold and Schapire": bind(weights.helmbold_schapire, 0.7),
 }
-PRUNINGS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]] = {
+PRUNINGS: Mapping[str, Law] = {
     "own costs": lambda tree, stats: prunings.prune(tree, stats.loss + 1.5),
-    "cost-complexity": lambda tree, stats: prunings.cost_complexity(tree, stats, 0.8),
-    "depth": lambda tree, stats: prunings.depth_penalised(tree, stats, 0.05),
-    "square root": lambda tree, stats: prunings.square_root_penalised(tree, stats, 0.02),
-    "square root, empty leaves": lambda tree, stats: prunings.square_root_penalised(
-        tree, stats, 0.01, count_empty=True
+    "cost-complexity": bind(prunings.cost_complexity, 0.8),
+    "depth": bind(prunings.depth_penalised, 0.05),
+    "square root": bind(prunings.square_root_penalised, 0.02),
+    "square root, empty leaves": bind(prunings.square_root_penalised, 0.01, count_empty=True),
+    "spatially adaptive": bind(prunings.spatially_adaptive, 0.02),
+    "spatially adaptive, cells": bind(
+        prunings.spatially_adaptive, 0.01, log_cells=9.0, count_empty=True
     ),
-    "spatially adaptive": lambda tree, stats: prunings.spatially_adaptive(tree, stats, 0.02),
-    "spatially adaptive, cells": lambda tree, stats: prunings.spatially_adaptive(
-        tree, stats, 0.01, log_cells=9.0, count_empty=True
-    ),
-    "polynomial": lambda tree, stats: prunings.polynomial_penalised(tree, stats, 2, 0.02),
+    "polynomial": bind(prunings.polynomial_penalised, 2, 0.02),
     "polynomial, own costs": lambda tree, stats: prunings.polynomial_penalised(
         tree, stats, 3, 0.005, log_cells=7.0, count_empty=True, cost=0.9 * stats.loss
     ),
 }
-CLASS_PRUNINGS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]] = {
+CLASS_PRUNINGS: Mapping[str, Law] = {
     "pessimistic": prunings.pessimistic,
-    "pessimistic, 0.1": lambda tree, stats: prunings.pessimistic(tree, stats, 0.5, confidence=0.1),
+    "pessimistic, 0.1": bind(prunings.pessimistic, 0.5, confidence=0.1),
     "description": prunings.minimum_description_length,
-    "description, free splits": lambda tree, stats: prunings.minimum_description_length(
-        tree, stats, 1.5, free_splits=True
-    ),
+    "description, free splits": bind(prunings.minimum_description_length, 1.5, free_splits=True),
     "reduced error": lambda tree, stats: prunings.reduced_error(
         tree, stats, certree.NodeStats(np.roll(stats.counts, 1, axis=1), stats.label)
     ),
@@ -203,9 +205,7 @@ CLASS_PRUNINGS: Mapping[str, Callable[[certree.Tree, Any], certree.NodeWeights]]
 
 
 @case
-def law_parts(
-    name: str, grower: str, make: Callable[[certree.Tree, Any], certree.NodeWeights]
-) -> Parts:
+def law_parts(name: str, grower: str, make: Law) -> Parts:
     """Return the parts of a posterior or a pruning, and of its properties."""
     tree, stats = grown(name, grower).tree, grown(name, grower).stats
     posterior = make(tree, stats)
