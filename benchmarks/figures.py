@@ -44,10 +44,7 @@ FIGURES = {(row["page"], row["name"]): row for row in read_table("figures")}
 LABELS: dict[str, dict[str, str]] = defaultdict(dict)
 for _row in read_table("labels"):
     LABELS[_row["figure"]][_row["entry"]] = _row["label"]
-NUMBERS = (
-    *("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
-)
+WORDS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 
 
 def read(file: str, where: str = "") -> Frame:
@@ -156,7 +153,7 @@ def evidence_summary(*_) -> Rows:
 
 def evidence_tables(*_) -> str:
     """Write the number of tables in words."""
-    return NUMBERS[len(read_evidence("error"))]
+    return WORDS.split()[len(read_evidence("error")) - 10]
 
 
 def evidence_time_over_lightgbm(*_) -> str:
@@ -270,8 +267,8 @@ def boosting_times(lines: Frame, _: str) -> Rows:
         }
         losses = {}
         for quality in ("default", "fast"):
-            found = cells["fit", quality].unit.partition("loss ")[2].split(" to ")
-            losses[quality] = [fixed(x, 0 if x > 100 else 4) for x in map(float, found)]
+            found = map(float, cells["fit", quality].unit.partition("loss ")[2].split(" to "))
+            losses[quality] = [fixed(loss, 0 if loss > 100 else 4) for loss in found]
         times = [
             f"{short(one.certree_seconds)} / {short(one.peer_seconds)} = {short(one.ratio)}"
             for one in (cells["fit", "default"], cells["predict", "default"])
@@ -490,7 +487,7 @@ def certified_boosting(lines: Frame, _: str) -> Rows:
                 str(size),
                 str(len(some)),
                 short(geometric(some.bound) / geometric(some.tree)),
-                f"{(some.bound - some['hold-out']).mean():+.3f}".replace("0.", "."),
+                signed((some.bound - some["hold-out"]).mean()),
                 f"{fixed(lost.mean())} / {fixed(lost.max())}",
             ]
         )

@@ -72,7 +72,7 @@ def use_yellowbrick() -> None:
     ResidualsPlot(numbers, hist=False, force_model=True).fit(X_numbers, y_numbers)
 
 
-def use_interpret() -> None:
+def use_interpret_core() -> None:
     from interpret.blackbox import PartialDependence
 
     PartialDependence(boosted, X).explain_global().data(0)
@@ -99,7 +99,7 @@ def use_skrub() -> None:
     tabular_pipeline(model).fit(X, y).score(X, y)
 
 
-def use_mlflow() -> None:
+def use_mlflow_skinny() -> None:
     import mlflow.sklearn
     import skops.io
 
@@ -110,10 +110,10 @@ def use_mlflow() -> None:
 
 
 TOOLS = {
-    "dtreeviz": use_dtreeviz, "eli5": use_eli5, "interpret-core": use_interpret, "MAPIE": use_mapie,
-    "mlflow-skinny": use_mlflow, "shap": use_shap, "skrub": use_skrub, "supertree": use_supertree,
-    "yellowbrick": use_yellowbrick,
-}  # fmt: skip
+    name.removeprefix("use_").replace("_", "-"): use
+    for name, use in [*globals().items()]
+    if name.startswith("use_")
+}
 
 
 def main(only: str = ",".join(TOOLS)) -> None:

@@ -60,7 +60,7 @@ def compare(name: str, data: Data, quality: str, n_jobs: int | None, seeds: int)
         losses.append([loss(data.y[test], one(new)) for one in predict])
     texts = " to ".join(f"{one:.4g}" for one in np.mean(losses, axis=0))
     threads = "one thread" if n_jobs == 1 else "all cores"
-    label = name.removeprefix("sklearn_").replace("t_c", "t c")
+    label = "breast cancer" if name.startswith("sklearn") else name
     for what, found in pairs.items():
         for clock, word in enumerate(("CPU", "wall")):
             a, b = (statistics.median(pair[k][clock] for pair in found) for k in (0, 1))

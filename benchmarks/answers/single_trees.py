@@ -183,6 +183,7 @@ GROWERS: Mapping[str, Any] = {
     "scikit-learn": DecisionTreeClassifier(max_depth=6),
 }
 
+GIVEN = {"lambda_error": 0.5, "lambda_penalty": 0.0}
 PLAIN = {
     **{name: use("normal", grower=grower) for name, grower in GROWERS.items()},
     **use_each("iris, cultivars, cancer, digits, three, single, missing, whole"),
@@ -200,15 +201,9 @@ PLAIN = {
     "by error": use("normal", scoring="error"),
     "error given": use("normal", lambda_error=0.5, search="joint"),
     "both given": use("normal", lambda_error=0.5, lambda_penalty=0.125),
-    "least decrease": use(
-        "normal", grower=Cart(min_impurity_decrease=1 / 128), lambda_error=0.5, lambda_penalty=0.0
-    ),
+    "least decrease": use("normal", grower=Cart(min_impurity_decrease=1 / 128), **GIVEN),
     "least decrease, weights": use(
-        "normal",
-        grower=Cart(min_impurity_decrease=1 / 64),
-        lambda_error=0.5,
-        lambda_penalty=0.0,
-        weight="eighths",
+        "normal", grower=Cart(min_impurity_decrease=1 / 64), **GIVEN, weight="eighths"
     ),
     "depth 0": use("normal", max_depth=0),
     "depth 3": use("normal", max_depth=3),
@@ -390,6 +385,7 @@ NUMBERS = {
 }
 
 SMALL = {"max_depth": 3, "random_state": 0}
+OURS = {"leaf_estimator": certree.NaiveBayesClassifier(), "scale": False}
 # Whole weights, as fractional ones would make it matter how rows are counted for 51 of them.
 DECORATED = {
     "normal": ("normal", SMALL),
@@ -403,9 +399,7 @@ DECORATED = {
     "naive Bayes, polynomial": use(
         "three", **SMALL, leaf_estimator=GaussianNB(), rule="polynomial"
     ),
-    "ours, missing": use(
-        "missing", **SMALL, leaf_estimator=certree.NaiveBayesClassifier(), scale=False
-    ),
+    "ours, missing": use("missing", **SMALL, **OURS),
     "cart": use("normal", **SMALL, grower="cart"),
     "8 leaves": use("normal", grower=Cart("gini", max_leaf_nodes=8, min_samples_split=51)),
     "dyadic": use("normal", **SMALL, grower="dyadic"),
@@ -414,14 +408,7 @@ DECORATED = {
     "weights": use("normal", **SMALL, weight="whole"),
     "weights, polynomial": use("normal", **SMALL, weight="whole", rule="polynomial"),
     "balanced": use("normal", **SMALL, class_weight="balanced"),
-    "coded": use(
-        "coded",
-        **SMALL,
-        leaf_estimator=certree.NaiveBayesClassifier(),
-        scale=False,
-        categorical_features=[0, 1],
-        grower="cart",
-    ),
+    "coded": use("coded", **SMALL, **OURS, categorical_features=[0, 1], grower="cart"),
 }
 DECORATED_NUMBERS = {
     "wave": ("wave", SMALL),
