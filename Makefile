@@ -79,7 +79,7 @@ validity: $(VENV)/developer.done
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
 
 bench: $(VENV)/developer.done
-	for name in speed memory scale sparse import_time times defaults single_tree learning_curves levels rules small_tree prunings model_trees naive_bayes boosting boosting_steps evidence forest ranking outputs uncertainty repeated_rows certificates certified_boosting intervals thresholds duplicates searches table2_errors table2_cells table2_borders; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in speed memory scale sparse import_time times defaults single_tree learning_curves random_categories rules small_tree prunings model_trees naive_bayes boosting boosting_steps evidence forest ranking outputs uncertainty repeated_rows certificates certified_boosting intervals thresholds duplicates searches table2_errors table2_cells table2_borders; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # All code and all figures on the pages.
 pages: $(VENV)/developer.done

@@ -29,7 +29,7 @@ guide/certify_any_classifier, guide/forests, theory/ensemble_bounds |
 | import_time | seconds of imports | compare/speed, the goal for imports |
 | intervals | widths and coverage of prediction intervals | guide/prediction_intervals, compare/index |
 | learning_curves | one tree against a tuned tree by rows | guide/trees |
-| levels | effect of random categories | guide/growers |
+| random_categories | effect of random categories | guide/growers |
 | memory | memory beyond the input | howto/large_data, the goal for memory |
 | model_trees | excess error of models in leaves | guide/model_trees |
 | naive_bayes | losses and seconds of naive Bayes | guide/naive_bayes, compare/speed |

@@ -452,7 +452,7 @@ def certified_trees(draws: Frame, _: str) -> Rows:
     """Write bound, test error and bound minus that of a hold-out, by table and size."""
     means = mean_bounds(draws)
 
-    def cell(table: str, size: int) -> Rows:
+    def cell(table: str, size: int) -> str:
         if (table, size) not in means.index:
             return ""
         one = means.loc[table, size]

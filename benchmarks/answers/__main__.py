@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from benchmarks.answers.ensembles import ENSEMBLES
+from benchmarks.answers.exports import EXPORTS
 from benchmarks.answers.guarantees import CERTIFICATES
 from benchmarks.answers.hashes import Case, digest
-from benchmarks.answers.outside import OUTSIDE
 from benchmarks.answers.single_trees import SINGLE_TREES
 from benchmarks.answers.stages import STAGES
 
@@ -27,7 +27,7 @@ MEANT_TO_CHANGE: tuple[str, ...] = ()
 CASES: Mapping[str, Case] = {
     **{
         f"{group}: {name}": case
-        for models in (SINGLE_TREES, ENSEMBLES, OUTSIDE)
+        for models in (SINGLE_TREES, ENSEMBLES, EXPORTS)
         for group, cases in models.items()
         for name, case in cases.items()
     },

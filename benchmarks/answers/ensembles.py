@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 import certree
 from benchmarks.answers import single_trees
 from benchmarks.answers.hashes import Case, Parts, case, numbers, trees_parts
-from benchmarks.answers.single_trees import BY_NAME, RISING, fitted, model_parts, use, use_each
+from benchmarks.answers.single_trees import BY_NAME, RISING, fit_model, model_parts, use, use_each
 from benchmarks.answers.tables import Table, row_weights, table
 from certree.ensembles import ConformalBandRegressor
 
@@ -61,7 +61,7 @@ def ensemble_parts(model: Any, data: Table) -> Parts:
     return parts
 
 
-fits = partial(single_trees.fits, compute=ensemble_parts)
+fit_all = partial(single_trees.fit_all, compute=ensemble_parts)
 
 
 # -- boosting --------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ BOOSTED_NUMBERS = {
 
 
 @case
-def warmly(kind: str, name: str, rounds: str, weight: str = "", **params: Any) -> Parts:
+def refit(kind: str, name: str, rounds: str, weight: str = "", **params: Any) -> Parts:
     """Return the parts of a model that continues its fit twice with warm_start."""
     data = table(name)
     extra = {"sample_weight": row_weights(weight, len(data.y))} if weight else {}
@@ -141,7 +141,7 @@ def warmly(kind: str, name: str, rounds: str, weight: str = "", **params: Any) -
 
 
 @case
-def evaluated(kind: str, name: str, **params: Any) -> Parts:
+def validate(kind: str, name: str, **params: Any) -> Parts:
     """Return the parts of a model with an explicit validation set."""
     data = table(name)
     model = getattr(certree, kind)(**FEW, **params, random_state=0)
@@ -200,12 +200,12 @@ FOREST_NUMBERS = {
 @case
 def bag_importances(kind: str, name: str, **params: Any) -> Parts:
     """Return the parts of permutation importances from out-of-bag rows."""
-    data, model = table(name), fitted(name, getattr(certree, kind), **TREES, **params)
+    data, model = table(name), fit_model(name, getattr(certree, kind), **TREES, **params)
     return {"importances": model.out_of_bag_importances(data.X, data.y)}
 
 
 @case
-def several(kind: str, name: str) -> Parts:
+def fit_several(kind: str, name: str) -> Parts:
     """Return the parts of a forest with three targets, two of which depend on the other one."""
     data = table(name)
     signs = (data.X[:, 0] > data.X[:, 1]).astype(data.y.dtype)
@@ -283,7 +283,7 @@ def intervals(
     name: str, params: Mapping[str, Any], kind: Callable[..., Any] = certree.CertifiedTreeRegressor
 ) -> Parts:
     """Return the parts of a certified regressor with its prediction intervals."""
-    data, model = table(name), fitted(name, kind, **params)
+    data, model = table(name), fit_model(name, kind, **params)
     parts = ensemble_parts(model, data)
     if not params.get("groups"):
         parts["intervals"] = model.predict_interval(data.new)
@@ -320,7 +320,7 @@ def conformal(name: str, **params: Any) -> Parts:
 @case
 def sets(name: str, **params: Any) -> Parts:
     """Return the parts of prediction sets and further guarantees of a certified classifier."""
-    data, model = table(name), fitted(name, certree.CertifiedTreeClassifier, **params)
+    data, model = table(name), fit_model(name, certree.CertifiedTreeClassifier, **params)
     parts: Parts = {}
     for kind in (False, True):
         parts[f"sets, {kind}"] = model.predict_set(data.new, 0.8, 0.1, per_class=kind)
@@ -337,35 +337,35 @@ def sets(name: str, **params: Any) -> Parts:
 
 ENSEMBLES: Mapping[str, dict[str, Case]] = {
     "boosting": {
-        **fits(certree.BoostedTreesClassifier, BOOSTED),
-        "further rounds": warmly("BoostedTreesClassifier", "normal", "max_iter"),
-        "further rounds of three": warmly("BoostedTreesClassifier", "three", "max_iter", "any"),
-        "evaluated": evaluated("BoostedTreesClassifier", "three"),
+        **fit_all(certree.BoostedTreesClassifier, BOOSTED),
+        "further rounds": refit("BoostedTreesClassifier", "normal", "max_iter"),
+        "further rounds of three": refit("BoostedTreesClassifier", "three", "max_iter", "any"),
+        "evaluated": validate("BoostedTreesClassifier", "three"),
     },
     "boosting regressor": {
-        **fits(certree.BoostedTreesRegressor, BOOSTED_NUMBERS),
-        "further rounds": warmly("BoostedTreesRegressor", "wave", "max_iter"),
-        "further rounds, poisson": warmly(
+        **fit_all(certree.BoostedTreesRegressor, BOOSTED_NUMBERS),
+        "further rounds": refit("BoostedTreesRegressor", "wave", "max_iter"),
+        "further rounds, poisson": refit(
             "BoostedTreesRegressor", "counts", "max_iter", loss="poisson"
         ),
-        "evaluated": evaluated("BoostedTreesRegressor", "wave", loss="huber"),
+        "evaluated": validate("BoostedTreesRegressor", "wave", loss="huber"),
     },
     "forest": {
-        **fits(certree.TreeForestClassifier, FOREST),
-        "further trees": warmly("TreeForestClassifier", "three", "n_estimators", oob_score=True),
-        "further trees, weights": warmly("TreeForestClassifier", "normal", "n_estimators", "any"),
+        **fit_all(certree.TreeForestClassifier, FOREST),
+        "further trees": refit("TreeForestClassifier", "three", "n_estimators", oob_score=True),
+        "further trees, weights": refit("TreeForestClassifier", "normal", "n_estimators", "any"),
         "shuffled": bag_importances("TreeForestClassifier", "three"),
-        "several targets": several("TreeForestClassifier", "three"),
+        "several targets": fit_several("TreeForestClassifier", "three"),
     },
     "forest regressor": {
-        **fits(certree.TreeForestRegressor, FOREST_NUMBERS),
-        "further trees": warmly("TreeForestRegressor", "wave", "n_estimators"),
+        **fit_all(certree.TreeForestRegressor, FOREST_NUMBERS),
+        "further trees": refit("TreeForestRegressor", "wave", "n_estimators"),
         "shuffled": bag_importances("TreeForestRegressor", "rough wave"),
-        "several targets": several("TreeForestRegressor", "wave"),
+        "several targets": fit_several("TreeForestRegressor", "wave"),
     },
-    "adaboost": fits(certree.AdaBoostTreeClassifier, ADABOOST),
-    "certified boosted": fits(certree.CertifiedBoostedTreesClassifier, CERTIFIED_BOOSTED),
-    "certified forest": fits(certree.CertifiedForestClassifier, CERTIFIED_FOREST),
+    "adaboost": fit_all(certree.AdaBoostTreeClassifier, ADABOOST),
+    "certified boosted": fit_all(certree.CertifiedBoostedTreesClassifier, CERTIFIED_BOOSTED),
+    "certified forest": fit_all(certree.CertifiedForestClassifier, CERTIFIED_FOREST),
     "certified regressor": {case: intervals(*fit) for case, fit in CERTIFIED_NUMBERS.items()},
     "certified boosted regressor": {
         case: intervals(*fit, certree.CertifiedBoostedTreesRegressor)

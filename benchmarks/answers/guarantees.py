@@ -51,14 +51,14 @@ def held(name: str, groups: bool = False) -> Held:
     return Held(found, pruning, prior, posterior)
 
 
-def of_law(method: str) -> Callable[[Held], Any]:
+def certify_by(method: str) -> Callable[[Held], Any]:
     """Return a function that certifies a posterior, or its majority vote, by a method."""
     return lambda one: certificates.certify_posterior(
         one.held, one.posterior, one.prior, 0.05, 0.5, method=method
     )
 
 
-def label_of(one: Held) -> NDArray[Any]:
+def get_labels(one: Held) -> NDArray[Any]:
     """Return the label that the vote gives to every node."""
     label: NDArray[Any] = certree.vote(
         one.held.tree, one.held.stats, one.posterior, "majority"
@@ -66,14 +66,14 @@ def label_of(one: Held) -> NDArray[Any]:
     return label
 
 
-def drawn(one: Held) -> Any:
+def certify_draw(one: Held) -> Any:
     """Certify a pruning that is drawn from the posterior."""
     return certificates.single_draw(one.held, one.posterior, one.prior, rng=9).certificate
 
 
-def answers_of(one: Held) -> Any:
+def certify_abstention(one: Held) -> Any:
     """Certify a vote that abstains in some leaves."""
-    label = np.where(np.arange(one.held.tree.n_nodes) % 5 == 0, one.held.n_classes, label_of(one))
+    label = np.where(np.arange(one.held.tree.n_nodes) % 5 == 0, one.held.n_classes, get_labels(one))
     prior = certificates.allow_abstention(one.prior, 0.2)
     return certificates.occam_answers(one.held, label, prior)
 
@@ -86,12 +86,12 @@ METHODS: Mapping[str, Callable[[Held], Any]] = {
     "hold_out": lambda _: certificates.hold_out(17, 240, 0.05, 0.5),
     "hold_out_best": lambda _: certificates.hold_out_best([30, 17, 22], 240),
     "hold_out_mean": lambda one: certificates.hold_out_mean(0.07, 240, grouped=one.held.grouped),
-    "occam_vote": lambda one: certificates.occam_vote(one.held, label_of(one), one.prior, 0.01),
-    "occam_mean": lambda one: certificates.occam_mean(one.held, label_of(one), one.prior),
-    "occam_answers": answers_of,
+    "occam_vote": lambda one: certificates.occam_vote(one.held, get_labels(one), one.prior, 0.01),
+    "occam_mean": lambda one: certificates.occam_mean(one.held, get_labels(one), one.prior),
+    "occam_answers": certify_abstention,
     "occam_pruning": lambda one: certificates.occam_pruning(one.held, one.pruning, one.prior),
-    "single_draw": drawn,
-    **{method: of_law(method) for method in LAWS},
+    "single_draw": certify_draw,
+    **{method: certify_by(method) for method in LAWS},
 }
 WHOLE_ERRORS = ("hold_out", "hold_out_best", "occam_vote", "occam_answers", "occam_pruning")
 
@@ -127,7 +127,7 @@ def prior_parts(name: str) -> Parts:
             *(posterior.weight for posterior in prior.distributions),
             prior.log_label,
             prior.log_share,
-            prior.log_mass(label_of(one)),
+            prior.log_mass(get_labels(one)),
             prior.log_mass_of_pruning(one.pruning),
             prior.divergence(one.posterior),
         )
@@ -144,7 +144,7 @@ def divergence_parts(name: str) -> Parts:
         "kl": inequalities.kl_divergence(tree, one.posterior, prior),
         "kl of a pruning": inequalities.kl_divergence(tree, one.pruning, prior),
         "renyi": [inequalities.renyi_divergence(tree, one.posterior, prior, a) for a in (0.5, 2.0)],
-        "mass": inequalities.log_prior_mass(tree, prior, one.prior.log_label[0], label_of(one)),
+        "mass": inequalities.log_prior_mass(tree, prior, one.prior.log_label[0], get_labels(one)),
     }
 
 
@@ -258,7 +258,7 @@ def sampled_trees() -> Parts:
     }
 
 
-def watched() -> Parts:
+def monitor_losses() -> Parts:
     """Return results of monitoring a bound by losses that arrive one after the other."""
     monitor = certificates.Monitor(0.1)
     for losses in np.array_split(np.random.default_rng(12).random(400) < 0.2, 4):
@@ -266,7 +266,7 @@ def watched() -> Parts:
     return {"evidence": (monitor.log_e_value, monitor.mean_loss, monitor.first_alarm or -1)}
 
 
-def guaranteed_elsewhere() -> Parts:
+def guarantee_foreign() -> Parts:
     """Return the guarantees of a foreign classifier, by family."""
     data = table("three")
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(data.X, data.y)
@@ -281,7 +281,7 @@ def guaranteed_elsewhere() -> Parts:
     }
 
 
-def certified_elsewhere() -> Parts:
+def certify_foreign() -> Parts:
     """Return the certificate of a foreign classifier on new rows."""
     data = table("cancer")
     model = DecisionTreeClassifier(random_state=0).fit(data.X, data.y)
@@ -303,12 +303,12 @@ CERTIFICATES: Mapping[str, Case] = {
         if method not in WHOLE_ERRORS
     },
     "certificate: tightest": tightest_parts,
-    "certificate: of anybody": certified_elsewhere,
+    "certificate: of anybody": certify_foreign,
     "certificate: box": box_parts,
     "certificate: trees of anybody": sampled_trees,
     "certificate: excess": excess_parts,
-    "guarantees: of anybody": guaranteed_elsewhere,
-    "guarantees: watched": watched,
+    "guarantees: of anybody": guarantee_foreign,
+    "guarantees: watched": monitor_losses,
     "certificate: labelled": labelled_parts,
     "certificate: oracle": oracle_parts,
     **{

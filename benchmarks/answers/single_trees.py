@@ -21,7 +21,7 @@ from certree import KD, Cart, Dyadic, Grid, Voting, prunings, weights
 
 
 def use(name: str, **params: Any) -> tuple[str, dict[str, Any]]:
-    """Return a fit of a case: the name of its table, and parameters for `fitted`."""
+    """Return a fit of a case: the name of its table, and parameters for `fit_model`."""
     return name, params
 
 
@@ -35,7 +35,7 @@ def by_cv(**parameters: Any) -> dict[str, Any]:
     return {"posteriors": certree.PACBayesPosteriors(**parameters), "selection": "vote"}
 
 
-def fitted(
+def fit_model(
     name: str, kind: Callable[..., Any], /, *, weight: str = "", groups: bool = False, **params: Any
 ) -> Any:
     """Fit a model to a table; its random state is 0."""
@@ -78,12 +78,12 @@ def model_parts(model: Any, data: Table) -> Parts:
 @case
 def fit_parts(estimator: Any, compute: Callable[..., Parts], name: str, params: Any) -> Parts:
     """Return the parts of a model that is fitted to a table."""
-    return compute(fitted(name, estimator, **params), table(name))
+    return compute(fit_model(name, estimator, **params), table(name))
 
 
-def fits(estimator: Any, cases: Mapping[str, Any], compute: Any = model_parts) -> dict[str, Case]:
-    """Return the cases of one estimator: each has a table, and parameters for `fitted`."""
-    return {name: fit_parts(estimator, compute, *fit) for name, fit in cases.items()}
+def fit_all(kind: Any, cases: Mapping[str, Any], compute: Any = model_parts) -> dict[str, Case]:
+    """Return the cases of one estimator: each has a table, and parameters for `fit_model`."""
+    return {name: fit_parts(kind, compute, *fit) for name, fit in cases.items()}
 
 
 def tree_model_parts(model: Any, data: Table) -> Parts:
@@ -105,7 +105,7 @@ def tree_model_parts(model: Any, data: Table) -> Parts:
     }
 
 
-def fitted_in_parts() -> Parts:
+def fit_batches() -> Parts:
     """Return the parts of naive Bayes that learns the rows in three batches."""
     data = table("missing")
     model = certree.NaiveBayesClassifier(densities="normal")
@@ -115,7 +115,7 @@ def fitted_in_parts() -> Parts:
 
 
 @case
-def updated(name: str, kind: Callable[..., Any], **params: Any) -> Parts:
+def update(name: str, kind: Callable[..., Any], **params: Any) -> Parts:
     """Return the parts of a fit in a fixed box to which rows are added and removed."""
     data = table(name)
     box = Grid([data.X.min(axis=0), data.X.max(axis=0)])
@@ -128,18 +128,18 @@ def updated(name: str, kind: Callable[..., Any], **params: Any) -> Parts:
     return model_parts(model, data)
 
 
-def read_again() -> Parts:
+def reload() -> Parts:
     """Return the parts of a certified model that was saved and loaded."""
-    model = fitted("frame", certree.CertifiedTreeClassifier)
+    model = fit_model("frame", certree.CertifiedTreeClassifier)
     with tempfile.TemporaryDirectory() as folder:
         certree.save(model, Path(folder) / "model")
         return model_parts(certree.load(Path(folder) / "model"), table("frame"))
 
 
 @case
-def after_certified(name: str, **params: Any) -> Parts:
+def certify_again(name: str, **params: Any) -> Parts:
     """Return the parts of certificates that are computed after the fit."""
-    model, data = fitted(name, certree.CertifiedTreeClassifier, **params), table(name)
+    model, data = fit_model(name, certree.CertifiedTreeClassifier, **params), table(name)
     parts = hashes.selective_parts(model.selective_certificates())
     label, answered = model.predict_selective(data.new, 0.3)
     parts["answered"] = (label, answered)
@@ -445,30 +445,30 @@ ZERO_WEIGHTS_SPLIT = {
 }
 
 SINGLE_TREES: Mapping[str, dict[str, Case]] = {
-    "pac-bayes": fits(certree.PACBayesTreeClassifier, PLAIN),
-    "pac-bayes regressor": fits(certree.PACBayesTreeRegressor, NUMBERS),
-    "certified": fits(certree.CertifiedTreeClassifier, CERTIFIED),
-    "pruned": fits(certree.PrunedTreeClassifier, PRUNED),
-    "pruned regressor": fits(certree.PrunedTreeRegressor, PRUNED_NUMBERS),
-    "helmbold-schapire": fits(certree.HelmboldSchapireTreeClassifier, HELMBOLD_SCHAPIRE),
-    "decorated": fits(certree.DecoratedTreeClassifier, DECORATED),
-    "decorated regressor": fits(certree.DecoratedTreeRegressor, DECORATED_NUMBERS),
-    "naive Bayes": {**fits(certree.NaiveBayesClassifier, NAIVE_BAYES), "in parts": fitted_in_parts},
+    "pac-bayes": fit_all(certree.PACBayesTreeClassifier, PLAIN),
+    "pac-bayes regressor": fit_all(certree.PACBayesTreeRegressor, NUMBERS),
+    "certified": fit_all(certree.CertifiedTreeClassifier, CERTIFIED),
+    "pruned": fit_all(certree.PrunedTreeClassifier, PRUNED),
+    "pruned regressor": fit_all(certree.PrunedTreeRegressor, PRUNED_NUMBERS),
+    "helmbold-schapire": fit_all(certree.HelmboldSchapireTreeClassifier, HELMBOLD_SCHAPIRE),
+    "decorated": fit_all(certree.DecoratedTreeClassifier, DECORATED),
+    "decorated regressor": fit_all(certree.DecoratedTreeRegressor, DECORATED_NUMBERS),
+    "naive Bayes": fit_all(certree.NaiveBayesClassifier, NAIVE_BAYES) | {"in parts": fit_batches},
     "certified again": {
-        "cancer": after_certified("cancer"),
-        "three, the vote": after_certified("three", selection="vote"),
-        "box": after_certified("plane", grower=Grid(CORNERS)),
-        "from a file": read_again,
+        "cancer": certify_again("cancer"),
+        "three, the vote": certify_again("three", selection="vote"),
+        "box": certify_again("plane", grower=Grid(CORNERS)),
+        "from a file": reload,
     },
     "updated": {
-        "classes": updated(
+        "classes": update(
             "plane", certree.PACBayesTreeClassifier, lambda_error=1.0, lambda_penalty=0.1
         ),
-        "numbers": updated(
+        "numbers": update(
             "wave", certree.PACBayesTreeRegressor, lambda_error=0.5, lambda_penalty=0.0
         ),
-        "pruned": updated("plane", certree.PrunedTreeClassifier, alpha=1.0),
+        "pruned": update("plane", certree.PrunedTreeClassifier, alpha=1.0),
     },
-    "zero-weight": fits(certree.PACBayesTreeClassifier, ZERO_WEIGHTS),
-    "zero-weight certified": fits(certree.CertifiedTreeClassifier, ZERO_WEIGHTS_SPLIT),
+    "zero-weight": fit_all(certree.PACBayesTreeClassifier, ZERO_WEIGHTS),
+    "zero-weight certified": fit_all(certree.CertifiedTreeClassifier, ZERO_WEIGHTS_SPLIT),
 }

@@ -25,7 +25,7 @@ class Grown:
 
 
 @cache
-def grown(name: str, grower: str = "cart") -> Grown:
+def grow_stage(name: str, grower: str = "cart") -> Grown:
     """Grow a tree, compute statistics of its rows and a posterior over its prunings."""
     data = table(name)
     tree = TREES[f"{grower}, {name}"]()
@@ -37,9 +37,7 @@ def grown(name: str, grower: str = "cart") -> Grown:
 
 
 @case
-def growing(
-    name: str, grower: Callable[..., certree.Tree], weight: str = "", **switches: Any
-) -> certree.Tree:
+def grow_tree(name: str, grower: Any, weight: str = "", **switches: Any) -> certree.Tree:
     """Return the parts of a tree grown from a table."""
     data = table(name)
     if weight:
@@ -89,30 +87,27 @@ GROW_NUMBERS = partial(certree.grow_cart, criterion="squared")
 GROW_CODES = partial(certree.grow_cart, criterion="gini", categorical_features=[0, 1])
 TREES: Mapping[str, Callable[[], certree.Tree]] = {
     **{
-        f"cart, {name}": growing("normal", certree.grow_cart, **{"criterion": "gini", **switches})
-        for name, switches in GREEDY.items()
+        f"cart, {name}": grow_tree("normal", certree.grow_cart, **{"criterion": "gini", **s})
+        for name, s in GREEDY.items()
     },
     **{
-        f"cart, {name}": growing(name, certree.grow_cart, criterion="entropy")
+        f"cart, {name}": grow_tree(name, certree.grow_cart, criterion="entropy")
         for name in ("normal", "three", "single", "missing", "plane")
     },
-    "cart, wave": growing("wave", GROW_NUMBERS),
-    "cart, rough wave": growing("rough wave", GROW_NUMBERS, categorical_features=[3]),
-    "cart, coded": growing("coded", GROW_CODES),
-    "cart, coded at random": growing("coded", GROW_CODES, splitter="random", random_state=5),
+    "cart, wave": grow_tree("wave", GROW_NUMBERS),
+    "cart, rough wave": grow_tree("rough wave", GROW_NUMBERS, categorical_features=[3]),
+    "cart, coded": grow_tree("coded", GROW_CODES),
+    "cart, coded at random": grow_tree("coded", GROW_CODES, splitter="random", random_state=5),
+    **{f"kd, {name}": grow_tree("normal", certree.grow_kd, **s) for name, s in MEDIANS.items()},
+    "kd, missing": grow_tree("missing", certree.grow_kd, axis="spread"),
+    "kd, three": grow_tree("three", certree.grow_kd, axis="spread"),
     **{
-        f"kd, {name}": growing("normal", certree.grow_kd, **switches)
-        for name, switches in MEDIANS.items()
-    },
-    "kd, missing": growing("missing", certree.grow_kd, axis="spread"),
-    "kd, three": growing("three", certree.grow_kd, axis="spread"),
-    **{
-        f"dyadic, {name}": growing("plane", certree.grow_dyadic, **s)
+        f"dyadic, {name}": grow_tree("plane", certree.grow_dyadic, **s)
         for name, s in MIDPOINTS.items()
     },
-    "dyadic, missing": growing("missing", certree.grow_dyadic),
-    "dyadic, plane": growing("plane", certree.grow_dyadic),
-    "dyadic, single": growing("single", certree.grow_dyadic),
+    "dyadic, missing": grow_tree("missing", certree.grow_dyadic),
+    "dyadic, plane": grow_tree("plane", certree.grow_dyadic),
+    "dyadic, single": grow_tree("single", certree.grow_dyadic),
     "grid": lambda: grow.dyadic_grid(*CORNERS, 7),
     "scikit-learn": convert("three"),
     "scikit-learn, missing": convert("missing"),
@@ -135,25 +130,25 @@ def resolutions() -> Parts:
     return {"resolutions": found}
 
 
-def counted() -> Parts:
+def count_classes() -> Parts:
     """Return class counts, with weights and with fixed labels."""
-    data, tree = table("three"), grown("three").tree
+    data, tree = table("three"), grow_stage("three").tree
     weighted = certree.count(tree, data.X, data.y, 3, sample_weight=row_weights("any", len(data.y)))
     labelled = certree.count(tree, data.new, data.truth, 4, label=np.arange(tree.n_nodes) % 3)
     return {
-        "plain": (*stats_columns(grown("three").stats), grown("three").stats.errors),
+        "plain": (*stats_columns(grow_stage("three").stats), grow_stage("three").stats.errors),
         "weighted": (*stats_columns(weighted), weighted.impurity, weighted.errors),
         "labelled": (*stats_columns(labelled), labelled.errors),
     }
 
 
-def measured() -> Parts:
+def measure_numbers() -> Parts:
     """Return moments of numbers, with weights and a fixed unit."""
-    data, tree = table("wave"), grown("wave").tree
+    data, tree = table("wave"), grow_stage("wave").tree
     weighted = certree.measure(tree, data.X, data.y, sample_weight=row_weights("any", len(data.y)))
     own_unit = certree.measure(tree, data.new, data.truth, unit=0.25)
     return {
-        "plain": stats_columns(grown("wave").stats),
+        "plain": stats_columns(grow_stage("wave").stats),
         "weighted": (*stats_columns(weighted), weighted.loss),
         "own unit": (*stats_columns(own_unit), own_unit.loss),
     }
@@ -207,7 +202,7 @@ CLASS_PRUNINGS: Mapping[str, Law] = {
 @case
 def law_parts(name: str, grower: str, make: Law) -> Parts:
     """Return the parts of a posterior or a pruning, and of its properties."""
-    tree, stats = grown(name, grower).tree, grown(name, grower).stats
+    tree, stats = grow_stage(name, grower).tree, grow_stage(name, grower).stats
     posterior = make(tree, stats)
     likeliest = weights.map_pruning(tree, posterior)
     parts = weights_parts(posterior)
@@ -223,7 +218,7 @@ def law_parts(name: str, grower: str, make: Law) -> Parts:
 @case
 def path_parts(name: str, grower: str, cost: str | None) -> Parts:
     """Return the paths of cost-complexity pruning and of merges."""
-    stage = grown(name, grower)
+    stage = grow_stage(name, grower)
     parts: Parts = {}
     for empty in (False, True):
         path = prunings.cost_complexity_path(stage.tree, stage.stats, cost, count_empty=empty)
@@ -238,7 +233,7 @@ def path_parts(name: str, grower: str, cost: str | None) -> Parts:
 @case
 def vote_parts(name: str, slopes: list[int] | None = None) -> Parts:
     """Return votes of a posterior by labels and by frequencies, or means and their variance."""
-    stage = grown(name)
+    stage = grow_stage(name)
     args = (stage.tree, stage.stats, stage.posterior)
     along = None if slopes is None else np.array(slopes, dtype=np.int8)
     means = {s: certree.vote(*args, certree.Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
@@ -252,7 +247,7 @@ def vote_parts(name: str, slopes: list[int] | None = None) -> Parts:
     return parts
 
 
-def folded() -> Parts:
+def assign_folds() -> Parts:
     """Return folds that are assigned by the content of rows."""
     parts: Parts = {}
     for name, weight in (("three", ""), ("whole", ""), ("whole", "whole"), ("wave", "any")):
@@ -270,8 +265,8 @@ ON_PLANE = ("plane", "dyadic")
 STAGES: Mapping[str, Case] = {
     **{f"grow: {name}": grown_parts(make) for name, make in TREES.items()},
     "grow: resolutions": resolutions,
-    "stats: count": counted,
-    "stats: measure": measured,
+    "stats: count": count_classes,
+    "stats: measure": measure_numbers,
     **{
         f"{kind}: {case}, {name}, {grower}": law_parts(name, grower, make)
         for kind, made in (("posterior", LAWS), ("pruning", PRUNINGS))
@@ -298,5 +293,5 @@ STAGES: Mapping[str, Case] = {
     **{f"vote: {name}": vote_parts(name) for name in ("normal", "three", "wave", "coded")},
     "vote: normal, monotonic": vote_parts("normal", RISING),
     "vote: wave, monotonic": vote_parts("wave", [0, 1, 0]),
-    "rows: folds": folded,
+    "rows: folds": assign_folds,
 }

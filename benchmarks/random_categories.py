@@ -44,7 +44,7 @@ def main(only: str = "adult,bank_marketing,diamonds") -> None:
             rounded = {key: round(float(value), 5) for key, value in figures.items()}
             rows.append({"table": name, "levels": n_categories, **rounded})
             print(*rows[-1].values(), flush=True)
-    store("levels", rows)
+    store("random_categories", rows)
 
 
 if __name__ == "__main__":

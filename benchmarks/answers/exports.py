@@ -10,7 +10,7 @@ from typing import Any
 import certree
 from benchmarks.answers.ensembles import CODED, FEW, TREES, ensemble_parts
 from benchmarks.answers.hashes import Case, Parts, case, digest
-from benchmarks.answers.single_trees import fitted
+from benchmarks.answers.single_trees import fit_model
 from benchmarks.answers.tables import table
 from certree import Cart, load, save
 from certree.explain import banzhaf_values, interaction_fractions, shapley_values
@@ -53,9 +53,9 @@ OTHERS: Mapping[str, tuple[Any, str, Mapping[str, Any]]] = {
 
 
 @case
-def explained(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
+def explain(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
     """Return the parts of the explanations of a model."""
-    data, model = table(name), fitted(name, estimator, **params)
+    data, model = table(name), fit_model(name, estimator, **params)
     new, background = data.new[:20], data.X[:25]
     parts: Parts = {}
     for how, values in (("shapley", shapley_values), ("banzhaf", banzhaf_values)):
@@ -77,9 +77,9 @@ def explained(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
 
 
 @case
-def exported(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
+def export(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
     """Return the parts of the exports of a model."""
-    data, model = table(name), fitted(name, estimator, **params)
+    data, model = table(name), fit_model(name, estimator, **params)
     parts: Parts = {"dictionary": json.dumps(model.to_dict()), "sql": model.to_sql("rows")}
     for dtype in ("float32", "float64"):
         parts[f"onnx, {dtype}"] = digest(model.to_onnx(dtype).SerializeToString().hex())
@@ -94,9 +94,9 @@ def exported(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
 
 
 @case
-def kept(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
+def save_and_load(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
     """Return the parts of a model that was saved and loaded, and of one that was pickled."""
-    data, model = table(name), fitted(name, estimator, **params)
+    data, model = table(name), fit_model(name, estimator, **params)
     with tempfile.TemporaryDirectory() as folder:
         save(model, Path(folder) / "model")
         read = load(Path(folder) / "model")
@@ -109,8 +109,8 @@ def kept(estimator: Any, name: str, params: Mapping[str, Any]) -> Parts:
     }
 
 
-OUTSIDE: Mapping[str, dict[str, Case]] = {
-    "explained": {case: explained(*of) for case, of in SUMS.items()},
-    "exported": {case: exported(*of) for case, of in SUMS.items()},
-    "kept": {case: kept(*of) for case, of in (SUMS | OTHERS).items()},
+EXPORTS: Mapping[str, dict[str, Case]] = {
+    "explained": {case: explain(*of) for case, of in SUMS.items()},
+    "exported": {case: export(*of) for case, of in SUMS.items()},
+    "kept": {case: save_and_load(*of) for case, of in (SUMS | OTHERS).items()},
 }
