@@ -58,7 +58,7 @@ class Row:
 
     def to_fields(self, benchmark: str) -> dict[str, Any]:
         """Return the line of the result file; fields that do not apply are empty."""
-        both = self.seconds is not None and self.peer_seconds is not None
+        both = self.seconds is not None and self.peer_seconds
         ratio = self.seconds / self.peer_seconds if both else None
         numbers = {
             "certree_seconds": self.seconds, "peer": self.peer, "peer_seconds": self.peer_seconds,
