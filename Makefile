@@ -79,13 +79,13 @@ validity: $(VENV)/developer.done
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
 
 bench: $(VENV)/developer.done
-	for name in grow memory scale cart counts forest_growth forest size categorical levels weigh prunings rules model_trees predict predict_boosted sparse naive_bayes table2 table2_errors table2_cells table2_borders single_tree defaults learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates duplicates searches thresholds certified_boosting certified_forest small_tree intervals evidence explain boolean shapley import_time interrupt uncertainty updates diabetes times outputs ranking weights repeated_rows peers; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in speed memory scale sparse import_time times defaults single_tree learning_curves random_categories rules small_tree prunings model_trees naive_bayes boosting boosting_steps evidence forest ranking outputs uncertainty repeated_rows certificates certified_boosting intervals thresholds duplicates searches table2_errors table2_cells table2_borders; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # All code and all figures on the pages.
 pages: $(VENV)/developer.done
 	$(BIN)/python -m pytest -q tests/test_docs.py
 
-# What README and docs say of benchmarks/results.
+# The figures in README and docs, from benchmarks/results.
 figures: $(VENV)/developer.done
 	$(BIN)/python -m benchmarks.figures
 

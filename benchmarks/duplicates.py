@@ -1,102 +1,80 @@
-"""How often certificates fail where a table holds rows more than once, by what is said of them.
+"""How often certificates are false if rows were copied, by the parameter `duplicates`.
 
-Labels are coins, whatever the features are, so that the true error of everything that is fitted is
-known. Rows are then copied as tools do it, and the certificates count that are below that error; a
-share `delta` of them may be. Draws have the seeds 0, 1 and so on. Writes results/duplicates.csv.
+Labels are fair coins (or of a rarer class), so the true error of each tree is known. Rows are copied
+as tools do it. A certificate is false if it is below the true error; delta is .05.
 """
 
-import argparse
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
-from benchmarks.records import RESULTS, store
-from certree import CertifiedForestClassifier, CertifiedTreeClassifier
+from benchmarks.results import store
+from certree import CertifiedTreeClassifier
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
-N, DELTA = 300, 0.05
+N = 300
 
 
-def coins(n: int, seed: int, rare: float = 0.5, n_features: int = 3) -> Rows:
-    """Rows of noise, with labels of coins that show 1 with a probability of `rare`."""
+def draw_coins(n: int, seed: int, rare: float = 0.5, n_features: int = 3) -> Rows:
+    """Return noise, with labels that are 1 with probability `rare`."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, n_features)), (rng.random(n) < rare).astype(int)
 
 
-def oversampled(X: NDArray[Any], y: NDArray[Any]) -> Rows:
-    """Copies of rows of the rarer class, drawn until both are as many."""
+def repeat(*counts: int) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """Return a function that repeats rows by these numbers in turn."""
+    return lambda y: np.repeat(np.arange(len(y)), np.resize(counts, len(y)))
+
+
+def oversample(y: NDArray[Any]) -> NDArray[Any]:
+    """Return row indices with copies of the rarer class, so that both classes have equal size."""
     few = np.flatnonzero(y == 1)
-    again = np.random.default_rng(len(few)).choice(few, len(y) - 2 * len(few))
-    return np.vstack([X, X[again]]), np.append(y, y[again])
+    copies = np.random.default_rng(len(few)).choice(few, len(y) - 2 * len(few))
+    return np.append(np.arange(len(y)), copies)
 
 
-def times(*counts: int) -> Callable[..., Rows]:
-    """Each row as often as one of these numbers, in turn."""
-
-    def copied(X: NDArray[Any], y: NDArray[Any]) -> Rows:
-        row = np.repeat(np.arange(len(y)), np.resize(counts, len(y)))
-        return X[row], y[row]
-
-    return copied
-
-
-def at_the_limit(X: NDArray[Any], y: NDArray[Any]) -> Rows:
-    """As many copies as pass without a word, or nearly so."""
-    few = np.arange(3)
-    return np.vstack([X, X[few]]), np.append(y, y[few])
-
-
-CASES: dict[str, tuple[float, Callable[..., Rows]]] = {
-    "rows as they came": (0.5, lambda X, y: (X, y)),
-    "three rows of 300 twice": (0.5, at_the_limit),
-    "every row twice": (0.5, times(2)),
-    "every row three times": (0.5, times(3)),
-    "joined: once, twice, three times": (0.5, times(1, 2, 3)),
-    "the rarer class copied up to one half": (0.2, oversampled),
+CASES: dict[str, tuple[float, Callable[[NDArray[Any]], NDArray[Any]]]] = {
+    "rows as they came": (0.5, repeat(1)),
+    "three rows of 300 twice": (0.5, lambda y: np.append(np.arange(len(y)), np.arange(3))),
+    "every row twice": (0.5, repeat(2)),
+    "every row three times": (0.5, repeat(3)),
+    "joined: once, twice, three times": (0.5, repeat(1, 2, 3)),
+    "the rarer class copied up to one half": (0.2, oversample),
 }
 
 
-def outcome(model: Any, word: str, case: str, seed: int) -> bool | None:
-    """Whether the certificate is below the true error; None: there is none."""
-    rare, copied = CASES[case]
-    X, y = copied(*coins(N, seed, rare))
-    model.set_params(duplicates=word, random_state=seed, delta=DELTA)
+def is_false(duplicates: str, case: str, seed: int) -> float:
+    """Return 1 if the certificate is below the true error, else 0; NaN if the fit is refused."""
+    rare, copy = CASES[case]
+    X, y = draw_coins(N, seed, rare)
+    rows = copy(y)
+    model = CertifiedTreeClassifier(duplicates=duplicates, random_state=seed, delta=0.05)
     try:
-        model.fit(X, y)
+        model.fit(X[rows], y[rows])
     except ValueError:
-        return None
-    said = model.predict(coins(4000, 10**6 + seed)[0])
-    return bool(model.certificate_.bound < np.mean(np.where(said == 1, 1 - rare, rare)))
+        return np.nan
+    predicted = model.predict(draw_coins(4000, 10**6 + seed)[0])
+    return float(model.certificate_.bound < np.mean(np.where(predicted == 1, 1 - rare, rare)))
 
 
-def main() -> None:
+def main(draws: int = 300) -> None:
     """Count the certificates that are false."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=300)
-    draws = parser.parse_args().draws
     warnings.simplefilter("ignore")
-    models = {
-        "tree": CertifiedTreeClassifier(),
-        "forest": CertifiedForestClassifier(10, n_jobs=1),
-    }
-    print(f"certificates below the true error, {N} rows, {draws} draws, delta = {DELTA}")
-    rows = []
-    for name, model in models.items():
-        for case in CASES:
-            line = []
-            for word in ("auto", "genuine", "copies"):
-                found = [outcome(model, word, case, seed) for seed in range(draws)]
-                made = [one for one in found if one is not None]
-                false = f"{np.mean(made):.3f}" if made else ""
-                told = {"false": false, "refused": draws - len(made)}
-                rows.append({"model": name, "case": case, "duplicates": word, **told})
-                line.append(f"{word} {false or '-':>5} ({draws - len(made):>3} refused)")
-            print(f"{name:<7}{case:<38}{'   '.join(line)}", flush=True)
-    store(RESULTS / "duplicates.csv", rows)
+    lines = []
+    for case in CASES:
+        for duplicates in ("auto", "genuine", "copies"):
+            found = np.array([is_false(duplicates, case, seed) for seed in range(draws)])
+            refused = int(np.isnan(found).sum())
+            false = "" if refused == draws else f"{np.nanmean(found):.3f}"
+            line = {"model": "tree", "case": case, "duplicates": duplicates, "false": false}
+            lines.append({**line, "refused": refused})
+            print(*lines[-1].values(), flush=True)
+    store("duplicates", lines)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

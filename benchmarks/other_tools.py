@@ -1,39 +1,32 @@
-"""The lines of docs/compare/other_tools.md, each run with the tool it is for, where that is installed.
+"""The lines of docs/compare/other_tools.md, each run with its tool, if the tool is installed.
 
-It prints which work, and with which versions; there is nothing to time. The tools: dtreeviz, eli5,
-interpret, MAPIE, MLflow, shap, skrub, supertree, yellowbrick.
+Prints which lines work, with the version of the tool.
 """
 
 import contextlib
 import io
-import os
 import tempfile
 import warnings
-from collections.abc import Callable
 from importlib.metadata import version
 
 import matplotlib as mpl
+import typer
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.pipeline import make_pipeline
 
-from certree import (
-    BoostedTreesClassifier,
-    BoostedTreesRegressor,
-    PrunedTreeClassifier,
-    TreeForestClassifier,
-)
+import certree
 from certree.explain import shap_trees
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X_numbers, y_numbers = load_diabetes(return_X_y=True, as_frame=True)
 FEATURES, CLASSES = list(X), ["malignant", "benign"]
 
-tree = PrunedTreeClassifier(random_state=0).fit(X, y)
-forest = TreeForestClassifier(n_estimators=10, leaves="plain", random_state=0).fit(X, y)
-boosted = BoostedTreesClassifier(max_iter=20, random_state=0).fit(X, y)
+tree = certree.PrunedTreeClassifier(random_state=0).fit(X, y)
+forest = certree.TreeForestClassifier(n_estimators=10, leaves="plain", random_state=0).fit(X, y)
+boosted = certree.BoostedTreesClassifier(max_iter=20, random_state=0).fit(X, y)
 
 
-def dtreeviz_of_a_tree() -> None:
+def use_dtreeviz() -> None:
     import dtreeviz
 
     for one in (tree.to_sklearn(), forest.to_sklearn().estimators_[0]):
@@ -41,16 +34,16 @@ def dtreeviz_of_a_tree() -> None:
         dtreeviz.model(one, X, y, **names).leaf_sizes()
 
 
-def supertree_of_any_model() -> None:
+def use_supertree() -> None:
     from supertree import SuperTree
 
     for model in (tree, forest, boosted):
         page = SuperTree(model.to_sklearn(), X, y, FEATURES, CLASSES)
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-            page.save_html(os.path.join(folder, "tree.html"))
+            page.save_html(f"{folder}/tree.html")
 
 
-def eli5_of_a_tree() -> None:
+def use_eli5() -> None:
     import eli5
     from eli5.sklearn import PermutationImportance
 
@@ -60,7 +53,7 @@ def eli5_of_a_tree() -> None:
     PermutationImportance(boosted, random_state=0).fit(X, y)
 
 
-def shap_of_any_model() -> None:
+def use_shap() -> None:
     import shap
 
     for model in (tree, forest, boosted):
@@ -68,84 +61,75 @@ def shap_of_any_model() -> None:
         shap.TreeExplainer(model.to_sklearn(), X[:50]).shap_values(X[:5])
 
 
-def yellowbrick_of_a_classifier() -> None:
+def use_yellowbrick() -> None:
     from yellowbrick.classifier import ClassificationReport
     from yellowbrick.model_selection import FeatureImportances
     from yellowbrick.regressor import ResidualsPlot
 
     FeatureImportances(boosted).fit(X, y)
-    report = ClassificationReport(boosted, classes=CLASSES, force_model=True)
-    report.fit(X, y).score(X, y)
-    numbers = BoostedTreesRegressor(max_iter=20)
+    ClassificationReport(boosted, classes=CLASSES, force_model=True).fit(X, y).score(X, y)
+    numbers = certree.BoostedTreesRegressor(max_iter=20)
     ResidualsPlot(numbers, hist=False, force_model=True).fit(X_numbers, y_numbers)
 
 
-def interpret_of_any_model() -> None:
+def use_interpret_core() -> None:
     from interpret.blackbox import PartialDependence
 
     PartialDependence(boosted, X).explain_global().data(0)
 
 
-def mapie_of_quantiles() -> None:
+def use_mapie() -> None:
     from mapie.regression import ConformalizedQuantileRegressor
 
-    fits = [
-        BoostedTreesRegressor(loss="quantile", quantile=level, max_iter=20).fit(
-            X_numbers[:200], y_numbers[:200]
-        )
-        for level in (0.05, 0.95, 0.5)
+    models = [
+        certree.BoostedTreesRegressor(loss="quantile", quantile=quantile, max_iter=20)
+        for quantile in (0.05, 0.95, 0.5)
     ]
+    fits = [model.fit(X_numbers[:200], y_numbers[:200]) for model in models]
     bands = ConformalizedQuantileRegressor(fits, confidence_level=0.9, prefit=True)
     bands.conformalize(X_numbers[200:350], y_numbers[200:350])
     bands.predict_interval(X_numbers[350:])
 
 
-def skrub_of_any_estimator() -> None:
+def use_skrub() -> None:
     from skrub import TableVectorizer, ToCategorical, tabular_pipeline
 
-    model = BoostedTreesClassifier(max_iter=20)
+    model = certree.BoostedTreesClassifier(max_iter=20)
     make_pipeline(TableVectorizer(low_cardinality=ToCategorical()), model).fit(X, y).score(X, y)
     tabular_pipeline(model).fit(X, y).score(X, y)
 
 
-def mlflow_by_skops() -> None:
+def use_mlflow_skinny() -> None:
     import mlflow.sklearn
     import skops.io
 
     trusted = skops.io.get_untrusted_types(data=skops.io.dumps(boosted))
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model")
-        mlflow.sklearn.save_model(boosted, path, skops_trusted_types=trusted)
-        mlflow.sklearn.load_model(path).predict(X)
+        mlflow.sklearn.save_model(boosted, f"{folder}/model", skops_trusted_types=trusted)
+        mlflow.sklearn.load_model(f"{folder}/model").predict(X)
 
 
-TOOLS: dict[str, Callable[[], None]] = {
-    "dtreeviz": dtreeviz_of_a_tree,
-    "eli5": eli5_of_a_tree,
-    "interpret-core": interpret_of_any_model,
-    "MAPIE": mapie_of_quantiles,
-    "mlflow-skinny": mlflow_by_skops,
-    "shap": shap_of_any_model,
-    "skrub": skrub_of_any_estimator,
-    "supertree": supertree_of_any_model,
-    "yellowbrick": yellowbrick_of_a_classifier,
+TOOLS = {
+    name.removeprefix("use_").replace("_", "-"): use
+    for name, use in [*globals().items()]
+    if name.startswith("use_")
 }
 
 
-def main() -> None:
+def main(only: str = ",".join(TOOLS)) -> None:
+    """Run the lines of all tools; only: names of tools, separated by commas."""
     mpl.use("Agg")
-    for tool, lines in TOOLS.items():
+    warnings.simplefilter("ignore")  # of the tools
+    for tool in only.split(","):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the tools' own
-                lines()
+            TOOLS[tool]()
         except ModuleNotFoundError as error:
             print(f"{tool:15s} not tried: {error}")
-        except Exception as error:  # noqa: BLE001 - whatever a tool says is the answer
+        except Exception as error:  # noqa: BLE001 -- the errors of tools are results
             print(f"{tool:15s} {version(tool):8s} fails: {type(error).__name__}: {error}")
         else:
             print(f"{tool:15s} {version(tool):8s} works")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -1,374 +1,286 @@
-"""Trees on rows in files and on workers of Dask: time, memory and bits.
+"""Out-of-core and distributed fits: time, memory, disk space, and equal models.
 
-Boosted trees; forests (``--model forest``), of as many trees as there would be rounds, full ones with
-``--leaves 0``; or a single tree on bins (``--model tree``) of at most 100,000 leaves.
+Boosted trees; forests (`--model forest`, `--leaves 0` for full trees) of as many trees as rounds; or
+one tree on bins (`--model tree`) of at most 100,000 leaves. Simulated tables are written as Parquet
+files of a million rows. Each fit runs in a new process.
 
-Tables are generated, seeded, and written as Parquet in files of a million rows: normal features, of
-which three and a product tell two classes. Each fit runs in a process of its own.
+Out of core against in memory, in turn: the ratio of CPU times with reading (target 1.3; 3 for a tree),
+the peak of the anonymous memory in MB (target 3000), and the most bytes of the scratch folder in GB
+(target 40). The models must be equal. Above `--most-in-memory` rows there are only out-of-core fits.
 
-Files against the same rows in memory, in turn: figures are the ratio of the CPU times of both fits,
-reading of the files included on both sides, at most 1.3, and 3 of a single tree; the peak of the
-anonymous memory of the process that fits to files and those that it starts, in MB, at most 3000; and
-the most bytes of its scratch folder, in GB, at most 40. The models must have the same bits. Sizes go by
-``--rows``, up to 1e8 and beyond: of sizes above ``--most-in-memory`` only files are fitted.
+`--messages`: passes over the data in a round, and the MB that one worker would send.
 
-``--memory-limit`` keeps the fits to files to so many bytes, such as 500MB, at the peak.
-
-``--told``: how often parts are asked in a round, and how much they tell together, in MB.
-
-``--dask``: against LightGBM's estimator for Dask on the same cluster of two processes with a thread
-each, of rows that lie there; leaves, bins, rounds and rates are equal, and every round looks at all
-features, as LightGBM's do. Both fit a few rows before, and then in turn. Figures are the ratio of the
-times, and the log losses of 1e5 rows of another seed, which are to be no larger. Is left out without
-LightGBM, Dask or distributed. Linux alone says what the anonymous memory is.
+`--dask`: against LightGBM's Dask estimator on a cluster of two processes with one thread each, with
+equal leaves, bins, rounds and rates: the ratio of times, and log losses of 100,000 other rows.
 """
 
-import argparse
 import hashlib
 import os
 import pickle
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import typer
 
-from benchmarks.timing import Row, report
-from certree.parts import resources
-from certree.parts.memory_limit import bytes_of
-from certree.parts.part import begin_round, begin_tree, end_tree, go_on, largest
+from benchmarks.results import Row, report
+from benchmarks.timing import measure_seconds, run_in_new_process
+from certree import BoostedTreesClassifier, Cart, PACBayesTreeClassifier, TreeForestClassifier
 
-# What parts are asked in a round.
-ROUND = (begin_round, largest, begin_tree, go_on, end_tree)
-RATIO, RATIO_OF_TREE, ANONYMOUS, SCRATCH = 1.3, 3.0, 3000, 40
-LEAVES = 100_000
-# Files of results, and what their lines say, by what is fitted.
+FILE_ROWS, LEAVES, PAUSE = 1_000_000, 100_000, 0.05
 FILES = {"boosting": "scale", "forest": "scale_of_forests", "tree": "scale_tree"}
-CASES = {
-    "boosting": "{n} rounds of {leaves} leaves",
-    "forest": "{n} trees of {leaves} leaves",
-    "tree": f"a tree of {LEAVES:.0e} leaves at most",
-}
-ROWS_OF_FILE = 1_000_000
-# Between looks at the memory, in seconds.
-PAUSE = 0.05
 
 
-def rows_of_file(number: int, n: int, p: int) -> tuple[Any, Any]:
-    """Features and classes of a file."""
+class Settings(NamedTuple):
+    """What is fitted: kind of model, features, rounds, leaves, memory limit, and learning rate."""
+
+    model: str
+    features: int
+    rounds: int
+    leaves: int
+    memory_limit: str
+    rate: float
+
+    def name_case(self, n: int) -> str:
+        """Return the name of a case."""
+        model = {
+            "boosting": f"{self.rounds} rounds of {self.leaves} leaves",
+            "forest": f"{self.rounds} trees of {self.leaves or 'all'} leaves",
+            "tree": f"a tree of {LEAVES:.0e} leaves at most",
+        }[self.model]
+        limit = f", within {self.memory_limit}" if self.memory_limit else ""
+        return f"{n:.0e} x {self.features}, {model}{limit}"
+
+    def make_model(self, **options: Any) -> Any:
+        """Return the model."""
+        options = {"max_leaf_nodes": self.leaves or None, "random_state": 0, **options}
+        if self.model == "forest":
+            return TreeForestClassifier(self.rounds, **options)
+        if self.model == "tree":
+            grower = Cart(max_bins=255, max_leaf_nodes=LEAVES)
+            given = {"lambda_error": 1.0, "lambda_penalty": 0.0, "n_jobs": -1}
+            return PACBayesTreeClassifier(grower, **given, random_state=0)
+        return BoostedTreesClassifier(max_iter=self.rounds, **options)
+
+
+class Measured(NamedTuple):
+    """CPU and wall seconds, peak memory in MB, scratch space in GB, and a hash of the model."""
+
+    cpu: float
+    wall: float
+    memory: float
+    scratch: float
+    model: str
+
+
+def draw_file(number: int, n: int, p: int) -> tuple[Any, Any]:
+    """Return features and classes of one file."""
     rng = np.random.default_rng([number, p])
     X = rng.standard_normal((n, p))
     score = X[:, 0] * X[:, 1] + X[:, 2] - X[:, 3] + 0.5 * rng.standard_normal(n)
     return X, (score > 0).astype(np.int8)
 
 
-def write_table(folder: Path, n: int, p: int) -> None:
-    """Write a table as files, one at a time."""
-    for number, start in enumerate(range(0, n, ROWS_OF_FILE)):
-        X, y = rows_of_file(number, min(ROWS_OF_FILE, n - start), p)
+def write_table(folder: str, n: int, p: int) -> None:
+    """Write a table as files."""
+    for number, start in enumerate(range(0, n, FILE_ROWS)):
+        X, y = draw_file(number, min(FILE_ROWS, n - start), p)
         columns = {f"x{j}": X[:, j] for j in range(p)}
-        pq.write_table(pa.table({**columns, "y": y}), folder / f"{number:05}.parquet")
+        pq.write_table(pa.table({**columns, "y": y}), f"{folder}/{number:05}.parquet")
 
 
-def anonymous() -> float:
-    """Anonymous memory of this process and those that it has started now, in MB."""
-    total, seen = 0.0, [os.getpid()]
-    while seen:
-        process = seen.pop()
-        try:
-            lines = Path(f"/proc/{process}/status").read_text().splitlines()
-            below = Path(f"/proc/{process}/task/{process}/children").read_text()
-        except OSError:  # it has ended
-            continue
-        total += next((int(one.split()[1]) for one in lines if one.startswith("RssAnon")), 0) / 1024
-        seen += map(int, below.split())
+def measure_memory() -> float:
+    """Return the anonymous memory of this process and of those that it started, in MB."""
+    total, processes = 0.0, [os.getpid()]
+    while processes:
+        path = Path(f"/proc/{(process := processes.pop())}")
+        with suppress(OSError):  # the process may end
+            lines = (path / "status").read_text().splitlines()
+            total += sum(int(one.split()[1]) for one in lines if one.startswith("RssAnon")) / 1024
+            processes += map(int, (path / f"task/{process}/children").read_text().split())
     return total
 
 
-def in_scratch() -> float:
-    """How much lies in the scratch folders of this process now, in GB."""
-    sizes = [one.stat().st_blocks * 512 for one in Path(tempfile.gettempdir()).glob("certree-*/*")]
-    return sum(sizes) / 1e9
+class Watcher(threading.Thread):
+    """A thread that keeps the largest memory and scratch space."""
 
-
-class Watching(threading.Thread):
-    """Keeps the most memory and scratch that it has seen."""
-
-    def __init__(self) -> None:
+    def __init__(self, scratch: str) -> None:
         super().__init__(daemon=True)
-        self.most, self.most_scratch = 0.0, 0.0
+        self.scratch, self.memory, self.space = Path(scratch), 0.0, 0.0
 
     def run(self) -> None:
-        """Look at it now and then."""
+        """Measure again and again."""
         while True:
-            self.most = max(self.most, anonymous())
-            with suppress(FileNotFoundError):  # the folder goes away when the fit ends
-                self.most_scratch = max(self.most_scratch, in_scratch())
+            self.memory = max(self.memory, measure_memory())
+            with suppress(FileNotFoundError):  # the fit removes its folder
+                sizes = [one.stat().st_blocks * 512 for one in self.scratch.glob("certree-*/*")]
+                self.space = max(self.space, sum(sizes) / 1e9)
             time.sleep(PAUSE)
 
 
-def model_of(options: Any) -> Any:
-    """What is fitted."""
-    from certree import (
-        BoostedTreesClassifier,
-        Cart,
-        PACBayesTreeClassifier,
-        TreeForestClassifier,
-    )
+def fit(kind: str, folder: str, scratch: str, settings: Settings) -> Measured:
+    """Fit to the files of a folder, out of core ("files") or in memory ("memory")."""
+    from certree.parts import resources
 
-    leaves = options.leaves or None
-    if options.model == "forest":
-        return TreeForestClassifier(options.rounds, max_leaf_nodes=leaves, random_state=0)
-    if options.model == "tree":
-        grower = Cart(max_bins=255, max_leaf_nodes=LEAVES)
-        return PACBayesTreeClassifier(
-            grower, lambda_error=1.0, lambda_penalty=0.0, random_state=0, n_jobs=-1
-        )
-    return BoostedTreesClassifier(max_iter=options.rounds, max_leaf_nodes=leaves, random_state=0)
-
-
-def print_case(kind: str, folder: Path, options: Any) -> None:
-    """Fit, and print CPU time, wall time, peak memory and a hash of the model."""
-    model = model_of(options)
-    watching = Watching()
-    watching.start()
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    model, watcher = settings.make_model(), Watcher(scratch)
+    watcher.start()
     cpu, wall = time.process_time(), time.perf_counter()
     if kind == "files":
-        with resources(memory_limit=options.memory_limit):
-            model.fit(folder, "y")
+        with resources(memory_limit=settings.memory_limit or None):
+            model.fit(Path(folder), "y")
     else:
         table = pq.read_table(folder)
-        y = table["y"].to_numpy()
-        model.fit(table.drop_columns(["y"]), y)
+        model.fit(table.drop_columns(["y"]), table["y"].to_numpy())
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    is_tree = options.model == "tree"
-    trees = model.tree_ if is_tree else model.trees_
-    said = [*model.vote_.score] if is_tree else [trees.value, getattr(model, "start_", np.zeros(0))]
-    parts = trees.feature, trees.threshold, trees.left, *said
-    known = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in parts))
-    print(cpu, wall, watching.most, watching.most_scratch, known.hexdigest())
+    trees = model.tree_ if settings.model == "tree" else model.trees_
+    values = model.vote_.score if settings.model == "tree" else trees.value
+    arrays = (
+        trees.feature,
+        trees.threshold,
+        trees.left,
+        values,
+        getattr(model, "start_", np.zeros(0)),
+    )
+    content = b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)
+    model_hash = hashlib.sha256(content).hexdigest()
+    return Measured(cpu, wall, watcher.memory, watcher.space, model_hash)
 
 
-def measured(kind: str, folder: Path, options: Any) -> tuple[float, float, float, float, str]:
-    """What a process of its own says."""
-    command = [sys.executable, "-m", "benchmarks.scale", "--case", kind, str(folder)]
-    command += ["--rounds", str(options.rounds), "--leaves", str(options.leaves)]
-    command += ["--model", options.model]
-    if options.memory_limit is not None:
-        command += ["--memory-limit", options.memory_limit]
-    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
-        done = subprocess.run(
-            command,
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "TMPDIR": scratch},
-        )
-    *numbers, known = done.stdout.split()
-    cpu, wall, most, most_scratch = map(float, numbers)
-    return cpu, wall, most, most_scratch, known
-
-
-def case_of(n: int, options: Any) -> str:
-    """What a size is called."""
-    of_model = CASES[options.model].format(n=options.rounds, leaves=options.leaves or "all")
-    limit = "" if options.memory_limit is None else f", within {options.memory_limit}"
-    return f"{n:.0e} x {options.features}, {of_model}{limit}"
-
-
-def most_of(options: Any) -> float:
-    """What fits to files may hold, in MB as the system counts them."""
-    limit = options.memory_limit
-    return ANONYMOUS if limit is None else bytes_of(limit) / 2**20
-
-
-def rows_of(n: int, options: Any) -> list[Row]:
-    """The lines of one size."""
-    kinds = ["memory", "files"] if n <= options.most_in_memory else ["files"]
-    found: dict[str, list[tuple[float, float, float, float, str]]] = {kind: [] for kind in kinds}
-    with tempfile.TemporaryDirectory(prefix="scale-", dir=options.folder) as folder:
-        write_table(Path(folder), n, options.features)
-        for _ in range(options.repeats):
+def compare_memory(n: int, settings: Settings, repeats: int, most_in_memory: float) -> list[Row]:
+    """Return the rows of one size, out of core and in memory."""
+    kinds = ["memory", "files"] if n <= most_in_memory else ["files"]
+    found: dict[str, list[Measured]] = {kind: [] for kind in kinds}
+    with tempfile.TemporaryDirectory(prefix="scale-") as folder:
+        write_table(folder, n, settings.features)
+        for _ in range(repeats):
             for kind in kinds:
-                found[kind].append(measured(kind, Path(folder), options))
-    if len({one[-1] for told in found.values() for one in told}) > 1:
+                with tempfile.TemporaryDirectory() as scratch:
+                    found[kind].append(run_in_new_process(fit, kind, folder, scratch, settings))
+    if len({one.model for runs in found.values() for one in runs}) > 1:
         raise SystemExit(f"the models of {n:,} rows differ")
-    case = case_of(n, options)
-    cpu = {kind: statistics.median(one[0] for one in told) for kind, told in found.items()}
-    wall = {kind: statistics.median(one[1] for one in told) for kind, told in found.items()}
-    most = {kind: max(one[2] for one in told) for kind, told in found.items()}
-    peer = ("memory", cpu["memory"]) if "memory" in kinds else ("", None)
-    most_times = RATIO_OF_TREE if options.model == "tree" else RATIO
-    target = most_times if peer[0] else None
-    lines = [Row(f"files, CPU: {case}", cpu["files"], *peer, target=target)]
-    lines.append(Row(f"files, wall: {case}", wall["files"], peer[0], wall.get("memory")))
+    case, rows = settings.name_case(n), []
+    goal = (3.0 if settings.model == "tree" else 1.3) if len(kinds) > 1 else None
+    for clock, name, target in ((0, "CPU", goal), (1, "wall", None)):
+        seconds = {kind: statistics.median(one[clock] for one in found[kind]) for kind in kinds}
+        peer = ("memory", seconds["memory"]) if len(kinds) > 1 else ("", None)
+        rows.append(Row(f"files, {name}: {case}", seconds["files"], *peer, target=target))
     for kind in kinds:
-        target = most_of(options) if kind == "files" else None
-        lines.append(
-            Row(f"{kind}, peak: {case}", None, target=target, figure=most[kind], unit="MB")
-        )
-    scratch = max(one[3] for one in found["files"])
-    lines.append(Row(f"scratch: {case}", None, target=SCRATCH, figure=scratch, unit="GB"))
-    return lines
+        goal = 3000 if kind == "files" and not settings.memory_limit else None
+        memory = max(one.memory for one in found[kind])
+        rows.append(Row(f"{kind}, peak: {case}", target=goal, figure=memory, unit="MB"))
+    scratch = max(one.scratch for one in found["files"])
+    return [*rows, Row(f"scratch: {case}", target=40, figure=scratch, unit="GB")]
 
 
-# -- what is told
-
-
-def rows_told(n: int, options: Any) -> list[Row]:
-    """How often all rows are asked in a round, and how much one worker that held them would tell."""
-    from certree import BoostedTreesClassifier
+def measure_messages(n: int, settings: Settings) -> list[Row]:
+    """Return the passes over the data in a round, and what one worker with all rows would send."""
+    from certree.parts import part
     from certree.parts.executors import Parts
 
-    told: list[int] = []
+    sizes: list[int] = []
+    in_round = (part.begin_round, part.largest, part.begin_tree, part.go_on, part.end_tree)
 
-    def counted(before: Any) -> Any:
-        def ask(self: Parts, f: Any, *given: Any, **how: Any) -> Any:
-            answer = before(self, f, *given, **how)
-            if f in ROUND:
-                told.append(len(pickle.dumps(answer, 5)))
-            return answer
+    def count(method: Any) -> Any:
+        def request(self: Parts, f: Any, *args: Any, **options: Any) -> Any:
+            result = method(self, f, *args, **options)
+            if f in in_round:
+                sizes.append(len(pickle.dumps(result, 5)))
+            return result
 
-        return ask
+        return request
 
     with (
-        tempfile.TemporaryDirectory(prefix="scale-", dir=options.folder) as folder,
-        patch.object(Parts, "change", counted(Parts.change)),
-        patch.object(Parts, "collect", counted(Parts.collect)),
+        tempfile.TemporaryDirectory(prefix="scale-") as folder,
+        patch.object(Parts, "change", count(Parts.change)),
+        patch.object(Parts, "collect", count(Parts.collect)),
     ):
-        write_table(Path(folder), n, options.features)
-        BoostedTreesClassifier(
-            max_iter=options.rounds, max_leaf_nodes=options.leaves, random_state=0
-        ).fit(Path(folder), "y")
-    case = case_of(n, options)
-    figures = {
-        "passes of a round": (len(told), "passes"),
-        "told in a round": (sum(told) / 1e6, "MB"),
-    }
+        write_table(folder, n, settings.features)
+        settings.make_model().fit(Path(folder), "y")
+    case, rounds = settings.name_case(n), settings.rounds
+    megabytes = sum(sizes) / 1e6 / rounds
     return [
-        Row(f"{what}: {case}", None, figure=one / options.rounds, unit=unit)
-        for what, (one, unit) in figures.items()
+        Row(f"passes of a round: {case}", figure=len(sizes) / rounds, unit="passes"),
+        Row(f"told in a round: {case}", figure=megabytes, unit="MB"),
     ]
 
 
-# -- on a cluster
-
-
-def fitted_there(who: str, parts: tuple[Any, Any], client: Any, options: Any) -> tuple[float, Any]:
-    """Seconds of a fit, and what was fitted."""
-    model: Any
-    if who == "certree":
-        from certree import BoostedTreesClassifier
-
-        model = BoostedTreesClassifier(
-            max_iter=options.rounds,
-            max_leaf_nodes=options.leaves,
-            learning_rate=options.rate,
-            max_features=None,
-            random_state=0,
-        )
-    else:
-        from lightgbm import DaskLGBMClassifier
-
-        model = DaskLGBMClassifier(
-            n_estimators=options.rounds,
-            num_leaves=options.leaves,
-            max_bin=255,
-            learning_rate=options.rate,
-            n_jobs=1,
-            client=client,
-            verbose=-1,
-        )
-    start = time.perf_counter()
-    model.fit(*parts)
-    seconds = time.perf_counter() - start
-    return seconds, model if who == "certree" else model.to_local()
-
-
-def rows_on_cluster(n: int, options: Any) -> list[Row]:
-    """The lines of one size against LightGBM on a cluster; none without it."""
-    names = "lightgbm", "dask", "distributed"
-    if any(find_spec(one) is None for one in names):
-        print(f"left out, as there is not all of {', '.join(names)}")
-        return []
+def compare_cluster(n: int, settings: Settings, repeats: int) -> list[Row]:
+    """Return the rows of one size against LightGBM on a cluster."""
     import dask.array as da
     from distributed import Client, LocalCluster, wait
+    from lightgbm import DaskLGBMClassifier
     from sklearn.metrics import log_loss
 
-    found: dict[str, list[float]] = {"certree": [], "lightgbm": []}
-    losses = {}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
+        LocalCluster(**options, processes=True) as cluster,
         Client(cluster, direct_to_workers=True) as client,
     ):
 
-        def placed(n: int) -> tuple[Any, Any]:
-            X, y = rows_of_file(0, n, options.features)
-            cut = -(-n // 2)
-            parts = da.from_array(X, chunks=(cut, X.shape[1])), da.from_array(y, chunks=cut)
-            parts = tuple(one.persist() for one in parts)
-            wait(parts)
-            return parts
+        def place(n: int) -> list[Any]:
+            X, y = draw_file(0, n, settings.features)
+            half = -(-n // 2)
+            placed = [da.from_array(X, chunks=(half, -1)), da.from_array(y, chunks=half)]
+            placed = [one.persist() for one in placed]
+            wait(placed)
+            return placed
 
-        first = placed(20_000)
-        for who in found:
-            fitted_there(who, first, client, options)
-        parts = placed(n)
-        X, y = rows_of_file(1, 100_000, options.features)
-        for _ in range(options.repeats):
-            for who, seconds in found.items():
-                took, model = fitted_there(who, parts, client, options)
-                seconds.append(took)
-                losses[who] = log_loss(y, model.predict_proba(X)[:, 1])
-    case = case_of(n, options) + f", rate {options.rate:g}"
-    own = statistics.median(found["certree"])
-    peer = statistics.median(found["lightgbm"])
-    lines = [Row(f"Dask: {case}", own, "lightgbm", peer, target=1.0)]
-    for who, loss in losses.items():
-        target = losses["lightgbm"] if who == "certree" else None
-        lines.append(Row(f"Dask, {who}: {case}", None, target=target, figure=loss, unit="log loss"))
-    return lines
+        def make(who: str) -> Any:
+            if who == "certree":
+                return settings.make_model(learning_rate=settings.rate, max_features=None)
+            return DaskLGBMClassifier(
+                n_estimators=settings.rounds, num_leaves=settings.leaves, max_bin=255,
+                learning_rate=settings.rate, n_jobs=1, client=client, verbose=-1,
+            )  # fmt: skip
+
+        seconds, losses = {"certree": [], "lightgbm": []}, {}
+        first, placed = place(20_000), place(n)
+        for who in seconds:
+            make(who).fit(*first)
+        X, y = draw_file(1, 100_000, settings.features)
+        for _ in range(repeats):
+            for who, times in seconds.items():
+                model = make(who)
+                times.append(measure_seconds(lambda: model.fit(*placed)))  # noqa: B023
+                local = model if who == "certree" else model.to_local()
+                losses[who] = log_loss(y, local.predict_proba(X)[:, 1])
+    case = f"{settings.name_case(n)}, rate {settings.rate:g}"
+    ours, peer = (statistics.median(times) for times in seconds.values())
+    goals = {"certree": losses["lightgbm"], "lightgbm": None}
+    return [Row(f"Dask: {case}", ours, "lightgbm", peer, target=1.0)] + [
+        Row(f"Dask, {who}: {case}", target=goals[who], figure=loss, unit="log loss")
+        for who, loss in losses.items()
+    ]
 
 
-def main() -> None:
-    """Measure all sizes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=float, nargs="*", default=[1e6])
-    parser.add_argument("--model", choices=[*FILES], default="boosting")
-    parser.add_argument("--features", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--leaves", type=int, default=31)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--most-in-memory", type=float, default=1e7)
-    parser.add_argument(
-        "--folder", default=os.environ.get("TMPDIR"), help="where tables are written"
-    )
-    parser.add_argument("--rate", type=float, default=0.1, help="learning rate, with --dask")
-    parser.add_argument("--memory-limit", help="what fits to files may hold, such as 500MB")
-    parser.add_argument("--told", action="store_true", help="how often and how much parts tell")
-    parser.add_argument("--dask", action="store_true", help="against LightGBM on workers")
-    parser.add_argument("--case", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.case:
-        print_case(options.case[0], Path(options.case[1]), options)
-        return
-    lines_of = rows_on_cluster if options.dask else rows_told if options.told else rows_of
-    rows = [row for n in options.rows for row in lines_of(int(n), options)]
-    if rows:
-        report(FILES[options.model], rows, added=True)
+def main(
+    rows: float = 1e6, model: str = "boosting", features: int = 10, rounds: int = 100,
+    leaves: int = 31, repeats: int = 3, most_in_memory: float = 1e7, rate: float = 0.1,
+    memory_limit: str = "", messages: bool = False, dask: bool = False,
+) -> None:  # fmt: skip
+    """Measure one size, and add it to the result file; TMPDIR is the folder of the tables."""
+    settings = Settings(model, features, rounds, leaves, memory_limit, rate)
+    if dask:
+        if not all(map(find_spec, ("lightgbm", "dask", "distributed"))):
+            print('skipped: pip install "certree[bench]" for LightGBM and Dask')
+            return
+        found = compare_cluster(int(rows), settings, repeats)
+    elif messages:
+        found = measure_messages(int(rows), settings)
+    else:
+        found = compare_memory(int(rows), settings, repeats, most_in_memory)
+    report(FILES[model], found, added=True)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -1,69 +1,47 @@
-"""One tree against one tree: the default fit, its tuning included, on six public tables.
+"""One tree against one tree: the default fit, with its tuning, on six public tables.
 
-The peers are scikit-learn's DecisionTreeClassifier, pruned by cost-complexity with 30 values of
-ccp_alpha and five folds of GridSearchCV, and the single tree of WildWood, by the figures of its paper.
-70 % of the rows train; strings are categories, to scikit-learn numbers in the order of their names. All
-figures are means over ten splits: errors of three differ by more than the methods do. A fit of ours is
-the median of five, the peer fits once; both have one thread. The targets are a hundredth of the peer's
-time, and errors and log losses that are not above the peers'. Needs CERTREE_DATA; the peer takes a
-quarter of an hour.
+The other tree is scikit-learn's, pruned by cost-complexity with 30 values of ccp_alpha and five folds
+of GridSearchCV. 70 % of the rows train; means over ten splits; our fit is the median of five. One
+thread. The targets are a hundredth of the time, and no larger error and log loss.
 """
 
-import os
-from pathlib import Path
+import time
 
 import numpy as np
-from sklearn.model_selection import train_test_split
+import typer
+from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.defaults import Data, judge, pruned_cart, tables
-from benchmarks.timing import Row, median, report
+from benchmarks.peers import measure_fit, search_alpha
+from benchmarks.results import Row, report
+from benchmarks.tables import load_tables, split_fraction
+from benchmarks.timing import measure_median
 from certree import PACBayesTreeClassifier
 
-# Gaiffas, Merad and Yu, "WildWood: a new random forest algorithm": error and log loss of one tree.
-WILDWOOD = {
-    "adult": (0.152, 0.329),
-    "bank_marketing": (0.103, 0.234),
-    "credit_default": (0.188, 0.445),
-    "spam": (0.109, 0.287),
-    "satimage": (0.180, 0.518),
-    "letter": (0.244, 1.05),
-}
-FIGURES = ("error", "log_loss", "seconds")
-SPLITS = 10
+TABLES = "adult,bank_marketing,credit_default,spam,satimage,letter"
+PEER = "GridSearchCV"
 
 
-def measured(data: Data) -> tuple[np.ndarray, np.ndarray]:
-    """Error, log loss and seconds of ours and of the peer, means over the splits."""
-    ours, theirs = [], []
-    for split in range(SPLITS):
-        parts = train_test_split(data.X, data.y, test_size=0.3, random_state=split, stratify=data.y)
-        model = PACBayesTreeClassifier(categorical_features=data.categorical, random_state=0)
-        figures = judge(model, parts)
-        figures["seconds"] = median(lambda: model.fit(parts[0], parts[2]), 5)  # noqa: B023
-        ours.append(list(map(figures.get, FIGURES)))
-        theirs.append(list(map(judge(pruned_cart(parts[0], parts[2]), parts).get, FIGURES)))
-    return np.mean(ours, axis=0), np.mean(theirs, axis=0)
-
-
-def compared(name: str, data: Data) -> list[Row]:
-    """Time, error and log loss on one table."""
-    ours, theirs = measured(data)
-    rows = [Row(f"{name}, fit", ours[2], "GridSearchCV", theirs[2], 0.01)]
-    for peer, figures in (("GridSearchCV", theirs), ("WildWood", WILDWOOD[name])):
-        rows.append(Row(name, None, peer, None, figures[0], ours[0], "error"))
-        rows.append(Row(name, None, peer, None, figures[1], ours[1], "log loss"))
-    return rows
-
-
-def main() -> None:
-    """Measure all tables."""
-    directory = os.environ.get("CERTREE_DATA")
-    if not directory:
-        print("single_tree: skipped, CERTREE_DATA names no directory of tables")
-        return
-    found = tables(Path(directory))
-    report("single_tree", [row for name in WILDWOOD for row in compared(name, found[name])])
+def main(only: str = TABLES, splits: int = 10) -> None:
+    """Measure all tables; only: names of tables, separated by commas."""
+    rows = []
+    for name, data in load_tables(only).items():
+        found = []
+        for seed in range(splits):
+            X, y, *_ = split = split_fraction(data, seed)
+            model = PACBayesTreeClassifier(categorical_features=data.categorical, random_state=0)
+            ours = measure_fit(model, split, time.perf_counter)
+            ours["seconds"] = measure_median(lambda: model.fit(X, y), 5)  # noqa: B023
+            search = search_alpha(DecisionTreeClassifier(random_state=0), X, y)
+            peer = measure_fit(search, split, time.perf_counter)
+            found.append(
+                [[one[k] for k in ("error", "log_loss", "seconds")] for one in (ours, peer)]
+            )
+        ours, peer = np.mean(found, axis=0)
+        rows.append(Row(f"{name}, fit", ours[2], PEER, peer[2], 0.01))
+        rows.append(Row(name, None, PEER, None, peer[0], ours[0], "error"))
+        rows.append(Row(name, None, PEER, None, peer[1], ours[1], "log loss"))
+    report("single_tree", rows)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

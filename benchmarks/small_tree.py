@@ -1,58 +1,46 @@
-"""What a small certified tree costs in bound and in test error, beside the vote of the whole tree.
+"""Small certified trees: bound and test error of at most 8 or 16 leaves, and of the vote.
 
-Up to 10,000 rows of public tables of classes are drawn, four fifths of them fit
-`CertifiedTreeClassifier`, delta .05, and the rest give the test error; means over the draws. Bounds
-less test errors should be alike for all sizes: what small trees cost is their error.
-Needs CERTREE_DATA.
+Four fifths of at most 10,000 random rows of public tables of classes fit `CertifiedTreeClassifier`;
+the others give the test error. Delta is .05; means over five draws.
 """
 
-import argparse
-import os
-from pathlib import Path
-
 import numpy as np
+import typer
 
-from benchmarks.defaults import REGRESSION, Data, tables
-from benchmarks.records import RESULTS, store
+from benchmarks.results import store
+from benchmarks.tables import Data, load_tables
 from certree import CertifiedTreeClassifier
 
-MOST_ROWS, TESTED = 10_000, 5
-SIZES = (8, 16, None)
+MAX_ROWS = 10_000
 
 
-def measured(data: Data, seed: int) -> list[float]:
-    """Bound, test error and leaves of each size, for one draw."""
-    rows = np.random.default_rng(seed).permutation(len(data.y))[:MOST_ROWS]
-    tested, fitted = np.split(rows, [len(rows) // TESTED])
-    found: list[float] = []
-    for size in SIZES:
-        model = CertifiedTreeClassifier(
-            max_leaf_nodes=size,
-            duplicates="genuine",
-            categorical_features=data.categorical,
-            random_state=seed,
-        ).fit(data.X[fitted], data.y[fitted])
-        error = float(np.mean(model.predict(data.X[tested]) != data.y[tested]))
-        found += [model.certificate_.bound, error, model.get_n_leaves()]
+def measure(data: Data, seed: int) -> dict[str, float]:
+    """Return bound, test error and leaves for each size, for one draw."""
+    rows, _ = data.draw(seed, MAX_ROWS)
+    test, train = np.split(rows, [len(rows) // 5])
+    found = {}
+    for size in (8, 16, None):
+        options = {"categorical_features": data.categorical, "random_state": seed}
+        model = CertifiedTreeClassifier(max_leaf_nodes=size, duplicates="genuine", **options)
+        model.fit(data.X[train], data.y[train])
+        found |= {
+            f"bound_{size or 'all'}": model.certificate_.bound,
+            f"error_{size or 'all'}": 1 - model.score(data.X[test], data.y[test]),
+            f"leaves_{size or 'all'}": model.get_n_leaves(),
+        }
     return found
 
 
-def main() -> None:
-    """Measure all tables of classes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    options = parser.parse_args()
-    head = [f"{what}_{size or 'all'}" for size in SIZES for what in ("bound", "error", "leaves")]
-    lines = []
-    for name, data in tables(Path(os.environ["CERTREE_DATA"])).items():
-        if name in REGRESSION:
-            continue
-        means = np.mean([measured(data, seed) for seed in range(options.seeds)], axis=0)
-        lines.append({"table": name, **dict(zip(head, means.tolist(), strict=True))})
-        parts = [f"{b:.3f} {e:.3f} {leaves:6.1f}" for b, e, leaves in means.reshape(-1, 3)]
-        print(f"{name:18} " + " | ".join(parts), flush=True)
-    store(RESULTS / "small_tree.csv", lines)
+def main(only: str = "", seeds: int = 5) -> None:
+    """Measure all tables; only: names of tables, separated by commas."""
+    rows = []
+    for name, data in load_tables(only, regression=False).items():
+        draws = [measure(data, seed) for seed in range(seeds)]
+        means = {key: float(np.mean([one[key] for one in draws])) for key in draws[0]}
+        rows.append({"table": name, **means})
+        print(*rows[-1].values(), flush=True)
+    store("small_tree", rows)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -1,47 +1,31 @@
-"""All errors and ratios of the paper's experiment: five repetitions, seven data sets, four growers.
+"""The paper's experiment: all errors and ratios, with standard errors over five repetitions.
 
-What `certree table2` prints, a line for each grower, data set and method, with standard errors over the
-repetitions, in results/table2_errors.csv. Repetition r draws and deals rows by the seed r. Needs
-CERTREE_DATA; takes about 40 s of one core.
+One line for each grower, data set and method, as `certree table2` prints them.
 """
 
-import os
+import typer
 
-from benchmarks.records import RESULTS, store
-from certree.files.tables import DATA_VARIABLE
+from benchmarks.results import store
+from benchmarks.tables import find_directory
 from certree.paper.protocol import GROWERS, PAPER_SETS, run
-from certree.paper.table2 import Line, summarise_outcomes
-
-REPEATS = 5
+from certree.paper.table2 import summarise_outcomes
 
 
-def records(line: Line) -> list[dict[str, str | float | None]]:
-    """A line of the file for each method."""
-    return [
-        {
-            "grower": line.grower,
-            "dataset": line.dataset,
-            "method": method,
-            "error": error.value,
-            "error_se": error.standard_error,
-            "ratio": line.ratios[method].value,
-            "ratio_se": line.ratios[method].standard_error,
-            "outside": line.outside,
-            "nodes": line.n_nodes,
-        }
-        for method, error in line.errors.items()
-    ]
-
-
-def main() -> None:
-    """Run the experiment."""
-    directory = os.environ.get(DATA_VARIABLE)
-    if not directory:
-        print(f"table2_errors: skipped, {DATA_VARIABLE} does not name the directory of the tables")
-        return
-    table = summarise_outcomes(run(PAPER_SETS, list(GROWERS), REPEATS, directory, n_jobs=1))
-    store(RESULTS / "table2_errors.csv", [one for line in table for one in records(line)])
+def main(repeats: int = 5, sets: int = len(PAPER_SETS)) -> None:
+    """Run the experiment; sets: number of data sets."""
+    outcomes = run(PAPER_SETS[:sets], list(GROWERS), repeats, str(find_directory()), n_jobs=1)
+    rows = []
+    for line in summarise_outcomes(outcomes):
+        for method, error in line.errors.items():
+            ratio = line.ratios[method]
+            rows.append({
+                "grower": line.grower, "dataset": line.dataset, "method": method,
+                "error": error.value, "error_se": error.standard_error,
+                "ratio": ratio.value, "ratio_se": ratio.standard_error,
+                "outside": line.outside, "nodes": line.n_nodes,
+            })  # fmt: skip
+    store("table2_errors", rows)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -192,46 +192,44 @@ def test_a_script_of_the_gallery_runs_and_draws(script, tmp_path, monkeypatch):
 
 def test_what_made_a_file_of_results_is_written_down(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(PROJECT))
-    from benchmarks import records
+    from benchmarks import results
 
     runs = tmp_path / "runs.csv"
     runs.write_text("file,date,versions\n")
-    monkeypatch.setattr(records, "RESULTS", tmp_path)
-    monkeypatch.setattr(records, "RUNS", runs)
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
     fits = [{"table": "spam", "method": "tree", "error": 0.25}]
-    records.store(tmp_path / "fits.csv", fits)
-    assert records.known(tmp_path / "fits.csv") == fits
+    results.store("fits", fits)
+    assert results.read_fits("fits") == fits
     header, line = runs.read_text().splitlines()
     assert line.startswith("fits.csv,")
     assert f"numpy {np.__version__}" in line
     runs.write_text(f"{header}\nfits.csv,1999-01-01,numpy 0\n")
-    records.store(tmp_path / "fits.csv", fits * 2, added=True)
+    results.store("fits", fits * 2, added=True)
     assert "fits.csv,1999-01-01; " in runs.read_text()
     assert "numpy 0; numpy " in runs.read_text()
-    records.store(tmp_path / "fits.csv", fits)
+    results.store("fits", fits)
     assert "1999" not in runs.read_text()
 
 
 def test_figures_on_pages_are_those_of_the_results(monkeypatch):
     monkeypatch.syspath_prepend(str(PROJECT))
-    from benchmarks.figures import MARKED, pages, renewed
+    from benchmarks.figures import FIGURES, MARKED, compute_figure, find_pages
 
-    texts = {page: page.read_text(encoding="utf-8") for page in pages()}
-    assert sum(len(MARKED.findall(text)) for text in texts.values()) > 15
-    stale = [
-        (name_of(page), found[2], found[3])
-        for page, text in texts.items()
-        for found in MARKED.finditer(text)
-        if renewed(found[0]) != found[0]
+    found = [
+        (page, one[2], one[3])
+        for page, path in find_pages().items()
+        for one in MARKED.finditer(path.read_text(encoding="utf-8"))
     ]
+    assert sorted(FIGURES) == sorted((page, name) for page, name, _ in found)
+    stale = [one for one in found if compute_figure(*one[:2]) != one[2]]
     assert not stale, "make figures writes them anew"
 
 
 def test_no_figure_in_a_sentence_begins_a_line(monkeypatch):
     """A comment there ends the paragraph, and what follows it is no Markdown."""
     monkeypatch.syspath_prepend(str(PROJECT))
-    from benchmarks.figures import pages
+    from benchmarks.figures import find_pages
 
     begins = re.compile(r"^ *<!-- figure[^>]*-->.", re.MULTILINE)
-    found = {name_of(page): begins.findall(page.read_text(encoding="utf-8")) for page in pages()}
-    assert not {name: lines for name, lines in found.items() if lines}
+    texts = {page: path.read_text(encoding="utf-8") for page, path in find_pages().items()}
+    assert not {page: begins.findall(text) for page, text in texts.items() if begins.search(text)}

@@ -1,17 +1,19 @@
 """Hash results of the library: `python -m benchmarks.answers [recorded.csv]`."""
 
-import argparse
 import csv
 import hashlib
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from benchmarks.answers.ensembles import ENSEMBLES
+from benchmarks.answers.exports import EXPORTS
 from benchmarks.answers.guarantees import CERTIFICATES
 from benchmarks.answers.hashes import Case, digest
-from benchmarks.answers.outside import OUTSIDE
 from benchmarks.answers.single_trees import SINGLE_TREES
 from benchmarks.answers.stages import STAGES
 
@@ -25,7 +27,7 @@ MEANT_TO_CHANGE: tuple[str, ...] = ()
 CASES: Mapping[str, Case] = {
     **{
         f"{group}: {name}": case
-        for models in (SINGLE_TREES, ENSEMBLES, OUTSIDE)
+        for models in (SINGLE_TREES, ENSEMBLES, EXPORTS)
         for group, cases in models.items()
         for name, case in cases.items()
     },
@@ -94,32 +96,35 @@ def differing(old: Found, new: Found) -> dict[str, str]:
     return {case: ", ".join(parts) for case, parts in found.items()}
 
 
-def main() -> None:
-    """Write a record of the hashes, or compare with one and print the cases that differ."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recorded", nargs="?", type=Path, help="the table to compare with")
-    parser.add_argument("--write", type=Path, default=RECORD, help="where the table goes")
-    parser.add_argument("--only", default="", help="run the cases whose names hold this text")
-    parser.add_argument("--parts", action="store_true", help="write a hash for each part")
-    arguments = parser.parse_args()
+def main(
+    recorded: Annotated[Path | None, typer.Argument()] = None,
+    target: Annotated[Path, typer.Option("--write")] = RECORD,
+    only: str = "",
+    parts: bool = False,
+) -> None:
+    """Write a record of the hashes, or compare with one and print the cases that differ.
+
+    recorded: the table to compare with; --write: where the table goes; only: run the cases whose
+    names hold this text; parts: write a hash for each part.
+    """
     warnings.simplefilter("ignore")
-    names = [name for name in CASES if arguments.only in name]
+    names = [name for name in CASES if only in name]
     found = {(case, part): value for case, part, value in lines(names)}
-    if arguments.recorded is None:
-        write(arguments.write, found if arguments.parts else whole(found))
+    if recorded is None:
+        write(target, found if parts else whole(found))
         raised = [f"{case}: {value}" for (case, part), value in found.items() if part == "raised"]
-        print(f"{len(names)} cases, {len(found)} lines: {arguments.write}", *raised, sep="\n")
+        print(f"{len(names)} cases, {len(found)} lines: {target}", *raised, sep="\n")
         sys.exit(bool(raised))
-    recorded = {key: value for key, value in read(arguments.recorded).items() if key[0] in names}
-    of_cases = {part for _, part in recorded} == {"whole"}
-    changed = differing(recorded, whole(found) if of_cases else found)
-    for case, parts in changed.items():
+    old = {key: value for key, value in read(recorded).items() if key[0] in names}
+    of_cases = {part for _, part in old} == {"whole"}
+    changed = differing(old, whole(found) if of_cases else found)
+    for case, where in changed.items():
         note = " [meant to change]" if case.startswith(MEANT_TO_CHANGE) else ""
-        print(f"{case}{note}: {parts}")
+        print(f"{case}{note}: {where}")
     unexpected = [case for case in changed if not case.startswith(MEANT_TO_CHANGE)]
     print(f"{len(names)} cases, {len(changed)} differ, {len(unexpected)} of them unexpectedly")
     sys.exit(bool(unexpected))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

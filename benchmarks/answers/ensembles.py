@@ -1,27 +1,18 @@
 """Cases of ensembles: boosting, forests, AdaBoost, certified forests, and intervals."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.answers.hashes import Case, Parts, numbers, trees_parts
-from benchmarks.answers.single_trees import BY_NAME, RISING, fitted, model_parts
+import certree
+from benchmarks.answers import single_trees
+from benchmarks.answers.hashes import Case, Parts, case, numbers, trees_parts
+from benchmarks.answers.single_trees import BY_NAME, RISING, fit_model, model_parts, use, use_each
 from benchmarks.answers.tables import Table, row_weights, table
-from certree import (
-    AdaBoostTreeClassifier,
-    BoostedTreesClassifier,
-    BoostedTreesRegressor,
-    CertifiedBoostedTreesClassifier,
-    CertifiedBoostedTreesRegressor,
-    CertifiedForestClassifier,
-    CertifiedTreeClassifier,
-    CertifiedTreeRegressor,
-    TreeForestClassifier,
-    TreeForestRegressor,
-)
 from certree.ensembles import ConformalBandRegressor
 
 # What else models are asked: each attribute or answer, if a model has it.
@@ -70,15 +61,7 @@ def ensemble_parts(model: Any, data: Table) -> Parts:
     return parts
 
 
-def fits(
-    estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
-) -> dict[str, Case]:
-    """Return the cases of one estimator; see `single_trees.fits`."""
-
-    def of(name: str, params: Mapping[str, Any]) -> Case:
-        return lambda: ensemble_parts(fitted(name, estimator, **params), table(name))
-
-    return {case: of(name, params) for case, (name, params) in cases.items()}
+fit_all = partial(single_trees.fit_all, compute=ensemble_parts)
 
 
 # -- boosting --------------------------------------------------------------------------------------
@@ -106,79 +89,64 @@ STEPS: Mapping[str, Mapping[str, Any]] = {
 WEIGHTS = ("any", "eighths", "whole", "zero")
 CODED = {"categorical_features": [0, 1]}
 
+ALL = "normal, three, missing, whole, single, frame, cancer, digits, tiny, one class, constant"
 BOOSTED = {
-    **{
-        name: (name, FEW)
-        for name in (
-            *("normal", "three", "missing", "whole", "single", "frame", "cancer", "digits"),
-            *("tiny", "one class", "constant"),
-        )
-    },
+    **use_each(ALL, **FEW),
     **{name: ("normal", {**FEW, **switches}) for name, switches in STEPS.items()},
-    **{f"weights, {kind}": ("normal", {**FEW, "weight": kind}) for kind in WEIGHTS},
-    "weights of three": ("three", {**FEW, "weight": "any"}),
+    **{f"weights, {kind}": use("normal", **FEW, weight=kind) for kind in WEIGHTS},
+    "weights of three": use("three", **FEW, weight="any"),
     "coded": ("coded", {**FEW, **CODED}),
     "coded, weights": ("coded", {**FEW, **CODED, "weight": "any"}),
-    "frame, one name": ("frame", {**FEW, "categorical_features": ["colour", "place"]}),
-    "balanced": ("three", {**FEW, "class_weight": "balanced"}),
-    "class weights": ("normal", {**FEW, "class_weight": {0: 1.0, 1: 2.5}}),
-    "monotonic": ("normal", {**FEW, "monotonic_cst": RISING}),
-    "monotonic by name": ("frame", {**FEW, "monotonic_cst": BY_NAME}),
-    "rounds chosen": ("normal", {"max_leaf_nodes": 8}),
-    "rounds chosen, three": ("iris", {"max_leaf_nodes": 4, "max_thresholds": 4}),
+    "frame, one name": use("frame", **FEW, categorical_features=["colour", "place"]),
+    "balanced": use("three", **FEW, class_weight="balanced"),
+    "class weights": use("normal", **FEW, class_weight={0: 1.0, 1: 2.5}),
+    "monotonic": use("normal", **FEW, monotonic_cst=RISING),
+    "monotonic by name": use("frame", **FEW, monotonic_cst=BY_NAME),
+    "rounds chosen": use("normal", max_leaf_nodes=8),
+    "rounds chosen, three": use("iris", max_leaf_nodes=4, max_thresholds=4),
 }
 BOOSTED_NUMBERS = {
-    "fast": ("wave", {"quality": "fast"}),
-    "chosen rounds": ("diabetes", {}),
+    "fast": use("wave", quality="fast"),
+    "chosen rounds": use("diabetes"),
     **{name: ("wave", {**FEW, **switches}) for name, switches in STEPS.items()},
-    **{f"weights, {kind}": ("wave", {**FEW, "weight": kind}) for kind in WEIGHTS},
+    **{f"weights, {kind}": use("wave", **FEW, weight=kind) for kind in WEIGHTS},
     **{
-        f"{loss}{weight and ', weights'}": (name, {**FEW, "loss": loss, "weight": weight})
-        for loss, name in (
-            ("squared_error", "wave"),
-            ("absolute_error", "wave"),
-            ("huber", "diabetes"),
-            ("quantile", "wave"),
-            ("poisson", "counts"),
-            ("gamma", "positive"),
-        )
+        f"{loss}{weight and ', weights'}": use(name, **FEW, loss=loss, weight=weight)
+        for loss, name in {
+            **dict.fromkeys(("squared_error", "absolute_error", "quantile"), "wave"),
+            "huber": "diabetes",
+            "poisson": "counts",
+            "gamma": "positive",
+        }.items()
         for weight in ("", "any")
     },
-    "quantile .9": ("diabetes", {**FEW, "loss": "quantile", "quantile": 0.9}),
-    "rough": ("rough wave", {**FEW, "categorical_features": [3]}),
-    "coded counts": ("counts", {**FEW, "loss": "poisson", "categorical_features": [3]}),
-    "monotonic": ("wave", {**FEW, "monotonic_cst": [0, 1, 0]}),
-    "monotonic medians": ("wave", {**FEW, "monotonic_cst": [0, 1, 0], "loss": "absolute_error"}),
-    "rounds chosen": ("wave", {"max_leaf_nodes": 8}),
+    "quantile .9": use("diabetes", **FEW, loss="quantile", quantile=0.9),
+    "rough": use("rough wave", **FEW, categorical_features=[3]),
+    "coded counts": use("counts", **FEW, loss="poisson", categorical_features=[3]),
+    "monotonic": use("wave", **FEW, monotonic_cst=[0, 1, 0]),
+    "monotonic medians": use("wave", **FEW, monotonic_cst=[0, 1, 0], loss="absolute_error"),
+    "rounds chosen": use("wave", max_leaf_nodes=8),
 }
 
 
-def warmly(
-    estimator: Callable[..., Any], name: str, rounds: str, weight: str = "", **params: Any
-) -> Case:
-    """Return a case of a model that continues its fit twice with warm_start."""
-
-    def run() -> Parts:
-        data = table(name)
-        extra = {"sample_weight": row_weights(weight, len(data.y))} if weight else {}
-        model = estimator(**params, warm_start=True, random_state=0)
-        for number in (3, 4, 9):
-            model.set_params(**{rounds: number}).fit(data.X, data.y, **extra)
-        return ensemble_parts(model, data)
-
-    return run
+@case
+def refit(kind: str, name: str, rounds: str, weight: str = "", **params: Any) -> Parts:
+    """Return the parts of a model that continues its fit twice with warm_start."""
+    data = table(name)
+    extra = {"sample_weight": row_weights(weight, len(data.y))} if weight else {}
+    model = getattr(certree, kind)(**params, warm_start=True, random_state=0)
+    for number in (3, 4, 9):
+        model.set_params(**{rounds: number}).fit(data.X, data.y, **extra)
+    return ensemble_parts(model, data)
 
 
-def evaluated(estimator: Callable[..., Any], name: str, **params: Any) -> Case:
-    """Return a case of a model with an explicit validation set."""
-
-    def run() -> Parts:
-        data = table(name)
-        model = estimator(**FEW, **params, random_state=0)
-        model.fit(data.X, data.y, X_val=data.new, y_val=data.truth)
-        return {"validation": model.validation_score_, "predictions": model.predict(data.new)}
-
-    return run
+@case
+def validate(kind: str, name: str, **params: Any) -> Parts:
+    """Return the parts of a model with an explicit validation set."""
+    data = table(name)
+    model = getattr(certree, kind)(**FEW, **params, random_state=0)
+    model.fit(data.X, data.y, X_val=data.new, y_val=data.truth)
+    return {"validation": model.validation_score_, "predictions": model.predict(data.new)}
 
 
 # -- forests, AdaBoost -----------------------------------------------------------------------------
@@ -209,152 +177,122 @@ GROWTH: Mapping[str, Mapping[str, Any]] = {
     "two threads": {"n_jobs": 2},
 }
 FOREST = {
-    **{
-        name: (name, TREES)
-        for name in (
-            *("normal", "three", "missing", "whole", "single", "frame", "cancer", "digits"),
-            *("tiny", "one class", "constant"),
-        )
-    },
+    **use_each(ALL, **TREES),
     **{name: ("three", {**TREES, **switches}) for name, switches in GROWTH.items()},
-    **{f"weights, {kind}": ("normal", {**TREES, "weight": kind}) for kind in WEIGHTS},
-    "entropy": ("three", {**TREES, "criterion": "entropy"}),
-    "entropy of two": ("normal", {**TREES, "criterion": "log_loss"}),
+    **{f"weights, {kind}": use("normal", **TREES, weight=kind) for kind in WEIGHTS},
+    "entropy": use("three", **TREES, criterion="entropy"),
+    "entropy of two": use("normal", **TREES, criterion="log_loss"),
     "coded": ("coded", {**TREES, **CODED}),
     "coded, random cuts": ("coded", {**TREES, **CODED, "splitter": "random"}),
     "coded, weights": ("coded", {**TREES, **CODED, "weight": "any"}),
-    "balanced": ("three", {**TREES, "class_weight": "balanced"}),
-    "class weights": ("normal", {**TREES, "class_weight": {0: 1.0, 1: 2.5}}),
+    "balanced": use("three", **TREES, class_weight="balanced"),
+    "class weights": use("normal", **TREES, class_weight={0: 1.0, 1: 2.5}),
 }
 FOREST_NUMBERS = {
-    **{name: (name, TREES) for name in ("wave", "diabetes", "counts")},
+    **use_each("wave, diabetes, counts", **TREES),
     **{name: ("wave", {**TREES, **switches}) for name, switches in GROWTH.items()},
-    **{f"weights, {kind}": ("wave", {**TREES, "weight": kind}) for kind in WEIGHTS},
-    "rough": ("rough wave", {**TREES, "categorical_features": [3]}),
-    "rough, random cuts": (
-        "rough wave",
-        {**TREES, "categorical_features": [3], "splitter": "random"},
-    ),
+    **{f"weights, {kind}": use("wave", **TREES, weight=kind) for kind in WEIGHTS},
+    "rough": use("rough wave", **TREES, categorical_features=[3]),
+    "rough, random cuts": use("rough wave", **TREES, categorical_features=[3], splitter="random"),
 }
 
 
-def bag_importances(estimator: Callable[..., Any], name: str, **params: Any) -> Case:
-    """Return a case of permutation importances from out-of-bag rows."""
-
-    def run() -> Parts:
-        data, model = table(name), fitted(name, estimator, **TREES, **params)
-        return {"importances": model.out_of_bag_importances(data.X, data.y)}
-
-    return run
+@case
+def bag_importances(kind: str, name: str, **params: Any) -> Parts:
+    """Return the parts of permutation importances from out-of-bag rows."""
+    data, model = table(name), fit_model(name, getattr(certree, kind), **TREES, **params)
+    return {"importances": model.out_of_bag_importances(data.X, data.y)}
 
 
-def several(estimator: Callable[..., Any], name: str) -> Case:
-    """Return a case of a forest with three targets: two are functions of the other and the features."""
-
-    def run() -> Parts:
-        data = table(name)
-        signs = (data.X[:, 0] > data.X[:, 1]).astype(data.y.dtype)
-        y = np.column_stack([data.y, signs, data.y + signs])
-        model = estimator(**TREES, oob_score=True, random_state=0).fit(data.X, y)
-        return {
-            "trees": model.trees_,
-            "predicted": model.predict(data.X),
-            "out of bags": np.hstack(getattr(model, model._oob_attribute)),
-            "importances": model.out_of_bag_importances(data.X, y),
-        }
-
-    return run
+@case
+def fit_several(kind: str, name: str) -> Parts:
+    """Return the parts of a forest with three targets, two of which depend on the other one."""
+    data = table(name)
+    signs = (data.X[:, 0] > data.X[:, 1]).astype(data.y.dtype)
+    y = np.column_stack([data.y, signs, data.y + signs])
+    model = getattr(certree, kind)(**TREES, oob_score=True, random_state=0).fit(data.X, y)
+    return {
+        "trees": model.trees_,
+        "predicted": model.predict(data.X),
+        "out of bags": np.hstack(getattr(model, model._oob_attribute)),
+        "importances": model.out_of_bag_importances(data.X, y),
+    }
 
 
 ADABOOST = {
+    **use_each("normal, three, missing, whole, frame, cancer, tiny, one class", n_estimators=10),
     **{
-        name: (name, {"n_estimators": 10})
-        for name in ("normal", "three", "missing", "whole", "frame", "cancer", "tiny", "one class")
-    },
-    **{
-        f"weights, {kind}": ("normal", {"n_estimators": 10, "weight": kind})
+        f"weights, {kind}": use("normal", n_estimators=10, weight=kind)
         for kind in ("any", "whole", "zero")
     },
-    "depth 2": ("normal", {"n_estimators": 10, "max_depth": 2}),
-    "depth 3 of three": ("three", {"n_estimators": 10, "max_depth": 3}),
-    "sure": ("cancer", {"n_estimators": 10, "max_depth": 12}),
-    "slow": ("normal", {"n_estimators": 10, "learning_rate": 0.5}),
-    "coded": ("coded", {"n_estimators": 10, "max_depth": 2, **CODED}),
-    "two threads": ("normal", {"n_estimators": 10, "n_jobs": 2}),
-    "scikit-learn": (
-        "three",
-        {"n_estimators": 10, "estimator": DecisionTreeClassifier(max_depth=2)},
-    ),
-    "naive Bayes": ("normal", {"n_estimators": 5, "estimator": GaussianNB()}),
+    "depth 2": use("normal", n_estimators=10, max_depth=2),
+    "depth 3 of three": use("three", n_estimators=10, max_depth=3),
+    "sure": use("cancer", n_estimators=10, max_depth=12),
+    "slow": use("normal", n_estimators=10, learning_rate=0.5),
+    "coded": use("coded", n_estimators=10, max_depth=2, **CODED),
+    "two threads": use("normal", n_estimators=10, n_jobs=2),
+    "scikit-learn": use("three", n_estimators=10, estimator=DecisionTreeClassifier(max_depth=2)),
+    "naive Bayes": use("normal", n_estimators=5, estimator=GaussianNB()),
 }
 CERTIFIED_FOREST = {
-    **{
-        name: (name, {"n_estimators": 10})
-        for name in ("normal", "three", "missing", "whole", "frame", "cancer", "one class")
-    },
-    **{
-        f"weights, {kind}": ("normal", {"n_estimators": 10, "weight": kind})
-        for kind in ("any", "zero")
-    },
-    "half grow": ("normal", {"n_estimators": 10, "max_samples": 0.5}),
-    "delta": ("three", {"n_estimators": 10, "delta": 0.001}),
-    "entropy": ("normal", {"n_estimators": 10, "criterion": "entropy"}),
-    "random cuts": ("normal", {"n_estimators": 10, "splitter": "random"}),
-    "depth 3": ("cancer", {"n_estimators": 10, "max_depth": 3}),
-    "coded": ("coded", {"n_estimators": 10, **CODED}),
-    "two threads": ("normal", {"n_estimators": 10, "n_jobs": 2}),
+    **use_each("normal, three, missing, whole, frame, cancer, one class", n_estimators=10),
+    **{f"weights, {kind}": use("normal", n_estimators=10, weight=kind) for kind in ("any", "zero")},
+    "half grow": use("normal", n_estimators=10, max_samples=0.5),
+    "delta": use("three", n_estimators=10, delta=0.001),
+    "entropy": use("normal", n_estimators=10, criterion="entropy"),
+    "random cuts": use("normal", n_estimators=10, splitter="random"),
+    "depth 3": use("cancer", n_estimators=10, max_depth=3),
+    "coded": use("coded", n_estimators=10, **CODED),
+    "two threads": use("normal", n_estimators=10, n_jobs=2),
 }
 CERTIFIED_BOOSTED = {
-    **{name: (name, FEW) for name in ("normal", "three", "missing", "frame", "one class")},
-    **{f"weights, {kind}": ("normal", {**FEW, "weight": kind}) for kind in ("any", "zero")},
-    "half trains": ("normal", {**FEW, "train_size": 0.5}),
-    "groups": ("normal", {**FEW, "groups": True}),
-    "fast": ("cancer", {"quality": "fast"}),
+    **use_each("normal, three, missing, frame, one class", **FEW),
+    **{f"weights, {kind}": use("normal", **FEW, weight=kind) for kind in ("any", "zero")},
+    "half trains": use("normal", **FEW, train_size=0.5),
+    "groups": use("normal", **FEW, groups=True),
+    "fast": use("cancer", quality="fast"),
 }
 
 
 # -- intervals and sets ----------------------------------------------------------------------------
 
 CERTIFIED_NUMBERS = {
-    **{name: (name, {}) for name in ("wave", "diabetes", "counts")},
-    "one width": ("diabetes", {"widths": "one"}),
-    "widths of leaves": ("diabetes", {"widths": "leaf"}),
-    "coverage": ("diabetes", {"coverage": 0.8, "delta": 0.1}),
-    "kd": ("wave", {"grower": "kd"}),
-    "rough": ("rough wave", {"categorical_features": [3]}),
-    "weights": ("wave", {"weight": "any"}),
-    "groups": ("wave", {"groups": True}),
-    "half grow": ("diabetes", {"train_size": 0.5}),
-    "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
+    **use_each("wave, diabetes, counts"),
+    "one width": use("diabetes", widths="one"),
+    "widths of leaves": use("diabetes", widths="leaf"),
+    "coverage": use("diabetes", coverage=0.8, delta=0.1),
+    "kd": use("wave", grower="kd"),
+    "rough": use("rough wave", categorical_features=[3]),
+    "weights": use("wave", weight="any"),
+    "groups": use("wave", groups=True),
+    "half grow": use("diabetes", train_size=0.5),
+    "monotonic": use("wave", monotonic_cst=[0, 1, 0]),
 }
 
 CERTIFIED_BOOSTED_NUMBERS = {
-    **{name: (name, FEW) for name in ("wave", "diabetes", "rough wave")},
-    "one width": ("diabetes", {**FEW, "widths": "one"}),
-    "median": ("diabetes", {**FEW, "loss": "absolute_error", "coverage": 0.8}),
-    "weights": ("wave", {**FEW, "weight": "any"}),
-    "groups": ("wave", {**FEW, "groups": True}),
+    **use_each("wave, diabetes, rough wave", **FEW),
+    "one width": use("diabetes", **FEW, widths="one"),
+    "median": use("diabetes", **FEW, loss="absolute_error", coverage=0.8),
+    "weights": use("wave", **FEW, weight="any"),
+    "groups": use("wave", **FEW, groups=True),
 }
 
 
+@case
 def intervals(
-    name: str, params: Mapping[str, Any], kind: Callable[..., Any] = CertifiedTreeRegressor
-) -> Case:
-    """Return a case of a certified regressor with its prediction intervals."""
-
-    def run() -> Parts:
-        data, model = table(name), fitted(name, kind, **params)
-        parts = ensemble_parts(model, data)
-        if not params.get("groups"):
-            parts["intervals"] = model.predict_interval(data.new)
-            parts["narrower"] = model.predict_interval(data.new, 0.6, 0.2)
-            promised = [one for one in model.certify_interval() if one is not None]
-            parts["promised"] = [numbers(one) for one in promised]
-        if kind is CertifiedTreeRegressor:
-            parts["by new rows"] = numbers(model.certify_pruning(whole_tree(model)))
-        return parts
-
-    return run
+    name: str, params: Mapping[str, Any], kind: Callable[..., Any] = certree.CertifiedTreeRegressor
+) -> Parts:
+    """Return the parts of a certified regressor with its prediction intervals."""
+    data, model = table(name), fit_model(name, kind, **params)
+    parts = ensemble_parts(model, data)
+    if not params.get("groups"):
+        parts["intervals"] = model.predict_interval(data.new)
+        parts["narrower"] = model.predict_interval(data.new, 0.6, 0.2)
+        promised = [one for one in model.certify_interval() if one is not None]
+        parts["promised"] = [numbers(one) for one in promised]
+    if kind is certree.CertifiedTreeRegressor:
+        parts["by new rows"] = numbers(model.certify_pruning(whole_tree(model)))
+    return parts
 
 
 def whole_tree(model: Any) -> Any:
@@ -364,84 +302,74 @@ def whole_tree(model: Any) -> Any:
     return map_pruning(model.tree_, model.weights_)
 
 
-def conformal(name: str, **params: Any) -> Case:
-    """Return a case of intervals around predicted quantiles."""
-
-    def run() -> Parts:
-        data = table(name)
-        quantiles = BoostedTreesRegressor("quantile", **FEW)
-        model = ConformalBandRegressor(quantiles, random_state=0, **params).fit(data.X, data.y)
-        explained = model.explain(data.new)
-        return {
-            "medians": model.predict(data.new),
-            "intervals": model.predict_interval(data.new),
-            "margin": (model.margin_, model.n_calibration_),
-            "explained": (explained.base, explained.contributions),
-        }
-
-    return run
+@case
+def conformal(name: str, **params: Any) -> Parts:
+    """Return the parts of intervals around predicted quantiles."""
+    data = table(name)
+    quantiles = certree.BoostedTreesRegressor("quantile", **FEW)
+    model = ConformalBandRegressor(quantiles, random_state=0, **params).fit(data.X, data.y)
+    explained = model.explain(data.new)
+    return {
+        "medians": model.predict(data.new),
+        "intervals": model.predict_interval(data.new),
+        "margin": (model.margin_, model.n_calibration_),
+        "explained": (explained.base, explained.contributions),
+    }
 
 
-def sets(name: str, **params: Any) -> Case:
-    """Return a case of prediction sets and further guarantees of a certified classifier."""
-
-    def run() -> Parts:
-        data, model = table(name), fitted(name, CertifiedTreeClassifier, **params)
-        parts: Parts = {}
-        for kind in (False, True):
-            parts[f"sets, {kind}"] = model.predict_set(data.new, 0.8, 0.1, per_class=kind)
-            promised = model.certify_set(0.8, 0.1, per_class=kind)
-            parts[f"promised, {kind}"] = [numbers(one) for one in promised if one is not None]
-        for family, found in model.conditional_guarantees(
-            groups=np.arange(len(data.y)) % 3
-        ).items():
-            parts[family] = [[str(key), *map(str, numbers(one))] for key, one in found.items()]
-        weighed = model.conditional_guarantees(
-            "error", weights=row_weights("any", len(data.y)), max_weight=3.0
-        )
-        parts["elsewhere"] = [numbers(one) for one in weighed["error"].values()]
-        return parts
-
-    return run
+@case
+def sets(name: str, **params: Any) -> Parts:
+    """Return the parts of prediction sets and further guarantees of a certified classifier."""
+    data, model = table(name), fit_model(name, certree.CertifiedTreeClassifier, **params)
+    parts: Parts = {}
+    for kind in (False, True):
+        parts[f"sets, {kind}"] = model.predict_set(data.new, 0.8, 0.1, per_class=kind)
+        promised = model.certify_set(0.8, 0.1, per_class=kind)
+        parts[f"promised, {kind}"] = [numbers(one) for one in promised if one is not None]
+    for family, found in model.conditional_guarantees(groups=np.arange(len(data.y)) % 3).items():
+        parts[family] = [[str(key), *map(str, numbers(one))] for key, one in found.items()]
+    weighed = model.conditional_guarantees(
+        "error", weights=row_weights("any", len(data.y)), max_weight=3.0
+    )
+    parts["elsewhere"] = [numbers(one) for one in weighed["error"].values()]
+    return parts
 
 
 ENSEMBLES: Mapping[str, dict[str, Case]] = {
     "boosting": {
-        **fits(BoostedTreesClassifier, BOOSTED),
-        "further rounds": warmly(BoostedTreesClassifier, "normal", "max_iter"),
-        "further rounds of three": warmly(BoostedTreesClassifier, "three", "max_iter", "any"),
-        "evaluated": evaluated(BoostedTreesClassifier, "three"),
+        **fit_all(certree.BoostedTreesClassifier, BOOSTED),
+        "further rounds": refit("BoostedTreesClassifier", "normal", "max_iter"),
+        "further rounds of three": refit("BoostedTreesClassifier", "three", "max_iter", "any"),
+        "evaluated": validate("BoostedTreesClassifier", "three"),
     },
     "boosting regressor": {
-        **fits(BoostedTreesRegressor, BOOSTED_NUMBERS),
-        "further rounds": warmly(BoostedTreesRegressor, "wave", "max_iter"),
-        "further rounds, poisson": warmly(
-            BoostedTreesRegressor, "counts", "max_iter", loss="poisson"
+        **fit_all(certree.BoostedTreesRegressor, BOOSTED_NUMBERS),
+        "further rounds": refit("BoostedTreesRegressor", "wave", "max_iter"),
+        "further rounds, poisson": refit(
+            "BoostedTreesRegressor", "counts", "max_iter", loss="poisson"
         ),
-        "evaluated": evaluated(BoostedTreesRegressor, "wave", loss="huber"),
+        "evaluated": validate("BoostedTreesRegressor", "wave", loss="huber"),
     },
     "forest": {
-        **fits(TreeForestClassifier, FOREST),
-        "further trees": warmly(TreeForestClassifier, "three", "n_estimators", oob_score=True),
-        "further trees, weights": warmly(TreeForestClassifier, "normal", "n_estimators", "any"),
-        "shuffled": bag_importances(TreeForestClassifier, "three"),
-        "several targets": several(TreeForestClassifier, "three"),
+        **fit_all(certree.TreeForestClassifier, FOREST),
+        "further trees": refit("TreeForestClassifier", "three", "n_estimators", oob_score=True),
+        "further trees, weights": refit("TreeForestClassifier", "normal", "n_estimators", "any"),
+        "shuffled": bag_importances("TreeForestClassifier", "three"),
+        "several targets": fit_several("TreeForestClassifier", "three"),
     },
     "forest regressor": {
-        **fits(TreeForestRegressor, FOREST_NUMBERS),
-        "further trees": warmly(TreeForestRegressor, "wave", "n_estimators"),
-        "shuffled": bag_importances(TreeForestRegressor, "rough wave"),
-        "several targets": several(TreeForestRegressor, "wave"),
+        **fit_all(certree.TreeForestRegressor, FOREST_NUMBERS),
+        "further trees": refit("TreeForestRegressor", "wave", "n_estimators"),
+        "shuffled": bag_importances("TreeForestRegressor", "rough wave"),
+        "several targets": fit_several("TreeForestRegressor", "wave"),
     },
-    "adaboost": fits(AdaBoostTreeClassifier, ADABOOST),
-    "certified boosted": fits(CertifiedBoostedTreesClassifier, CERTIFIED_BOOSTED),
-    "certified forest": fits(CertifiedForestClassifier, CERTIFIED_FOREST),
-    "certified regressor": {
-        case: intervals(name, params) for case, (name, params) in CERTIFIED_NUMBERS.items()
-    },
+    "adaboost": fit_all(certree.AdaBoostTreeClassifier, ADABOOST),
+    "certified boosted": fit_all(certree.CertifiedBoostedTreesClassifier, CERTIFIED_BOOSTED),
+    "certified forest": fit_all(certree.CertifiedForestClassifier, CERTIFIED_FOREST),
+    "certified regressor": {case: intervals(*fit) for case, fit in CERTIFIED_NUMBERS.items()},
     "certified boosted regressor": {
-        case: intervals(name, params, CertifiedBoostedTreesRegressor)
-        for case, (name, params) in CERTIFIED_BOOSTED_NUMBERS.items()
+        case: intervals(*fit, certree.CertifiedBoostedTreesRegressor)
+        for case, fit in CERTIFIED_BOOSTED_NUMBERS.items()
     },
     "conformal": {
         "on average": conformal("wave"),

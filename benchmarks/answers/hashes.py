@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,11 @@ from certree import NodeStats, NodeWeights, Tree
 
 Parts = dict[str, Any]
 Case = Callable[[], Parts]
+
+
+def case(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes the arguments of `compute`, and returns a case that calls it."""
+    return lambda *args, **options: partial(compute, *args, **options)
 
 
 def digest(*values: Any) -> str:

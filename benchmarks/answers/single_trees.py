@@ -13,59 +13,30 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from benchmarks.answers.hashes import (
-    Case,
-    Parts,
-    certificate_parts,
-    numbers,
-    selective_parts,
-    stats_columns,
-    tree_parts,
-    weights_parts,
-)
+import certree
+from benchmarks.answers import hashes
+from benchmarks.answers.hashes import Case, Parts, case
 from benchmarks.answers.tables import Table, row_weights, table
-from certree import (
-    KD,
-    Cart,
-    CertifiedTreeClassifier,
-    DecoratedTreeClassifier,
-    DecoratedTreeRegressor,
-    Dyadic,
-    Grid,
-    HelmboldSchapireTreeClassifier,
-    NaiveBayesClassifier,
-    PACBayesPosteriors,
-    PACBayesTreeClassifier,
-    PACBayesTreeRegressor,
-    PrunedTreeClassifier,
-    PrunedTreeRegressor,
-    Voting,
-    load,
-    prunings,
-    save,
-    weights,
-)
+from certree import KD, Cart, Dyadic, Grid, Voting, prunings, weights
 
 
-def fits(
-    estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
-) -> dict[str, Case]:
-    """Return the cases of one estimator: each has a table, and parameters for `fitted`."""
-
-    def of(name: str, params: Mapping[str, Any]) -> Case:
-        return lambda: model_parts(fitted(name, estimator, **params), table(name))
-
-    return {case: of(name, params) for case, (name, params) in cases.items()}
+def use(name: str, **params: Any) -> tuple[str, dict[str, Any]]:
+    """Return a fit of a case: the name of its table, and parameters for `fit_model`."""
+    return name, params
 
 
-def fitted(
-    name: str,
-    kind: Callable[..., Any],
-    /,
-    *,
-    weight: str = "",
-    groups: bool = False,
-    **params: Any,
+def use_each(names: str, **params: Any) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return a fit to each of some tables, by the name of the table."""
+    return {name: use(name, **params) for name in names.split(", ")}
+
+
+def by_cv(**parameters: Any) -> dict[str, Any]:
+    """Return parameters of a certified vote whose posteriors cross-validation chooses."""
+    return {"posteriors": certree.PACBayesPosteriors(**parameters), "selection": "vote"}
+
+
+def fit_model(
+    name: str, kind: Callable[..., Any], /, *, weight: str = "", groups: bool = False, **params: Any
 ) -> Any:
     """Fit a model to a table; its random state is 0."""
     data = table(name)
@@ -79,7 +50,7 @@ def fitted(
         extra["sample_weight"] = row_weights(weight, len(data.y))
     if groups:
         extra["groups"] = np.arange(len(data.y)) // 3
-    if kind is CertifiedTreeClassifier and isinstance(params.get("grower"), Grid):
+    if kind is certree.CertifiedTreeClassifier and isinstance(params.get("grower"), Grid):
         extra["classes"] = np.unique(data.y)
     return model.fit(data.X, data.y, **extra)
 
@@ -96,12 +67,23 @@ def model_parts(model: Any, data: Table) -> Parts:
     if hasattr(model, "predict_std") and not hasattr(model, "leaf_estimators_"):
         parts["spread"] = model.predict_std(data.new)
     if getattr(model, "certificate_", None) is not None:
-        parts |= certificate_parts(model.certificate_)
+        parts |= hashes.certificate_parts(model.certificate_)
         for i, certificate in enumerate(model.certificates_):
-            parts[f"certificates {i}"] = (certificate.method, *numbers(certificate))
+            parts[f"certificates {i}"] = (certificate.method, *hashes.numbers(certificate))
     if hasattr(model, "power_"):
         parts["joint"] = (model.predict_joint_log_proba(data.new), model.power_)
     return parts
+
+
+@case
+def fit_parts(estimator: Any, compute: Callable[..., Parts], name: str, params: Any) -> Parts:
+    """Return the parts of a model that is fitted to a table."""
+    return compute(fit_model(name, estimator, **params), table(name))
+
+
+def fit_all(kind: Any, cases: Mapping[str, Any], compute: Any = model_parts) -> dict[str, Case]:
+    """Return the cases of one estimator: each has a table, and parameters for `fit_model`."""
+    return {name: fit_parts(kind, compute, *fit) for name, fit in cases.items()}
 
 
 def tree_model_parts(model: Any, data: Table) -> Parts:
@@ -110,9 +92,9 @@ def tree_model_parts(model: Any, data: Table) -> Parts:
     # The names of the temperatures are not part of the answer.
     temperatures = [np.atleast_1d(value) for value in model.best_params_.values()]
     return {
-        **tree_parts(model.tree_),
-        **weights_parts(model.weights_),
-        "stats": stats_columns(model.stats_),
+        **hashes.tree_parts(model.tree_),
+        **hashes.weights_parts(model.weights_),
+        "stats": hashes.stats_columns(model.stats_),
         "vote": model.vote_.score,
         "temperatures": temperatures and np.concatenate(temperatures),
         "shares": model.mixture_weights_,
@@ -123,57 +105,51 @@ def tree_model_parts(model: Any, data: Table) -> Parts:
     }
 
 
-def fitted_in_parts() -> Parts:
+def fit_batches() -> Parts:
     """Return the parts of naive Bayes that learns the rows in three batches."""
     data = table("missing")
-    model = NaiveBayesClassifier(densities="normal")
+    model = certree.NaiveBayesClassifier(densities="normal")
     for part in np.array_split(np.arange(len(data.y)), 3):
         model.partial_fit(data.X[part], data.y[part], classes=[0, 1])
     return model_parts(model, data)
 
 
-def updated(name: str, kind: Callable[..., Any], **params: Any) -> Case:
-    """Return a case of a fit in a fixed box to which rows are added and removed."""
-
-    def run() -> Parts:
-        data = table(name)
-        box = Grid([data.X.min(axis=0), data.X.max(axis=0)])
-        weight = row_weights("any", len(data.y))
-        model, half = kind(box, max_depth=5, **params), len(data.y) // 2
-        for rows in (slice(half, None), slice(half)):
-            model.partial_fit(data.X[rows], data.y[rows], sample_weight=weight[rows])
-        gone = slice(half - 20, half + 20)
-        model.forget(data.X[gone], data.y[gone], sample_weight=weight[gone])
-        return model_parts(model, data)
-
-    return run
+@case
+def update(name: str, kind: Callable[..., Any], **params: Any) -> Parts:
+    """Return the parts of a fit in a fixed box to which rows are added and removed."""
+    data = table(name)
+    box = Grid([data.X.min(axis=0), data.X.max(axis=0)])
+    weight = row_weights("any", len(data.y))
+    model, half = kind(box, max_depth=5, **params), len(data.y) // 2
+    for rows in (slice(half, None), slice(half)):
+        model.partial_fit(data.X[rows], data.y[rows], sample_weight=weight[rows])
+    gone = slice(half - 20, half + 20)
+    model.forget(data.X[gone], data.y[gone], sample_weight=weight[gone])
+    return model_parts(model, data)
 
 
-def read_again() -> Parts:
+def reload() -> Parts:
     """Return the parts of a certified model that was saved and loaded."""
-    model = fitted("frame", CertifiedTreeClassifier)
+    model = fit_model("frame", certree.CertifiedTreeClassifier)
     with tempfile.TemporaryDirectory() as folder:
-        save(model, Path(folder) / "model")
-        return model_parts(load(Path(folder) / "model"), table("frame"))
+        certree.save(model, Path(folder) / "model")
+        return model_parts(certree.load(Path(folder) / "model"), table("frame"))
 
 
-def after_certified(name: str, **params: Any) -> Case:
-    """Return a case of certificates that are computed after the fit."""
-
-    def run() -> Parts:
-        model, data = fitted(name, CertifiedTreeClassifier, **params), table(name)
-        parts = selective_parts(model.selective_certificates())
-        label, answered = model.predict_selective(data.new, 0.3)
-        parts["answered"] = (label, answered)
-        parts["by new rows"] = numbers(model.certify(data.new, data.truth))
-        if not isinstance(params.get("grower"), Grid):
-            likeliest = weights.map_pruning(model.tree_, model.weights_)
-            parts["pruning"] = numbers(model.certify_pruning(likeliest))
-            drawn = model.draw_pruning(random_state=3)
-            parts["drawn"] = (drawn.pruning.weight, *numbers(drawn.certificate))
-        return parts
-
-    return run
+@case
+def certify_again(name: str, **params: Any) -> Parts:
+    """Return the parts of certificates that are computed after the fit."""
+    model, data = fit_model(name, certree.CertifiedTreeClassifier, **params), table(name)
+    parts = hashes.selective_parts(model.selective_certificates())
+    label, answered = model.predict_selective(data.new, 0.3)
+    parts["answered"] = (label, answered)
+    parts["by new rows"] = hashes.numbers(model.certify(data.new, data.truth))
+    if not isinstance(params.get("grower"), Grid):
+        likeliest = weights.map_pruning(model.tree_, model.weights_)
+        parts["pruning"] = hashes.numbers(model.certify_pruning(likeliest))
+        drawn = model.draw_pruning(random_state=3)
+        parts["drawn"] = (drawn.pruning.weight, *hashes.numbers(drawn.certificate))
+    return parts
 
 
 CORNERS = [[0.0, 0.0], [1.0, 1.0]]
@@ -182,6 +158,7 @@ LISTED_FOLDS = [(np.arange(100), np.arange(100, 160)), (np.arange(60, 160), np.a
 RISING = [1, 0, -1, 0]
 BY_NAME = {"u": 1, "v": -1}
 
+PAPER, SMOOTH = Dyadic(resolution="paper"), prunings.Polynomial(smoothness=3)
 GROWERS: Mapping[str, Any] = {
     "cart": "cart",
     "kd": "kd",
@@ -206,143 +183,99 @@ GROWERS: Mapping[str, Any] = {
     "scikit-learn": DecisionTreeClassifier(max_depth=6),
 }
 
+GIVEN = {"lambda_error": 0.5, "lambda_penalty": 0.0}
 PLAIN = {
-    **{name: ("normal", {"grower": grower}) for name, grower in GROWERS.items()},
-    **{
-        name: (name, {})
-        for name in ("iris", "cultivars", "cancer", "digits", "three", "single", "missing", "whole")
-    },
-    **{name: (name, {}) for name in ("frame", "tiny", "one class", "constant")},
-    "leaves": ("cancer", {"prior": "leaves"}),
-    "branching": ("cancer", {"prior": "branching"}),
-    "majority": ("three", {"vote": "majority"}),
-    "majority by error": ("three", {"vote": "majority", "scoring": "error"}),
-    "smoothing 1/2": ("three", {"vote": Voting("mean", smoothing=0.5)}),
-    "smoothing 0": ("three", {"vote": Voting("mean", smoothing=0.0)}),
-    "mixture": ("normal", {"search": "mixture", "prior": "leaves"}),
-    "mixture, penalty given": ("normal", {"lambda_penalty": 0.25}),
-    "joint": ("normal", {"search": "joint"}),
-    "error first": ("normal", {"search": "error-first"}),
-    "by error": ("normal", {"scoring": "error"}),
-    "error given": ("normal", {"lambda_error": 0.5, "search": "joint"}),
-    "both given": ("normal", {"lambda_error": 0.5, "lambda_penalty": 0.125}),
-    "least decrease": (
-        "normal",
-        {
-            "grower": Cart(min_impurity_decrease=1 / 128),
-            "lambda_error": 0.5,
-            "lambda_penalty": 0.0,
-        },
+    **{name: use("normal", grower=grower) for name, grower in GROWERS.items()},
+    **use_each("iris, cultivars, cancer, digits, three, single, missing, whole"),
+    **use_each("frame, tiny, one class, constant"),
+    "leaves": use("cancer", prior="leaves"),
+    "branching": use("cancer", prior="branching"),
+    "majority": use("three", vote="majority"),
+    "majority by error": use("three", vote="majority", scoring="error"),
+    "smoothing 1/2": use("three", vote=Voting("mean", smoothing=0.5)),
+    "smoothing 0": use("three", vote=Voting("mean", smoothing=0.0)),
+    "mixture": use("normal", search="mixture", prior="leaves"),
+    "mixture, penalty given": use("normal", lambda_penalty=0.25),
+    "joint": use("normal", search="joint"),
+    "error first": use("normal", search="error-first"),
+    "by error": use("normal", scoring="error"),
+    "error given": use("normal", lambda_error=0.5, search="joint"),
+    "both given": use("normal", lambda_error=0.5, lambda_penalty=0.125),
+    "least decrease": use("normal", grower=Cart(min_impurity_decrease=1 / 128), **GIVEN),
+    "least decrease, weights": use(
+        "normal", grower=Cart(min_impurity_decrease=1 / 64), **GIVEN, weight="eighths"
     ),
-    "least decrease, weights": (
-        "normal",
-        {
-            "grower": Cart(min_impurity_decrease=1 / 64),
-            "lambda_error": 0.5,
-            "lambda_penalty": 0.0,
-            "weight": "eighths",
-        },
+    "depth 0": use("normal", max_depth=0),
+    "depth 3": use("normal", max_depth=3),
+    "kd, depth 5": use("normal", grower="kd", max_depth=5),
+    "dyadic, log depth": use("normal", grower="dyadic", max_depth="log"),
+    "balanced": use("three", class_weight="balanced"),
+    "class weights": use("iris", class_weight={0: 1.0, 1: 2.5, 2: 0.5}),
+    "weights": use("normal", weight="any"),
+    "kd, weights": use("normal", weight="any", grower="kd"),
+    "dyadic, weights": use("normal", weight="any", grower="dyadic"),
+    "eighths": use("whole", weight="eighths"),
+    "whole weights": use("whole", weight="whole"),
+    "balanced, weights": use("three", class_weight="balanced", weight="any"),
+    "scikit-learn, weights": use(
+        "normal", grower=DecisionTreeClassifier(min_samples_leaf=3), weight="any"
     ),
-    "depth 0": ("normal", {"max_depth": 0}),
-    "depth 3": ("normal", {"max_depth": 3}),
-    "kd, depth 5": ("normal", {"grower": "kd", "max_depth": 5}),
-    "dyadic, log depth": ("normal", {"grower": "dyadic", "max_depth": "log"}),
-    "balanced": ("three", {"class_weight": "balanced"}),
-    "class weights": ("iris", {"class_weight": {0: 1.0, 1: 2.5, 2: 0.5}}),
-    "weights": ("normal", {"weight": "any"}),
-    "kd, weights": ("normal", {"weight": "any", "grower": "kd"}),
-    "dyadic, weights": ("normal", {"weight": "any", "grower": "dyadic"}),
-    "eighths": ("whole", {"weight": "eighths"}),
-    "whole weights": ("whole", {"weight": "whole"}),
-    "balanced, weights": ("three", {"class_weight": "balanced", "weight": "any"}),
-    "scikit-learn, weights": (
-        "normal",
-        {"grower": DecisionTreeClassifier(min_samples_leaf=3), "weight": "any"},
-    ),
-    "kd, missing": ("missing", {"grower": "kd"}),
-    "dyadic, missing": ("missing", {"grower": "dyadic"}),
-    "missing, weights": ("missing", {"weight": "any"}),
-    "kd, frame": ("frame", {"grower": "kd"}),
-    "frame, weights": ("frame", {"weight": "any"}),
-    "frame, one name": ("frame", {"categorical_features": ["colour", "place"]}),
-    "coded by number": ("coded", {"categorical_features": [0, 1]}),
-    "coded by mask": ("coded", {"categorical_features": [True, True, False, False]}),
-    "coded as numbers": ("coded", {"categorical_features": None}),
-    "monotonic": ("normal", {"monotonic_cst": RISING}),
-    "monotonic by name": ("frame", {"monotonic_cst": BY_NAME}),
-    "monotonic majority": ("normal", {"monotonic_cst": RISING, "vote": "majority"}),
-    "monotonic 20 leaves": (
-        "normal",
-        {"monotonic_cst": RISING, "grower": Cart(max_leaf_nodes=20)},
-    ),
-    "five folds": ("normal", {"cv": 5}),
-    "folds of a splitter": ("normal", {"cv": FOLDS}),
-    "folds of a list": ("normal", {"cv": LISTED_FOLDS}),
-    "two threads": ("normal", {"n_jobs": 2}),
+    "kd, missing": use("missing", grower="kd"),
+    "dyadic, missing": use("missing", grower="dyadic"),
+    "missing, weights": use("missing", weight="any"),
+    "kd, frame": use("frame", grower="kd"),
+    "frame, weights": use("frame", weight="any"),
+    "frame, one name": use("frame", categorical_features=["colour", "place"]),
+    "coded by number": use("coded", categorical_features=[0, 1]),
+    "coded by mask": use("coded", categorical_features=[True, True, False, False]),
+    "coded as numbers": use("coded", categorical_features=None),
+    "monotonic": use("normal", monotonic_cst=RISING),
+    "monotonic by name": use("frame", monotonic_cst=BY_NAME),
+    "monotonic majority": use("normal", monotonic_cst=RISING, vote="majority"),
+    "monotonic 20 leaves": use("normal", monotonic_cst=RISING, grower=Cart(max_leaf_nodes=20)),
+    "five folds": use("normal", cv=5),
+    "folds of a splitter": use("normal", cv=FOLDS),
+    "folds of a list": use("normal", cv=LISTED_FOLDS),
+    "two threads": use("normal", n_jobs=2),
 }
 
 CERTIFIED = {
-    **{
-        name: (name, {})
-        for name in ("iris", "cancer", "digits", "three", "missing", "whole", "frame", "one class")
-    },
-    "kd": ("normal", {"grower": "kd"}),
-    "dyadic": ("normal", {"grower": "dyadic"}),
-    "kd, axes in turn": ("normal", {"grower": KD("cycle", min_samples_split=4)}),
-    "scikit-learn": ("normal", {"grower": DecisionTreeClassifier(max_depth=6)}),
-    "half grow": ("cancer", {"train_size": 0.5}),
-    "delta": ("cancer", {"delta": 0.001}),
-    "the vote": ("normal", {"selection": "vote"}),
-    "the vote of three": ("three", {"selection": "vote"}),
-    "majority": ("cancer", {"vote": "majority", "selection": "vote"}),
-    "majority of three": ("three", {"vote": "majority", "selection": "vote"}),
-    "smoothing 1": ("three", {"vote": Voting("mean", smoothing=1.0), "selection": "vote"}),
-    "cv": ("cancer", {"posteriors": "cv", "selection": "vote"}),
-    "cv, branching": (
-        "normal",
-        {"posteriors": PACBayesPosteriors(prior="branching"), "selection": "vote"},
-    ),
-    "cv, error given": (
-        "normal",
-        {"posteriors": PACBayesPosteriors(lambda_error=0.5), "selection": "vote"},
-    ),
-    "cv, both given": (
-        "normal",
-        {
-            "posteriors": PACBayesPosteriors(lambda_error=1.0, lambda_penalty=0.5),
-            "selection": "vote",
-        },
-    ),
-    "cv, by error": (
-        "normal",
-        {"posteriors": PACBayesPosteriors(scoring="error"), "selection": "vote"},
-    ),
-    "cv, error first": (
-        "normal",
-        {
-            "posteriors": PACBayesPosteriors(search="error-first"),
-            "selection": "vote",
-            "vote": "majority",
-        },
-    ),
-    "groups": ("normal", {"groups": True}),
-    "groups, majority": ("normal", {"groups": True, "vote": "majority", "selection": "vote"}),
-    "groups, weights": ("normal", {"groups": True, "weight": "any"}),
-    "weights": ("normal", {"weight": "any", "selection": "vote"}),
-    "whole weights": ("whole", {"weight": "whole"}),
-    "balanced": ("three", {"class_weight": "balanced", "selection": "vote"}),
-    "balanced, majority": ("cancer", {"class_weight": "balanced", "vote": "majority"}),
-    "weights, cv": ("normal", {"weight": "any", "posteriors": "cv", "selection": "vote"}),
-    "standardised": ("cancer", {"preprocessor": StandardScaler(), "grower": "kd"}),
-    "components": ("cancer", {"preprocessor": PCA(4, random_state=0)}),
-    "coded": ("coded", {"categorical_features": [0, 1], "selection": "vote"}),
-    "monotonic": ("normal", {"monotonic_cst": RISING, "selection": "vote"}),
-    "random cuts": ("cancer", {"grower": Cart(splitter="random", max_features="sqrt")}),
-    "12 leaves": ("cancer", {"grower": Cart("gini", max_leaf_nodes=12)}),
-    "depth 3": ("cancer", {"max_depth": 3}),
-    "five folds": ("cancer", {"cv": 5}),
-    "box": ("plane", {"grower": Grid(CORNERS)}),
-    "box, depth 6": ("plane", {"grower": Grid(CORNERS), "max_depth": 6, "delta": 0.01}),
+    **use_each("iris, cancer, digits, three, missing, whole, frame, one class"),
+    "kd": use("normal", grower="kd"),
+    "dyadic": use("normal", grower="dyadic"),
+    "kd, axes in turn": use("normal", grower=KD("cycle", min_samples_split=4)),
+    "scikit-learn": use("normal", grower=DecisionTreeClassifier(max_depth=6)),
+    "half grow": use("cancer", train_size=0.5),
+    "delta": use("cancer", delta=0.001),
+    "the vote": use("normal", selection="vote"),
+    "the vote of three": use("three", selection="vote"),
+    "majority": use("cancer", vote="majority", selection="vote"),
+    "majority of three": use("three", vote="majority", selection="vote"),
+    "smoothing 1": use("three", vote=Voting("mean", smoothing=1.0), selection="vote"),
+    "cv": use("cancer", posteriors="cv", selection="vote"),
+    "cv, branching": use("normal", **by_cv(prior="branching")),
+    "cv, error given": use("normal", **by_cv(lambda_error=0.5)),
+    "cv, both given": use("normal", **by_cv(lambda_error=1.0, lambda_penalty=0.5)),
+    "cv, by error": use("normal", **by_cv(scoring="error")),
+    "cv, error first": use("normal", **by_cv(search="error-first"), vote="majority"),
+    "groups": use("normal", groups=True),
+    "groups, majority": use("normal", groups=True, vote="majority", selection="vote"),
+    "groups, weights": use("normal", groups=True, weight="any"),
+    "weights": use("normal", weight="any", selection="vote"),
+    "whole weights": use("whole", weight="whole"),
+    "balanced": use("three", class_weight="balanced", selection="vote"),
+    "balanced, majority": use("cancer", class_weight="balanced", vote="majority"),
+    "weights, cv": use("normal", weight="any", posteriors="cv", selection="vote"),
+    "standardised": use("cancer", preprocessor=StandardScaler(), grower="kd"),
+    "components": use("cancer", preprocessor=PCA(4, random_state=0)),
+    "coded": use("coded", categorical_features=[0, 1], selection="vote"),
+    "monotonic": use("normal", monotonic_cst=RISING, selection="vote"),
+    "random cuts": use("cancer", grower=Cart(splitter="random", max_features="sqrt")),
+    "12 leaves": use("cancer", grower=Cart("gini", max_leaf_nodes=12)),
+    "depth 3": use("cancer", max_depth=3),
+    "five folds": use("cancer", cv=5),
+    "box": use("plane", grower=Grid(CORNERS)),
+    "box, depth 6": use("plane", grower=Grid(CORNERS), max_depth=6, delta=0.01),
 }
 
 DYADIC_RULES = {
@@ -356,218 +289,186 @@ CLASS_RULES = (*EVERY_RULE, "pessimistic", "description-length")
 
 def pruned(name: str, every_rule: tuple[str, ...]) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return prunings by every rule, of greedy and dyadic trees, with a fixed or a chosen alpha."""
-    paper = Dyadic(resolution="paper")
     return {
-        **{rule: (name, {"rule": rule}) for rule in every_rule},
-        **{f"{rule}, price 1/2": (name, {"rule": rule, "alpha": 0.5}) for rule in every_rule},
-        **{f"{rule}, dyadic": (name, {"rule": rule, "grower": "dyadic"}) for rule in every_rule},
-        **{f"{rule}, paper": (name, {"rule": rule, "grower": paper}) for rule in DYADIC_RULES},
+        **{rule: use(name, rule=rule) for rule in every_rule},
+        **{f"{rule}, price 1/2": use(name, rule=rule, alpha=0.5) for rule in every_rule},
+        **{f"{rule}, dyadic": use(name, rule=rule, grower="dyadic") for rule in every_rule},
+        **{f"{rule}, paper": use(name, rule=rule, grower=PAPER) for rule in DYADIC_RULES},
         **{
-            f"{rule}, paper, empty leaves, price 1/64": (
-                name,
-                {"rule": make(count_empty=True), "grower": paper, "alpha": 1 / 64},
+            f"{rule}, paper, empty leaves, price 1/64": use(
+                name, rule=make(count_empty=True), grower=PAPER, alpha=1 / 64
             )
             for rule, make in DYADIC_RULES.items()
         },
         **{
-            f"{rule}, empty leaves": (
-                name,
-                {"rule": make(count_empty=True), "grower": Dyadic(min_samples_split=4)},
+            f"{rule}, empty leaves": use(
+                name, rule=make(count_empty=True), grower=Dyadic(min_samples_split=4)
             )
             for rule, make in DYADIC_RULES.items()
         },
-        "polynomial, smoothness 3": (
-            name,
-            {"rule": prunings.Polynomial(smoothness=3), "grower": "dyadic"},
-        ),
+        "polynomial, smoothness 3": use(name, rule=SMOOTH, grower="dyadic"),
     }
 
 
 PRUNED = {
     **pruned("plane", CLASS_RULES),
-    **{f"{rule}, cancer": ("cancer", {"rule": rule}) for rule in CLASS_RULES},
-    **{name: (name, {}) for name in ("iris", "digits", "missing", "whole", "frame", "tiny")},
-    **{
-        f"{rule}, paper, line": ("line", {"rule": rule, "grower": Dyadic(resolution="paper")})
-        for rule in DYADIC_RULES
-    },
-    "polynomial, smoothness 3, paper, line": (
-        "line",
-        {"rule": prunings.Polynomial(smoothness=3), "grower": Dyadic(resolution="paper")},
-    ),
-    "as objects, cost": ("three", {"rule": prunings.CostComplexity()}),
-    "as objects, depth": ("three", {"rule": prunings.DepthPenalised()}),
-    "as objects, merges": ("three", {"rule": prunings.SiblingMerge()}),
-    "as objects, pessimistic": ("three", {"rule": prunings.Pessimistic()}),
-    "as objects, description": ("three", {"rule": prunings.DescriptionLength()}),
-    "log loss": ("three", {"scoring": "log_loss"}),
-    "merges, log loss": ("three", {"scoring": "log_loss", "rule": "sibling-merge"}),
-    "kd": ("normal", {"grower": "kd"}),
-    "kd, depth rule": ("normal", {"grower": KD("cycle"), "rule": "depth"}),
-    "scikit-learn": ("normal", {"grower": DecisionTreeClassifier(max_depth=8)}),
-    "30 leaves": ("normal", {"grower": Cart("gini", max_leaf_nodes=30)}),
-    "least decrease": (
-        "normal",
-        {"grower": Cart(min_impurity_decrease=1 / 128), "alpha": 1.0},
-    ),
-    "weights": ("normal", {"weight": "any"}),
-    "weights, paper": (
-        "plane",
-        {"weight": "any", "rule": "square-root", "grower": Dyadic(resolution="paper")},
-    ),
-    "balanced": ("three", {"class_weight": "balanced"}),
-    "monotonic": ("normal", {"monotonic_cst": RISING}),
-    "three folds": ("normal", {"cv": 3, "max_depth": 6}),
+    **{f"{rule}, cancer": use("cancer", rule=rule) for rule in CLASS_RULES},
+    **use_each("iris, digits, missing, whole, frame, tiny"),
+    **{f"{rule}, paper, line": use("line", rule=rule, grower=PAPER) for rule in DYADIC_RULES},
+    "polynomial, smoothness 3, paper, line": use("line", rule=SMOOTH, grower=PAPER),
+    "as objects, cost": use("three", rule=prunings.CostComplexity()),
+    "as objects, depth": use("three", rule=prunings.DepthPenalised()),
+    "as objects, merges": use("three", rule=prunings.SiblingMerge()),
+    "as objects, pessimistic": use("three", rule=prunings.Pessimistic()),
+    "as objects, description": use("three", rule=prunings.DescriptionLength()),
+    "log loss": use("three", scoring="log_loss"),
+    "merges, log loss": use("three", scoring="log_loss", rule="sibling-merge"),
+    "kd": use("normal", grower="kd"),
+    "kd, depth rule": use("normal", grower=KD("cycle"), rule="depth"),
+    "scikit-learn": use("normal", grower=DecisionTreeClassifier(max_depth=8)),
+    "30 leaves": use("normal", grower=Cart("gini", max_leaf_nodes=30)),
+    "least decrease": use("normal", grower=Cart(min_impurity_decrease=1 / 128), alpha=1.0),
+    "weights": use("normal", weight="any"),
+    "weights, paper": use("plane", weight="any", rule="square-root", grower=PAPER),
+    "balanced": use("three", class_weight="balanced"),
+    "monotonic": use("normal", monotonic_cst=RISING),
+    "three folds": use("normal", cv=3, max_depth=6),
 }
 
 PRUNED_NUMBERS = {
     **pruned("wave", EVERY_RULE),
-    "diabetes": ("diabetes", {}),
-    "rough": ("rough wave", {"categorical_features": [3]}),
-    "weights": ("wave", {"weight": "any"}),
-    "kd": ("wave", {"grower": "kd", "rule": "sibling-merge"}),
-    "scikit-learn": ("wave", {"grower": DecisionTreeRegressor(max_depth=7)}),
-    "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
-    "25 leaves": ("diabetes", {"grower": Cart(max_leaf_nodes=25)}),
+    "diabetes": use("diabetes"),
+    "rough": use("rough wave", categorical_features=[3]),
+    "weights": use("wave", weight="any"),
+    "kd": use("wave", grower="kd", rule="sibling-merge"),
+    "scikit-learn": use("wave", grower=DecisionTreeRegressor(max_depth=7)),
+    "monotonic": use("wave", monotonic_cst=[0, 1, 0]),
+    "25 leaves": use("diabetes", grower=Cart(max_leaf_nodes=25)),
 }
 
 HELMBOLD_SCHAPIRE = {
-    **{name: (name, {}) for name in ("cancer", "normal", "missing", "frame", "whole")},
-    "temperature given": ("normal", {"inverse_temperature": 0.7}),
-    "smoothing 2": ("normal", {"smoothing": 2.0}),
-    "log loss": ("normal", {"scoring": "log_loss"}),
-    "kd": ("normal", {"grower": "kd", "cv": 3}),
-    "dyadic": ("normal", {"grower": Dyadic(min_samples_split=4)}),
-    "weights": ("normal", {"weight": "any"}),
-    "balanced": ("normal", {"class_weight": "balanced"}),
-    "monotonic": ("normal", {"monotonic_cst": RISING}),
-    "random cuts": ("normal", {"grower": Cart(splitter="random"), "max_depth": 7}),
+    **use_each("cancer, normal, missing, frame, whole"),
+    "temperature given": use("normal", inverse_temperature=0.7),
+    "smoothing 2": use("normal", smoothing=2.0),
+    "log loss": use("normal", scoring="log_loss"),
+    "kd": use("normal", grower="kd", cv=3),
+    "dyadic": use("normal", grower=Dyadic(min_samples_split=4)),
+    "weights": use("normal", weight="any"),
+    "balanced": use("normal", class_weight="balanced"),
+    "monotonic": use("normal", monotonic_cst=RISING),
+    "random cuts": use("normal", grower=Cart(splitter="random"), max_depth=7),
 }
 
 NUMBERS = {
-    **{name: (name, {}) for name in ("diabetes", "wave")},
-    "any prior": ("diabetes", {"prior": None}),
-    "branching": ("diabetes", {"prior": "branching"}),
-    "smoothing 0": ("diabetes", {"smoothing": 0.0}),
-    "both free": ("diabetes", {"lambda_penalty": None}),
-    "error first": ("diabetes", {"lambda_penalty": None, "search": "error-first"}),
-    "both given": ("diabetes", {"lambda_error": 0.4, "lambda_penalty": 0.1}),
-    "kd": ("wave", {"grower": "kd"}),
-    "kd, axes in turn": ("wave", {"grower": KD("cycle", min_samples_split=6)}),
-    "dyadic": ("wave", {"grower": "dyadic"}),
-    "scikit-learn": ("wave", {"grower": DecisionTreeRegressor(min_samples_leaf=4)}),
-    "weights": ("wave", {"weight": "any"}),
-    "whole weights": ("wave", {"weight": "whole", "grower": "kd"}),
-    "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
-    "rough": ("rough wave", {"categorical_features": [3]}),
-    "rough, kd": ("rough wave", {"grower": "kd"}),
-    "25 leaves": ("diabetes", {"grower": Cart(max_leaf_nodes=25)}),
-    "bins": ("diabetes", {"grower": Cart(max_bins=255)}),
-    "few bins, 25 leaves": ("rough wave", {"grower": Cart(max_bins=16, max_leaf_nodes=25)}),
-    "random cuts": ("diabetes", {"grower": Cart(splitter="random", max_features="sqrt")}),
-    "least decrease": (
-        "diabetes",
-        {"grower": Cart(min_impurity_decrease=16.0), "lambda_error": 0.25},
-    ),
-    "three folds": ("diabetes", {"cv": 3, "max_depth": 5}),
+    **use_each("diabetes, wave"),
+    "any prior": use("diabetes", prior=None),
+    "branching": use("diabetes", prior="branching"),
+    "smoothing 0": use("diabetes", smoothing=0.0),
+    "both free": use("diabetes", lambda_penalty=None),
+    "error first": use("diabetes", lambda_penalty=None, search="error-first"),
+    "both given": use("diabetes", lambda_error=0.4, lambda_penalty=0.1),
+    "kd": use("wave", grower="kd"),
+    "kd, axes in turn": use("wave", grower=KD("cycle", min_samples_split=6)),
+    "dyadic": use("wave", grower="dyadic"),
+    "scikit-learn": use("wave", grower=DecisionTreeRegressor(min_samples_leaf=4)),
+    "weights": use("wave", weight="any"),
+    "whole weights": use("wave", weight="whole", grower="kd"),
+    "monotonic": use("wave", monotonic_cst=[0, 1, 0]),
+    "rough": use("rough wave", categorical_features=[3]),
+    "rough, kd": use("rough wave", grower="kd"),
+    "25 leaves": use("diabetes", grower=Cart(max_leaf_nodes=25)),
+    "bins": use("diabetes", grower=Cart(max_bins=255)),
+    "few bins, 25 leaves": use("rough wave", grower=Cart(max_bins=16, max_leaf_nodes=25)),
+    "random cuts": use("diabetes", grower=Cart(splitter="random", max_features="sqrt")),
+    "least decrease": use("diabetes", grower=Cart(min_impurity_decrease=16.0), lambda_error=0.25),
+    "three folds": use("diabetes", cv=3, max_depth=5),
 }
 
 SMALL = {"max_depth": 3, "random_state": 0}
+OURS = {"leaf_estimator": certree.NaiveBayesClassifier(), "scale": False}
 # Whole weights, as fractional ones would make it matter how rows are counted for 51 of them.
 DECORATED = {
     "normal": ("normal", SMALL),
-    "defaults": ("three", {}),
+    "defaults": use("three"),
     "cancer": ("cancer", SMALL),
-    "polynomial": ("normal", {**SMALL, "rule": "polynomial"}),
-    "polynomial, price given": ("normal", {**SMALL, "rule": "polynomial", "alpha": 0.001}),
-    "polynomial, smoothness 3": (
-        "normal",
-        {**SMALL, "rule": prunings.Polynomial(smoothness=3), "alpha": 0.0005},
+    "polynomial": use("normal", **SMALL, rule="polynomial"),
+    "polynomial, price given": use("normal", **SMALL, rule="polynomial", alpha=0.001),
+    "polynomial, smoothness 3": use("normal", **SMALL, rule=SMOOTH, alpha=0.0005),
+    "log loss": use("normal", **SMALL, scoring="log_loss"),
+    "naive Bayes": use("normal", **SMALL, leaf_estimator=GaussianNB()),
+    "naive Bayes, polynomial": use(
+        "three", **SMALL, leaf_estimator=GaussianNB(), rule="polynomial"
     ),
-    "log loss": ("normal", {**SMALL, "scoring": "log_loss"}),
-    "naive Bayes": ("normal", {**SMALL, "leaf_estimator": GaussianNB()}),
-    "naive Bayes, polynomial": (
-        "three",
-        {**SMALL, "leaf_estimator": GaussianNB(), "rule": "polynomial"},
-    ),
-    "ours, missing": (
-        "missing",
-        {**SMALL, "leaf_estimator": NaiveBayesClassifier(), "scale": False},
-    ),
-    "cart": ("normal", {**SMALL, "grower": "cart"}),
-    "8 leaves": ("normal", {"grower": Cart("gini", max_leaf_nodes=8, min_samples_split=51)}),
-    "dyadic": ("normal", {**SMALL, "grower": "dyadic"}),
-    "axes in turn": ("normal", {**SMALL, "grower": KD("cycle", min_samples_split=101)}),
-    "many rows": ("normal", {**SMALL, "min_samples_model": 120, "scale": False}),
-    "weights": ("normal", {**SMALL, "weight": "whole"}),
-    "weights, polynomial": ("normal", {**SMALL, "weight": "whole", "rule": "polynomial"}),
-    "balanced": ("normal", {**SMALL, "class_weight": "balanced"}),
-    "coded": (
-        "coded",
-        {
-            **SMALL,
-            "leaf_estimator": NaiveBayesClassifier(),
-            "scale": False,
-            "categorical_features": [0, 1],
-            "grower": "cart",
-        },
-    ),
+    "ours, missing": use("missing", **SMALL, **OURS),
+    "cart": use("normal", **SMALL, grower="cart"),
+    "8 leaves": use("normal", grower=Cart("gini", max_leaf_nodes=8, min_samples_split=51)),
+    "dyadic": use("normal", **SMALL, grower="dyadic"),
+    "axes in turn": use("normal", **SMALL, grower=KD("cycle", min_samples_split=101)),
+    "many rows": use("normal", **SMALL, min_samples_model=120, scale=False),
+    "weights": use("normal", **SMALL, weight="whole"),
+    "weights, polynomial": use("normal", **SMALL, weight="whole", rule="polynomial"),
+    "balanced": use("normal", **SMALL, class_weight="balanced"),
+    "coded": use("coded", **SMALL, **OURS, categorical_features=[0, 1], grower="cart"),
 }
 DECORATED_NUMBERS = {
     "wave": ("wave", SMALL),
-    "diabetes": ("diabetes", {}),
-    "cart": ("wave", {**SMALL, "grower": Cart(min_samples_split=81)}),
-    "straight lines": ("wave", {**SMALL, "leaf_estimator": LinearRegression(), "scale": False}),
-    "weights": ("wave", {**SMALL, "weight": "whole", "cv": 4}),
-    "dyadic": ("wave", {**SMALL, "grower": "dyadic", "min_samples_model": 90}),
+    "diabetes": use("diabetes"),
+    "cart": use("wave", **SMALL, grower=Cart(min_samples_split=81)),
+    "straight lines": use("wave", **SMALL, leaf_estimator=LinearRegression(), scale=False),
+    "weights": use("wave", **SMALL, weight="whole", cv=4),
+    "dyadic": use("wave", **SMALL, grower="dyadic", min_samples_model=90),
 }
 
 NAIVE_BAYES = {
-    **{name: (name, {}) for name in ("iris", "cancer", "missing", "frame", "whole")},
-    "normal densities": ("cultivars", {"densities": "normal"}),
-    "histograms": ("cultivars", {"densities": "histogram", "bins": 7}),
-    "histograms by rule": ("cultivars", {"densities": "histogram", "bins": "fd", "alpha": 0.5}),
-    "of categories": ("whole", {"densities": "categorical"}),
-    "of each": ("coded", {"densities": ["categorical", "categorical", "normal", "histogram"]}),
-    "coded": ("coded", {"categorical_features": [0, 1]}),
-    "weights": ("missing", {"weight": "any"}),
-    "balanced": ("frame", {"class_weight": "balanced"}),
-    "priors": ("iris", {"priors": [0.2, 0.3, 0.5]}),
-    "power 1/2": ("cancer", {"power": 0.5}),
+    **use_each("iris, cancer, missing, frame, whole"),
+    "normal densities": use("cultivars", densities="normal"),
+    "histograms": use("cultivars", densities="histogram", bins=7),
+    "histograms by rule": use("cultivars", densities="histogram", bins="fd", alpha=0.5),
+    "of categories": use("whole", densities="categorical"),
+    "of each": use("coded", densities=["categorical", "categorical", "normal", "histogram"]),
+    "coded": use("coded", categorical_features=[0, 1]),
+    "weights": use("missing", weight="any"),
+    "balanced": use("frame", class_weight="balanced"),
+    "priors": use("iris", priors=[0.2, 0.3, 0.5]),
+    "power 1/2": use("cancer", power=0.5),
 }
 
 # Rows of weight zero of a certified fit are treated otherwise than in the first record, on purpose.
 ZERO_WEIGHTS = {
-    "plain": ("whole", {"weight": "zero"}),
-    "plain, kd": ("whole", {"weight": "zero", "grower": "kd"}),
-    "plain, cv listed": ("whole", {"weight": "zero", "cv": LISTED_FOLDS}),
+    "plain": use("whole", weight="zero"),
+    "plain, kd": use("whole", weight="zero", grower="kd"),
+    "plain, cv listed": use("whole", weight="zero", cv=LISTED_FOLDS),
 }
 ZERO_WEIGHTS_SPLIT = {
-    "split": ("whole", {"weight": "zero"}),
-    "split, the vote": ("whole", {"weight": "zero", "selection": "vote"}),
+    "split": use("whole", weight="zero"),
+    "split, the vote": use("whole", weight="zero", selection="vote"),
 }
 
 SINGLE_TREES: Mapping[str, dict[str, Case]] = {
-    "pac-bayes": fits(PACBayesTreeClassifier, PLAIN),
-    "pac-bayes regressor": fits(PACBayesTreeRegressor, NUMBERS),
-    "certified": fits(CertifiedTreeClassifier, CERTIFIED),
-    "pruned": fits(PrunedTreeClassifier, PRUNED),
-    "pruned regressor": fits(PrunedTreeRegressor, PRUNED_NUMBERS),
-    "helmbold-schapire": fits(HelmboldSchapireTreeClassifier, HELMBOLD_SCHAPIRE),
-    "decorated": fits(DecoratedTreeClassifier, DECORATED),
-    "decorated regressor": fits(DecoratedTreeRegressor, DECORATED_NUMBERS),
-    "naive Bayes": {**fits(NaiveBayesClassifier, NAIVE_BAYES), "in parts": fitted_in_parts},
+    "pac-bayes": fit_all(certree.PACBayesTreeClassifier, PLAIN),
+    "pac-bayes regressor": fit_all(certree.PACBayesTreeRegressor, NUMBERS),
+    "certified": fit_all(certree.CertifiedTreeClassifier, CERTIFIED),
+    "pruned": fit_all(certree.PrunedTreeClassifier, PRUNED),
+    "pruned regressor": fit_all(certree.PrunedTreeRegressor, PRUNED_NUMBERS),
+    "helmbold-schapire": fit_all(certree.HelmboldSchapireTreeClassifier, HELMBOLD_SCHAPIRE),
+    "decorated": fit_all(certree.DecoratedTreeClassifier, DECORATED),
+    "decorated regressor": fit_all(certree.DecoratedTreeRegressor, DECORATED_NUMBERS),
+    "naive Bayes": fit_all(certree.NaiveBayesClassifier, NAIVE_BAYES) | {"in parts": fit_batches},
     "certified again": {
-        "cancer": after_certified("cancer"),
-        "three, the vote": after_certified("three", selection="vote"),
-        "box": after_certified("plane", grower=Grid(CORNERS)),
-        "from a file": read_again,
+        "cancer": certify_again("cancer"),
+        "three, the vote": certify_again("three", selection="vote"),
+        "box": certify_again("plane", grower=Grid(CORNERS)),
+        "from a file": reload,
     },
     "updated": {
-        "classes": updated("plane", PACBayesTreeClassifier, lambda_error=1.0, lambda_penalty=0.1),
-        "numbers": updated("wave", PACBayesTreeRegressor, lambda_error=0.5, lambda_penalty=0.0),
-        "pruned": updated("plane", PrunedTreeClassifier, alpha=1.0),
+        "classes": update(
+            "plane", certree.PACBayesTreeClassifier, lambda_error=1.0, lambda_penalty=0.1
+        ),
+        "numbers": update(
+            "wave", certree.PACBayesTreeRegressor, lambda_error=0.5, lambda_penalty=0.0
+        ),
+        "pruned": update("plane", certree.PrunedTreeClassifier, alpha=1.0),
     },
-    "zero-weight": fits(PACBayesTreeClassifier, ZERO_WEIGHTS),
-    "zero-weight certified": fits(CertifiedTreeClassifier, ZERO_WEIGHTS_SPLIT),
+    "zero-weight": fit_all(certree.PACBayesTreeClassifier, ZERO_WEIGHTS),
+    "zero-weight certified": fit_all(certree.CertifiedTreeClassifier, ZERO_WEIGHTS_SPLIT),
 }

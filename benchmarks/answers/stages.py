@@ -2,66 +2,54 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.answers.hashes import Case, Parts, stats_columns, tree_parts, weights_parts
+import certree
+from benchmarks.answers.hashes import Case, Parts, case, stats_columns, tree_parts, weights_parts
 from benchmarks.answers.single_trees import CORNERS, RISING
 from benchmarks.answers.tables import row_weights, table
-from certree import (
-    NodeStats,
-    NodeWeights,
-    Tree,
-    Voting,
-    count,
-    grow,
-    grow_cart,
-    grow_dyadic,
-    grow_kd,
-    measure,
-    pac_bayes,
-    prunings,
-    rows,
-    vote,
-    votes,
-    weights,
-)
+from certree import grow, prunings, rows, votes, weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
     """A tree with the statistics of its rows, and a posterior over its prunings."""
 
-    tree: Tree
+    tree: certree.Tree
     stats: Any
-    posterior: NodeWeights
+    posterior: certree.NodeWeights
 
 
 @cache
-def grown(name: str, grower: str = "cart") -> Grown:
+def grow_stage(name: str, grower: str = "cart") -> Grown:
     """Grow a tree, compute statistics of its rows and a posterior over its prunings."""
     data = table(name)
     tree = TREES[f"{grower}, {name}"]()
     if data.y.dtype.kind == "f":
-        stats = measure(tree, data.X, data.y)
+        stats = certree.measure(tree, data.X, data.y)
     else:
-        stats = count(tree, data.X, data.y, int(data.y.max()) + 1)
-    return Grown(tree, stats, pac_bayes(tree, stats, 0.5, 0.1))
+        stats = certree.count(tree, data.X, data.y, int(data.y.max()) + 1)
+    return Grown(tree, stats, certree.pac_bayes(tree, stats, 0.5, 0.1))
 
 
-def growing(name: str, grower: Callable[..., Tree], weight: str = "", **switches: Any) -> Any:
-    """Return a case of a tree grown from a table."""
+@case
+def grow_tree(name: str, grower: Any, weight: str = "", **switches: Any) -> certree.Tree:
+    """Return the parts of a tree grown from a table."""
+    data = table(name)
+    if weight:
+        switches["sample_weight"] = row_weights(weight, len(data.y))
+    return grower(data.X, data.y, **switches)
 
-    def run() -> Tree:
-        data = table(name)
-        if weight:
-            switches["sample_weight"] = row_weights(weight, len(data.y))
-        return grower(data.X, data.y, **switches)
 
-    return run
+@case
+def convert(name: str) -> certree.Tree:
+    """Return the tree that is converted from scikit-learn's tree."""
+    model = DecisionTreeClassifier(random_state=0).fit(table(name).X, table(name).y)
+    return grow.from_sklearn(model)
 
 
 GREEDY = {
@@ -95,46 +83,38 @@ MIDPOINTS = {
     "paper, exponent 1/2": {"resolution": "paper", "exponent": 0.5},
     "weights": {"weight": "any", "min_samples_split": 2},
 }
-TREES: Mapping[str, Callable[[], Tree]] = {
+GROW_NUMBERS = partial(certree.grow_cart, criterion="squared")
+GROW_CODES = partial(certree.grow_cart, criterion="gini", categorical_features=[0, 1])
+TREES: Mapping[str, Callable[[], certree.Tree]] = {
     **{
-        f"cart, {name}": growing("normal", grow_cart, **{"criterion": "gini", **switches})
-        for name, switches in GREEDY.items()
+        f"cart, {name}": grow_tree("normal", certree.grow_cart, **{"criterion": "gini", **s})
+        for name, s in GREEDY.items()
     },
     **{
-        f"cart, {name}": growing(name, grow_cart, criterion="entropy")
+        f"cart, {name}": grow_tree(name, certree.grow_cart, criterion="entropy")
         for name in ("normal", "three", "single", "missing", "plane")
     },
-    "cart, wave": growing("wave", grow_cart, criterion="squared"),
-    "cart, rough wave": growing(
-        "rough wave", grow_cart, criterion="squared", categorical_features=[3]
-    ),
-    "cart, coded": growing("coded", grow_cart, criterion="gini", categorical_features=[0, 1]),
-    "cart, coded at random": growing(
-        "coded",
-        grow_cart,
-        criterion="gini",
-        categorical_features=[0, 1],
-        splitter="random",
-        random_state=5,
-    ),
-    **{f"kd, {name}": growing("normal", grow_kd, **switches) for name, switches in MEDIANS.items()},
-    "kd, missing": growing("missing", grow_kd, axis="spread"),
-    "kd, three": growing("three", grow_kd, axis="spread"),
-    **{f"dyadic, {name}": growing("plane", grow_dyadic, **s) for name, s in MIDPOINTS.items()},
-    "dyadic, missing": growing("missing", grow_dyadic),
-    "dyadic, plane": growing("plane", grow_dyadic),
-    "dyadic, single": growing("single", grow_dyadic),
+    "cart, wave": grow_tree("wave", GROW_NUMBERS),
+    "cart, rough wave": grow_tree("rough wave", GROW_NUMBERS, categorical_features=[3]),
+    "cart, coded": grow_tree("coded", GROW_CODES),
+    "cart, coded at random": grow_tree("coded", GROW_CODES, splitter="random", random_state=5),
+    **{f"kd, {name}": grow_tree("normal", certree.grow_kd, **s) for name, s in MEDIANS.items()},
+    "kd, missing": grow_tree("missing", certree.grow_kd, axis="spread"),
+    "kd, three": grow_tree("three", certree.grow_kd, axis="spread"),
+    **{
+        f"dyadic, {name}": grow_tree("plane", certree.grow_dyadic, **s)
+        for name, s in MIDPOINTS.items()
+    },
+    "dyadic, missing": grow_tree("missing", certree.grow_dyadic),
+    "dyadic, plane": grow_tree("plane", certree.grow_dyadic),
+    "dyadic, single": grow_tree("single", certree.grow_dyadic),
     "grid": lambda: grow.dyadic_grid(*CORNERS, 7),
-    "scikit-learn": lambda: grow.from_sklearn(
-        DecisionTreeClassifier(random_state=0).fit(table("three").X, table("three").y)
-    ),
-    "scikit-learn, missing": lambda: grow.from_sklearn(
-        DecisionTreeClassifier(random_state=0).fit(table("missing").X, table("missing").y)
-    ),
+    "scikit-learn": convert("three"),
+    "scikit-learn, missing": convert("missing"),
 }
 
 
-def grown_parts(make: Callable[[], Tree]) -> Case:
+def grown_parts(make: Callable[[], certree.Tree]) -> Case:
     """Return the parts of a tree."""
     return lambda: tree_parts(make())
 
@@ -150,129 +130,124 @@ def resolutions() -> Parts:
     return {"resolutions": found}
 
 
-def counted() -> Parts:
+def count_classes() -> Parts:
     """Return class counts, with weights and with fixed labels."""
-    data, tree = table("three"), grown("three").tree
-    weighted = count(tree, data.X, data.y, 3, sample_weight=row_weights("any", len(data.y)))
-    labelled = count(tree, data.new, data.truth, 4, label=np.arange(tree.n_nodes) % 3)
+    data, tree = table("three"), grow_stage("three").tree
+    weighted = certree.count(tree, data.X, data.y, 3, sample_weight=row_weights("any", len(data.y)))
+    labelled = certree.count(tree, data.new, data.truth, 4, label=np.arange(tree.n_nodes) % 3)
     return {
-        "plain": (*stats_columns(grown("three").stats), grown("three").stats.errors),
+        "plain": (*stats_columns(grow_stage("three").stats), grow_stage("three").stats.errors),
         "weighted": (*stats_columns(weighted), weighted.impurity, weighted.errors),
         "labelled": (*stats_columns(labelled), labelled.errors),
     }
 
 
-def measured() -> Parts:
+def measure_numbers() -> Parts:
     """Return moments of numbers, with weights and a fixed unit."""
-    data, tree = table("wave"), grown("wave").tree
-    weighted = measure(tree, data.X, data.y, sample_weight=row_weights("any", len(data.y)))
-    own_unit = measure(tree, data.new, data.truth, unit=0.25)
+    data, tree = table("wave"), grow_stage("wave").tree
+    weighted = certree.measure(tree, data.X, data.y, sample_weight=row_weights("any", len(data.y)))
+    own_unit = certree.measure(tree, data.new, data.truth, unit=0.25)
     return {
-        "plain": stats_columns(grown("wave").stats),
+        "plain": stats_columns(grow_stage("wave").stats),
         "weighted": (*stats_columns(weighted), weighted.loss),
         "own unit": (*stats_columns(own_unit), own_unit.loss),
     }
 
 
-LAWS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
-    "leaves": lambda tree, stats: pac_bayes(tree, stats, 0.7, 0.2, "leaves"),
-    "branching": lambda tree, stats: pac_bayes(tree, stats, 0.7, 0.2, "branching"),
-    "branching, 0.9": lambda tree, stats: pac_bayes(tree, stats, 2.0, 0.0, "branching", 0.9),
+Law = Callable[[certree.Tree, Any], certree.NodeWeights]
+
+
+def bind(law: Callable[..., certree.NodeWeights], *args: Any, **options: Any) -> Law:
+    """Return a posterior, or a pruning, as a function of tree and statistics alone."""
+    return lambda tree, stats: law(tree, stats, *args, **options)
+
+
+LAWS: Mapping[str, Law] = {
+    "leaves": bind(certree.pac_bayes, 0.7, 0.2, "leaves"),
+    "branching": bind(certree.pac_bayes, 0.7, 0.2, "branching"),
+    "branching, 0.9": bind(certree.pac_bayes, 2.0, 0.0, "branching", 0.9),
     "own costs": lambda tree, stats: weights.average(tree, -0.1 * stats.loss, -0.3),
-    "no cost of errors": lambda tree, stats: pac_bayes(tree, stats, 0.0, 0.0),
+    "no cost of errors": bind(certree.pac_bayes, 0.0, 0.0),
 }
-CLASS_POSTERIORS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
-    "theorem": lambda tree, stats: weights.theorem_posterior(tree, stats, 0.5, 0.05),
-    "Helmbold and Schapire": lambda tree, stats: weights.helmbold_schapire(tree, stats, 0.7),
+CLASS_POSTERIORS: Mapping[str, Law] = {
+    "theorem": bind(weights.theorem_posterior, 0.5, 0.05),
+    "Helmbold and Schapire": bind(weights.helmbold_schapire, 0.7),
 }
-PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+PRUNINGS: Mapping[str, Law] = {
     "own costs": lambda tree, stats: prunings.prune(tree, stats.loss + 1.5),
-    "cost-complexity": lambda tree, stats: prunings.cost_complexity(tree, stats, 0.8),
-    "depth": lambda tree, stats: prunings.depth_penalised(tree, stats, 0.05),
-    "square root": lambda tree, stats: prunings.square_root_penalised(tree, stats, 0.02),
-    "square root, empty leaves": lambda tree, stats: prunings.square_root_penalised(
-        tree, stats, 0.01, count_empty=True
+    "cost-complexity": bind(prunings.cost_complexity, 0.8),
+    "depth": bind(prunings.depth_penalised, 0.05),
+    "square root": bind(prunings.square_root_penalised, 0.02),
+    "square root, empty leaves": bind(prunings.square_root_penalised, 0.01, count_empty=True),
+    "spatially adaptive": bind(prunings.spatially_adaptive, 0.02),
+    "spatially adaptive, cells": bind(
+        prunings.spatially_adaptive, 0.01, log_cells=9.0, count_empty=True
     ),
-    "spatially adaptive": lambda tree, stats: prunings.spatially_adaptive(tree, stats, 0.02),
-    "spatially adaptive, cells": lambda tree, stats: prunings.spatially_adaptive(
-        tree, stats, 0.01, log_cells=9.0, count_empty=True
-    ),
-    "polynomial": lambda tree, stats: prunings.polynomial_penalised(tree, stats, 2, 0.02),
+    "polynomial": bind(prunings.polynomial_penalised, 2, 0.02),
     "polynomial, own costs": lambda tree, stats: prunings.polynomial_penalised(
         tree, stats, 3, 0.005, log_cells=7.0, count_empty=True, cost=0.9 * stats.loss
     ),
 }
-CLASS_PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+CLASS_PRUNINGS: Mapping[str, Law] = {
     "pessimistic": prunings.pessimistic,
-    "pessimistic, 0.1": lambda tree, stats: prunings.pessimistic(tree, stats, 0.5, confidence=0.1),
+    "pessimistic, 0.1": bind(prunings.pessimistic, 0.5, confidence=0.1),
     "description": prunings.minimum_description_length,
-    "description, free splits": lambda tree, stats: prunings.minimum_description_length(
-        tree, stats, 1.5, free_splits=True
-    ),
+    "description, free splits": bind(prunings.minimum_description_length, 1.5, free_splits=True),
     "reduced error": lambda tree, stats: prunings.reduced_error(
-        tree, stats, NodeStats(np.roll(stats.counts, 1, axis=1), stats.label)
+        tree, stats, certree.NodeStats(np.roll(stats.counts, 1, axis=1), stats.label)
     ),
 }
 
 
-def law_parts(name: str, grower: str, make: Callable[[Tree, Any], NodeWeights]) -> Case:
+@case
+def law_parts(name: str, grower: str, make: Law) -> Parts:
     """Return the parts of a posterior or a pruning, and of its properties."""
-
-    def run() -> Parts:
-        tree, stats = grown(name, grower).tree, grown(name, grower).stats
-        posterior = make(tree, stats)
-        likeliest = weights.map_pruning(tree, posterior)
-        parts = weights_parts(posterior)
-        parts["likeliest"] = (likeliest.weight, likeliest.log_odds)
-        parts["drawn"] = weights.sample_pruning(tree, posterior, 11).weight
-        parts["reached"] = weights.reached(tree, posterior)
-        parts["entropy"] = (weights.entropy(tree, posterior), posterior.expected_leaves)
-        if isinstance(stats, NodeStats):
-            parts["Gibbs risk"] = weights.gibbs_risk(stats, posterior)
-        return parts
-
-    return run
+    tree, stats = grow_stage(name, grower).tree, grow_stage(name, grower).stats
+    posterior = make(tree, stats)
+    likeliest = weights.map_pruning(tree, posterior)
+    parts = weights_parts(posterior)
+    parts["likeliest"] = (likeliest.weight, likeliest.log_odds)
+    parts["drawn"] = weights.sample_pruning(tree, posterior, 11).weight
+    parts["reached"] = weights.reached(tree, posterior)
+    parts["entropy"] = (weights.entropy(tree, posterior), posterior.expected_leaves)
+    if isinstance(stats, certree.NodeStats):
+        parts["Gibbs risk"] = weights.gibbs_risk(stats, posterior)
+    return parts
 
 
-def path_parts(name: str, grower: str, cost: str | None) -> Case:
+@case
+def path_parts(name: str, grower: str, cost: str | None) -> Parts:
     """Return the paths of cost-complexity pruning and of merges."""
-
-    def run() -> Parts:
-        stage = grown(name, grower)
-        parts: Parts = {}
-        for empty in (False, True):
-            path = prunings.cost_complexity_path(stage.tree, stage.stats, cost, count_empty=empty)
-            middle = path.pruning(len(path.alphas) // 2)
-            parts[f"path, {empty}"] = (path.alphas, path.critical, middle.weight)
-        merges = prunings.sibling_merge_path(stage.tree, stage.stats, cost)
-        after = merges.pruning_after(len(merges.rises) // 2).weight
-        parts["merges"] = (merges.alphas, merges.critical, merges.order, merges.rises, after)
-        return parts
-
-    return run
+    stage = grow_stage(name, grower)
+    parts: Parts = {}
+    for empty in (False, True):
+        path = prunings.cost_complexity_path(stage.tree, stage.stats, cost, count_empty=empty)
+        middle = path.pruning(len(path.alphas) // 2)
+        parts[f"path, {empty}"] = (path.alphas, path.critical, middle.weight)
+    merges = prunings.sibling_merge_path(stage.tree, stage.stats, cost)
+    after = merges.pruning_after(len(merges.rises) // 2).weight
+    parts["merges"] = (merges.alphas, merges.critical, merges.order, merges.rises, after)
+    return parts
 
 
-def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
+@case
+def vote_parts(name: str, slopes: list[int] | None = None) -> Parts:
     """Return votes of a posterior by labels and by frequencies, or means and their variance."""
-
-    def run() -> Parts:
-        stage = grown(name)
-        args = (stage.tree, stage.stats, stage.posterior)
-        along = None if slopes is None else np.array(slopes, dtype=np.int8)
-        means = {s: vote(*args, Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
-        parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
-        if isinstance(stage.stats, NodeStats):
-            majority = vote(*args, Voting("majority", slopes=along))
-            parts["majority"] = (majority.score, majority.label)
-        else:
-            spread = votes.prediction_variance(*args, Voting("mean", 2.0, along))
-            parts["spread"] = (spread.between, spread.within)
-        return parts
-
-    return run
+    stage = grow_stage(name)
+    args = (stage.tree, stage.stats, stage.posterior)
+    along = None if slopes is None else np.array(slopes, dtype=np.int8)
+    means = {s: certree.vote(*args, certree.Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
+    parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
+    if isinstance(stage.stats, certree.NodeStats):
+        majority = certree.vote(*args, certree.Voting("majority", slopes=along))
+        parts["majority"] = (majority.score, majority.label)
+    else:
+        spread = votes.prediction_variance(*args, certree.Voting("mean", 2.0, along))
+        parts["spread"] = (spread.between, spread.within)
+    return parts
 
 
-def folded() -> Parts:
+def assign_folds() -> Parts:
     """Return folds that are assigned by the content of rows."""
     parts: Parts = {}
     for name, weight in (("three", ""), ("whole", ""), ("whole", "whole"), ("wave", "any")):
@@ -290,8 +265,8 @@ ON_PLANE = ("plane", "dyadic")
 STAGES: Mapping[str, Case] = {
     **{f"grow: {name}": grown_parts(make) for name, make in TREES.items()},
     "grow: resolutions": resolutions,
-    "stats: count": counted,
-    "stats: measure": measured,
+    "stats: count": count_classes,
+    "stats: measure": measure_numbers,
     **{
         f"{kind}: {case}, {name}, {grower}": law_parts(name, grower, make)
         for kind, made in (("posterior", LAWS), ("pruning", PRUNINGS))
@@ -318,5 +293,5 @@ STAGES: Mapping[str, Case] = {
     **{f"vote: {name}": vote_parts(name) for name in ("normal", "three", "wave", "coded")},
     "vote: normal, monotonic": vote_parts("normal", RISING),
     "vote: wave, monotonic": vote_parts("wave", [0, 1, 0]),
-    "rows: folds": folded,
+    "rows: folds": assign_folds,
 }
