@@ -1,5 +1,9 @@
 """Counting of the lines that only out-of-core tests reach."""
 
+import subprocess
+from collections import defaultdict
+from shutil import which
+
 import pytest
 from benchmarks import out_of_core_lines
 from benchmarks.code_size import find_core_lines, find_python_lines
@@ -73,3 +77,41 @@ def test_a_test_has_a_kind(test, expected):
 @pytest.mark.parametrize("pattern", out_of_core_lines.OUT_OF_CORE)
 def test_patterns_name_files(pattern):
     assert [*PROJECT.glob(pattern.partition("::")[0])]
+
+
+CORE = """int add(int a, int b) {
+  return a + b;
+}
+int multiply(int a, int b) {
+  int product = 0;
+  for (int i = 0; i < b; ++i) product += a;
+  return product;
+}
+int main(int n, char**) {
+  return n > 1 ? multiply(n, n) : add(n, -n);
+}
+"""
+
+
+@pytest.mark.skipif(not (which("g++") and which("gcov")), reason="no g++ and gcov")
+def test_lines_of_cpp_are_those_that_the_last_run_executed(tmp_path, monkeypatch):
+    build = tmp_path / "build"
+    for folder in (tmp_path / "src", build):
+        folder.mkdir()
+    (tmp_path / "src" / "sums.cpp").write_text(CORE)
+    command = ["g++", "--coverage", "../src/sums.cpp", "-o", "sums"]
+    subprocess.run(command, cwd=build, check=True)
+    monkeypatch.setattr(out_of_core_lines, "PROJECT", tmp_path)
+    monkeypatch.setattr(out_of_core_lines, "CORE_BUILD", build)
+    spans, lines = defaultdict(set), {}
+    for kind, arguments in (("memory", []), ("out_of_core", ["x"])):
+        for old in build.glob("*.gcda"):
+            old.unlink()
+        subprocess.run([build / "sums", *arguments], cwd=build, check=False)
+        lines[kind] = out_of_core_lines.read_core_lines(spans)
+    assert lines["memory"] == {"src/sums.cpp": {1, 2, 9, 10}}
+    assert spans == {"src/sums.cpp": {(1, 3), (4, 8), (9, 11)}}
+    # The lines with a counter are 4 to 7; the function has a closing brace, too.
+    expected = {"lines": 4, "in functions": 5}
+    table = out_of_core_lines.compare(lines, spans, find_core_lines)
+    assert table == {"src/sums.cpp": expected, "total": expected}
