@@ -85,6 +85,12 @@ FITTED = [
     ),
     ("shares.arrow", table_of([0.5, 0.25], pa.float64(), encoded=True), "category", {0.25, 0.5}),
     ("flags.arrow", table_of([True, False], pa.bool_(), encoded=True), "category", {0, 1}),
+    (
+        "long codes.arrow",
+        table_of([2**53 + 1, 5], pa.int64(), encoded=True),
+        "category",
+        {"9007199254740993", "5"},
+    ),
     ("no codes.arrow", table_of([None], pa.int64(), encoded=True), "category, 60 missing", set()),
 ]
 # Name of the file; content; message.

@@ -350,17 +350,23 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
 
     columns: the table; name: name of the column. A column of strings, or a dictionary of strings,
     becomes an array of objects: str, or None for null. A numeric or boolean column, a dictionary of
-    these, or a column without any value becomes float64, with NaN for null. Raise ValueError for
-    other types, and for integers that float64 cannot represent.
+    these, or a column without any value becomes float64, with NaN for null. Integers that float64
+    cannot represent are text if they are categories; else they, and other types, raise ValueError.
     """
     pa = import_extra("pyarrow", "files")
     field, values = columns.schema.field(name), columns.column(name)
     expect_feature_types([field])
-    if pa.types.is_dictionary(field.type):
+    is_dictionary = pa.types.is_dictionary(field.type)
+    if is_dictionary:
         values = values.cast(field.type.value_type)
-    if _is_string(field.type):
-        return np.asarray(values.to_numpy(), dtype=object)
-    return _convert_to_float64(values, f"feature {name!r}")
+    if not _is_string(field.type):
+        try:
+            return _convert_to_float64(values, f"feature {name!r}")
+        except ValueError:
+            if not is_dictionary:
+                raise
+        values = values.cast(pa.string())
+    return np.asarray(values.to_numpy(), dtype=object)
 
 
 def _convert_to_float64(values: Any, label: str) -> Float64:
