@@ -24,7 +24,7 @@ import sys
 import sysconfig
 import venv
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ PROJECT = Path(__file__).parent.parent
 BUILD = PROJECT / "build" / "out_of_core_lines"
 CORE_BUILD = BUILD / "core"
 KIND = "CERTREE_TESTS_OF"  # environment variable: which of the tests pytest runs
-KINDS = ("memory", "out_of_core")
 # Node ids of the tests that read files block by block for a fit or a certificate, or use Dask.
 OUT_OF_CORE = (
     "tests/parts/*",
@@ -112,23 +111,17 @@ def read_python_lines(kind: str) -> Lines:
     return found
 
 
-def find_python_functions(files: Iterable[str]) -> Spans:
-    """Return the spans of the functions' bodies, without signatures."""
-    return {
-        file: {
-            (node.body[0].lineno, node.end_lineno or node.lineno)
-            for node in ast.walk(ast.parse((PROJECT / file).read_text()))
-            if isinstance(node, ast.FunctionDef)
-        }
-        for file in files
-    }
+def find_python_functions(file: str) -> set[tuple[int, int]]:
+    """Return the spans of the functions' bodies in a file, without signatures."""
+    nodes = ast.walk(ast.parse((PROJECT / file).read_text()))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    return {(one.body[0].lineno, one.end_lineno or one.lineno) for one in functions}
 
 
 def read_core_lines(spans: Spans) -> Lines:
     """Return the lines of the core that the last run executed; add its functions to the spans."""
     lines: Lines = defaultdict(set)
-    counters = [str(path) for path in CORE_BUILD.rglob("*.gcda")]
-    command = ["gcov", "--json-format", "--stdout", *counters]
+    command = ["gcov", "--json-format", "--stdout", *map(str, CORE_BUILD.rglob("*.gcda"))]
     done = subprocess.run(command, cwd=CORE_BUILD, capture_output=True, text=True, check=True)
     for unit in done.stdout.splitlines():
         for source in json.loads(unit)["files"]:
@@ -150,10 +143,10 @@ def build_core() -> str:
     # All other packages are found where this environment has them.
     start = f"{sysconfig.get_path('purelib')}\nimport coverage; coverage.process_startup()\n"
     (packages / "developer.pth").write_text(start)
-    flags = {"CMAKE_CXX_FLAGS": "--coverage", "CMAKE_MODULE_LINKER_FLAGS": "--coverage"}
     command = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "-I"]
     command += ["--no-deps", "--no-build-isolation", "-C", f"build-dir={CORE_BUILD}"]
-    command += [f"-Ccmake.define.{name}={value}" for name, value in flags.items()]
+    for name in ("CMAKE_CXX_FLAGS", "CMAKE_MODULE_LINKER_FLAGS"):
+        command.append(f"-Ccmake.define.{name}=--coverage")
     subprocess.run([*command, "-e", "."], cwd=PROJECT, check=True)
     return python
 
@@ -185,15 +178,14 @@ def main() -> None:
     arguments = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
     python = sys.executable if arguments.python_only else build_core()
-    python_lines: dict[str, Lines] = {}
-    core_lines: dict[str, Lines] = {}
+    python_lines, core_lines = dict[str, Lines](), dict[str, Lines]()
     core_functions: Spans = defaultdict(set)
-    for kind in KINDS:
+    for kind in ("memory", "out_of_core"):
         run_tests(kind, python, arguments.tests)
         python_lines[kind] = read_python_lines(kind)
         core_lines[kind] = {} if arguments.python_only else read_core_lines(core_functions)
-    python_functions = find_python_functions(python_lines["out_of_core"])
-    tables = {"Python": compare(python_lines, python_functions, find_python_lines)}
+    functions = {file: find_python_functions(file) for file in python_lines["out_of_core"]}
+    tables = {"Python": compare(python_lines, functions, find_python_lines)}
     if not arguments.python_only:
         tables["C++"] = compare(core_lines, core_functions, find_core_lines)
     for language, table in tables.items():

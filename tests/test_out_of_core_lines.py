@@ -46,7 +46,7 @@ def test_functions_that_the_first_run_alone_enters_are_found():
 def test_lines_of_files_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(out_of_core_lines, "PROJECT", tmp_path)
     (tmp_path / "fit.py").write_text(FIT)
-    spans = out_of_core_lines.find_python_functions(["fit.py"])
+    spans = {"fit.py": out_of_core_lines.find_python_functions("fit.py")}
     assert spans == {"fit.py": {(2, 9), (13, 18)}}
     lines = {"memory": {"fit.py": {1, 6, 9, 12}}, "out_of_core": {"fit.py": {1, 6, 8, 12, 14, 18}}}
     table = out_of_core_lines.compare(lines, spans, find_python_lines)
