@@ -15,8 +15,8 @@ PACKAGE = Path(certree.__file__).parent
 CORE = PACKAGE.parent / "core"
 
 
-def count_python_lines(text: str) -> int:
-    """Return the number of lines of a Python file that hold code."""
+def find_python_lines(text: str) -> set[int]:
+    """Return the numbers, from 1, of the lines of a Python file that hold code."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = set()
     for node in ast.walk(ast.parse(text)):
@@ -28,13 +28,24 @@ def count_python_lines(text: str) -> int:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in (*layout, tokenize.ENDMARKER):
             code |= set(range(token.start[0], token.end[0] + 1))
-    return len(code - docstrings)
+    return code - docstrings
+
+
+def count_python_lines(text: str) -> int:
+    """Return the number of lines of a Python file that hold code."""
+    return len(find_python_lines(text))
+
+
+def find_core_lines(text: str) -> set[int]:
+    """Return the numbers, from 1, of the lines of a C++ file that hold code."""
+    comments = re.compile(r"/\*.*?\*/|//[^\n]*", flags=re.DOTALL)
+    code = comments.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return {number for number, line in enumerate(code.splitlines(), 1) if line.strip()}
 
 
 def count_core_lines(text: str) -> int:
     """Return the number of lines of a C++ file that hold code."""
-    without_comments = re.sub(r"//[^\n]*", "", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
-    return sum(bool(line.strip()) for line in without_comments.splitlines())
+    return len(find_core_lines(text))
 
 
 def main() -> None:

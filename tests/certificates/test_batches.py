@@ -101,7 +101,7 @@ def test_what_files_cannot_certify_is_said(model, folder):
     X, y = split(rows)
     with pytest.raises(TypeError, match=r"y must be the name of a column .* got ndarray"):
         certify(model, place, y)
-    with pytest.raises(ValueError, match="y='lable' is no column"):
+    with pytest.raises(ValueError, match="no column 'lable'"):
         certify(model, place, "lable")
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         certify(model, place / "none", "label")

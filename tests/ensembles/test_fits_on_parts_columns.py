@@ -242,7 +242,12 @@ def test_passes_over_the_rows_do_not_grow_with_the_numbers(tmp_path, monkeypatch
 
 
 REFUSED = [
-    (["y", "z"], None, ValueError, "y='z' is no column of .*rows.parquet"),
+    (
+        ["y", "z"],
+        None,
+        ValueError,
+        "must be a column of .*rows.parquet, but there is no column 'z'",
+    ),
     (["y", "b", "y"], None, ValueError, "y must name each column once, got 'y' twice"),
     ([], None, ValueError, "y must name at least one column, got none"),
     (["y", 3], None, TypeError, "y must hold names of columns, got one that is int"),

@@ -296,7 +296,7 @@ def test_errors_leave_the_fit_before(tmp_path, left_nothing):
     model = model_of("two").fit(X, y)
     before = model.predict_proba(X)
     for how, message in (
-        ({"y": "z"}, "y='z' is no column"),
+        ({"y": "z"}, "no column 'z'"),
         ({"y": "colour"}, "missing values"),
         ({"y": "y", "sample_weight": "x0"}, "Negative values"),
     ):

@@ -177,5 +177,5 @@ def test_a_failing_command_exits_with_1_and_its_message(tmp_path, n_runs):
         ran = [*pool.map(lambda _: run(), range(n_runs))]
     assert {one.returncode for one in ran} == {1}
     assert {one.stderr.split(b":")[1] for one in ran} == {
-        b" the target must be a column, but there is no column 'nothing'"
+        f" the target must be a column of {path}, but there is no column 'nothing'".encode()
     }

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from certree.tables.column_types import common_type
+from certree.tables.column_types import SeenColumn, choose_type, common_type
 
 STRINGS = pa.dictionary(pa.int32(), pa.string())
 PAIRS = [
@@ -33,3 +33,18 @@ def test_common_types(one, other, expected):
             assert found == pa.dictionary(pa.int32(), expected)
         else:
             assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "expected"),
+    [
+        (pa.dictionary(pa.int8(), pa.int64()), pa.string(), pa.string()),
+        (pa.dictionary(pa.int8(), pa.bool_()), pa.string(), pa.string()),
+        (pa.dictionary(pa.int8(), pa.int64()), pa.float64(), pa.int64()),
+        (pa.dictionary(pa.int8(), pa.int64()), None, pa.dictionary(pa.int8(), pa.int64())),
+        (pa.dictionary(pa.int8(), pa.date32()), pa.string(), pa.dictionary(pa.int8(), pa.date32())),
+        (STRINGS, pa.float64(), STRINGS),
+    ],
+)
+def test_dictionaries_are_read_as_in_the_fit(kind, wanted, expected):
+    assert choose_type(SeenColumn((kind,)), wanted) == expected

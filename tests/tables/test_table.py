@@ -175,3 +175,19 @@ def test_fits_to_arrow_tables_learn_names_and_categories():
     assert model.is_categorical_.tolist() == [False, True]
     numbers = Table(np.ones((2, 1)), None, ["size"])
     assert numbers.to_arrow().equals(pa.table({"size": [1.0, 1.0]}))
+
+
+def test_number_categories_stay_categories():
+    codes = pa.array([10, None, 9]).dictionary_encode()
+    table = split_target(pa.table({"size": [1.5, None, 3], "code": codes}), None)
+    assert table.categorical == [1]
+    np.testing.assert_array_equal(table.X, [[1.5, 10], [np.nan, np.nan], [3, 9]])
+    arrow = table.to_arrow()
+    assert arrow.schema.types == [pa.float64(), pa.dictionary(pa.int32(), pa.float64())]
+    assert arrow["code"].to_pylist() == [10.0, None, 9.0]
+
+
+def test_a_column_of_strings_without_values_is_categorical():
+    table = split_target(pa.table({"town": pa.nulls(2, pa.string())}), None)
+    assert table.categorical == [0]
+    assert table.to_arrow().schema.types == [pa.string()]

@@ -59,7 +59,7 @@ from certree.parts.sources import FileRows
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
 from certree.tables import reader
-from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.csv_text import STANDARD_STREAM, get_display_name
 from certree.tables.table import Table, split_target
 from certree.tables.table_files import get_stem
 
@@ -563,7 +563,7 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
         None if name is None else read_extra_column(table, name, target) for name in extra_columns
     )
     table = table.drop_columns([*{*extra_columns} - {None}])
-    return split_target(table, target), weights, groups
+    return split_target(table, target, where=get_display_name(request.file)), weights, groups
 
 
 def _summarize_fit(model: Any, table: Table) -> str:

@@ -294,6 +294,11 @@ def _looked(model: Any, reader: Any, parts: Executor) -> Found:
     chosen = model.categorical_features
     types_tell = parts.empty is not None and (chosen is None or isinstance(chosen, str))
     found: Found | None = parts.look(_first_look, reader, targets_only=types_tell)
+    if found is None and not parts.has_weights:  # In scikit-learn's words, as in memory.
+        raise ValueError(
+            f"Found array with 0 sample(s) while a minimum of 1 is required by "
+            f"{type(model).__name__}."
+        )
     if found is None:
         raise ValueError("sample_weight must be positive for at least one row")
     return _with_features(found, parts.empty, model) if types_tell else found

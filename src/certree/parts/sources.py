@@ -14,6 +14,7 @@ from certree.interface.extras import import_extra
 from certree.parts.checksums import Checksums
 from certree.parts.chunks import Chunk
 from certree.parts.memory_limit import PART_ROWS, RowsRead
+from certree.tables.column_names import expect_features, expect_target
 from certree.tables.column_types import (
     choose_schema,
     convert_batch,
@@ -25,7 +26,7 @@ from certree.tables.column_types import (
 )
 from certree.tables.formats import FIRST_ROWS, SPARE, Piece
 from certree.tables.reader import Types, look_at_files, no_types
-from certree.tables.table_files import DataSet, TableFile, open_files
+from certree.tables.table_files import DataSet, TableFile, name_range, open_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,11 +96,13 @@ class FileRows:
         seen, self._n_rows = look_at_files(self._tables)
         # Dates that are classes or groups stay text, as they are written in later files.
         self._schema = choose_schema(seen, types([*seen]), self._beside())
-        named = [("y", one) for one in self._targets]
-        for name, given in (*named, ("sample_weight", weight), ("groups", groups)):
+        where = name_range([one.name for one in self._tables])
+        for target in self._targets:
+            expect_target(self._schema.names, target, where)
+        for name, given in (("sample_weight", weight), ("groups", groups)):
             if given is not None and given not in self._schema.names:
                 raise ValueError(
-                    f"{name}={given!r} is no column of {self._tables[0].name}; there are "
+                    f"{name}={given!r} is no column of {where}; there are "
                     f"{', '.join(self._schema.names)}"
                 )
         self.features = [
@@ -107,9 +110,10 @@ class FileRows:
             for one in (self._schema.names if features is None else features)
             if one in self._schema.names and one not in self._beside()
         ]
-        if not self.features and features is None:
-            beside = "y and sample_weight" if groups is None else "y, sample_weight and groups"
-            raise ValueError(f"{self._tables[0].name} has no column beside {beside}")
+        if features is None:
+            roles = {"the target": self._y, "the weights": weight, "the groups": groups}
+            others = [role for role, name in roles.items() if name is not None]
+            expect_features(self.features, others, where)
         expect_feature_types(self._schema.field(one) for one in self.features)
         self.has_weights = weight is not None
 
@@ -247,16 +251,16 @@ class FileRows:
                 places.append(one.name)
                 n += len(batch)
                 if n < self.part_rows and sum(each.nbytes for each in waiting) >= most_bytes:
-                    yield pa.concat_tables(waiting), _named(places)
+                    yield pa.concat_tables(waiting), name_range(places)
                     waiting, places, n = [], [], 0
                 while n >= self.part_rows:
                     table = pa.concat_tables(waiting)
-                    yield table.slice(0, self.part_rows), _named(places)
+                    yield table.slice(0, self.part_rows), name_range(places)
                     waiting, places = [table.slice(self.part_rows)], [one.name]
                     n = len(waiting[0])
             one.expect_unchanged()
         if n:
-            yield pa.concat_tables(waiting), _named(places)
+            yield pa.concat_tables(waiting), name_range(places)
 
 
 def one_or_several(y: Any) -> Any:
@@ -286,8 +290,3 @@ def _read_by_worker(rows: FileRows, piece: Piece, number: int) -> Chunk:
     except FileNotFoundError as error:
         error.add_note("every worker of the cluster must see the files by the paths that are given")
         raise
-
-
-def _named(places: list[str]) -> str:
-    first, last = places[0], places[-1]
-    return first if first == last else f"{first} .. {last}"

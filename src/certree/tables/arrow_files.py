@@ -359,12 +359,13 @@ class ArrowFile:
         pa = self._pa
         (mark, n) = struct.unpack("<Ii", self._bytes(_MAGIC, _PREFIX))
         n_schema = n + _PREFIX if mark == 0xFFFFFFFF else mark + 4
-        empty = [pa.array([], one.type) for one in self.schema]
+        empty = self.schema.empty_table().combine_chunks()
         stream = pa.BufferOutputStream()
         stream.write(self._buffer(_MAGIC, n_schema))
         for block in self._dictionaries:
             stream.write(self._buffer(block.offset, block.n_metadata + block.n_body))
-        stream.write(pa.RecordBatch.from_arrays(empty, schema=self.schema).serialize())
+        arrays = [pa.concat_arrays(one.chunks) for one in empty.columns]
+        stream.write(pa.RecordBatch.from_arrays(arrays, schema=self.schema).serialize())
         batches = [*self._ipc.open_stream(stream.getvalue())]
         if not batches:
             raise pa.ArrowInvalid("its metadata is damaged: a dictionary ends early")

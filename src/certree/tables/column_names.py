@@ -1,7 +1,7 @@
 """Names of columns: they must be distinct, and messages list them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 # Most column names that a message lists.
 _LISTED = 12
@@ -14,6 +14,31 @@ def expect_distinct(names: Iterable[str]) -> None:
         raise ValueError(
             f"column names must be distinct, but {join_names(twice)} occurs more than once: rename "
             "one of the columns"
+        )
+
+
+def expect_target(names: Iterable[str], target: str, where: str) -> None:
+    """Raise ValueError if the target is no column.
+
+    names: names of all columns; target: that of the target; where: the file, for the message.
+    """
+    every = [*names]
+    if target not in every:
+        raise ValueError(
+            f"the target must be a column of {where}, but there is no column {target!r}: name one of "
+            f"{join_names(every)}"
+        )
+
+
+def expect_features(names: Collection[str], others: Iterable[str], where: str) -> None:
+    """Raise ValueError if no column is a feature.
+
+    names: names of the features; others: roles of the other columns, such as "the target"; where:
+    the file, for the message.
+    """
+    if not names:
+        raise ValueError(
+            f"{where} must have a feature column, but has none besides {' and '.join(others)}"
         )
 
 

@@ -111,8 +111,9 @@ def choose_type(column: SeenColumn, wanted: Any, keeps_dates: bool = True) -> An
     column: its types in the files; wanted: the type that it has in a fitted model, string or
     float64, or None if there is no model or it is no column of the model; keeps_dates: whether CSV
     text in the form of dates or times becomes such a type; if not, it stays text.
-    Text and integers become strings if these are wanted, and dictionaries of numbers become numbers
-    if float64 is wanted. All other columns keep their type, also if it is not the wanted one.
+    Text, integers and dictionaries of numbers become strings if these are wanted, and dictionaries of
+    numbers become numbers if float64 is wanted. All other columns keep their type, also if it is not
+    the wanted one.
     """
     pa = import_extra("pyarrow", "files")
     of, kind = pa.types, column.kind
@@ -120,10 +121,12 @@ def choose_type(column: SeenColumn, wanted: Any, keeps_dates: bool = True) -> An
         return pa.string()
     if wanted is None:
         return kind
-    if of.is_string(wanted) and (column.is_text or of.is_integer(kind)):
+    values = kind.value_type if of.is_dictionary(kind) else None
+    has_number_categories = values is not None and (is_number_type(values) or of.is_boolean(values))
+    if of.is_string(wanted) and (column.is_text or of.is_integer(kind) or has_number_categories):
         return wanted
-    if of.is_floating(wanted) and of.is_dictionary(kind) and not is_text_type(kind.value_type):
-        return kind.value_type
+    if of.is_floating(wanted) and has_number_categories:
+        return values
     return kind
 
 
@@ -376,19 +379,25 @@ def count_bytes(kind: Any) -> float:
 def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
     """Convert a feature column of a table to an array, (n,).
 
-    columns: the table; name: name of the column. A string or dictionary column becomes an array of
-    objects: str, or None for null. A numeric or boolean column, or one without any value, becomes
-    float64, with NaN for null. Raise ValueError for other types, and for integers that float64
-    cannot represent.
+    columns: the table; name: name of the column. A column of strings, or a dictionary of strings,
+    becomes an array of objects: str, or None for null. A numeric or boolean column, a dictionary of
+    these, or a column without any value becomes float64, with NaN for null. Integers that float64
+    cannot represent are text if they are categories; else they, and other types, raise ValueError.
     """
     pa = import_extra("pyarrow", "files")
     field, values = columns.schema.field(name), columns.column(name)
     expect_feature_types([field])
-    if pa.types.is_dictionary(field.type):
+    is_dictionary = pa.types.is_dictionary(field.type)
+    if is_dictionary:
+        values = values.cast(field.type.value_type)
+    if not _is_string(field.type):
+        try:
+            return _convert_to_float64(values, f"feature {name!r}")
+        except ValueError:
+            if not is_dictionary:
+                raise
         values = values.cast(pa.string())
-    if is_text_type(field.type):
-        return np.asarray(values.to_numpy(), dtype=object)
-    return _convert_to_float64(values, f"feature {name!r}")
+    return np.asarray(values.to_numpy(), dtype=object)
 
 
 def _convert_to_float64(values: Any, label: str) -> Float64:

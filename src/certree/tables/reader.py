@@ -19,7 +19,7 @@ from certree.tables.column_types import (
     join_columns,
 )
 from certree.tables.table import Table, describe_columns, split_target
-from certree.tables.table_files import DataSet, TableFile, open_files
+from certree.tables.table_files import DataSet, TableFile, name_range, open_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,7 +115,8 @@ def read_table(
         seen, dict.fromkeys(categories, string), () if target is None else [target]
     )
     columns = _read_all(files, schema)
-    return split_target(columns, target, describe_columns(columns, seen))
+    where = name_range([file.name for file in files])
+    return split_target(columns, target, describe_columns(columns, seen), where=where)
 
 
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:
@@ -128,8 +129,8 @@ def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ())
     types : callable
         Takes the names of the columns, and returns the types of columns in a fitted model, string or
         float64, by name. CSV columns that must be string keep their text unchanged. In other files,
-        integers are converted to strings, and a dictionary of numbers to numbers. All other columns
-        have the types of their files.
+        integers and dictionaries of numbers are converted to strings, and dictionaries of numbers to
+        numbers. All other columns have the types of their files.
     text_dates : collection of str
         Names of columns of which dates and times in CSV files stay text.
 

@@ -8,12 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.extras import import_extra
-from certree.tables.column_names import expect_distinct, join_names
+from certree.tables.column_names import (
+    expect_distinct,
+    expect_features,
+    expect_target,
+    join_names,
+)
 from certree.tables.column_types import (
     SeenColumn,
     SeenColumns,
     extract_feature,
     extract_values,
+    is_text_type,
     name_type,
 )
 
@@ -86,27 +92,32 @@ class Table:
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        Features: float64 if all are numeric; else objects, which are str or None in categorical
-        features, and float in numeric ones.
+        Features: float64 if none holds strings; else objects, which are str or None in columns of
+        strings, and float in columns of numbers.
     y : ndarray of shape (n,), or None
         Target: numbers, or strings of a NumPy str dtype; None without a target.
     feature_names : list of p str
         Names of the features, in the order of the columns of X.
     description : TableDescription or None
         Types and missing values of the columns; None for tables that `read_table` has not read.
+    categorical : list of int, or None
+        Indices (columns of X) of the categorical features: strings, and dictionaries of strings or
+        of numbers. None: the columns that have a string in any row.
     """
 
     X: NDArray[Any]
     y: NDArray[Any] | None
     feature_names: list[str]
     description: TableDescription | None = None
+    categorical: list[int] | None = None
 
-    @property
-    def categorical(self) -> list[int]:
-        """Indices (columns of X) of the features that have a string in any row."""
-        if self.X.dtype != object:
-            return []
-        return [j for j, x in enumerate(self.X.T) if any(isinstance(value, str) for value in x)]
+    def __post_init__(self) -> None:
+        if self.categorical is None:
+            is_object = self.X.dtype == object
+            has_strings = [
+                is_object and any(isinstance(value, str) for value in x) for x in self.X.T
+            ]
+            object.__setattr__(self, "categorical", np.flatnonzero(has_strings).tolist())
 
     def to_arrow(self) -> "pa.Table":
         """Return the features as an Arrow table, with which estimators learn the names of features.
@@ -114,7 +125,7 @@ class Table:
         Returns
         -------
         pyarrow.Table
-            Columns of float64, and of strings for categorical features.
+            Columns of float64; of strings, or dictionaries of float64, for categorical features.
         """
         return create_arrow_table(
             dict(zip(self.feature_names, self.X.T, strict=True)), self.categorical
@@ -124,22 +135,29 @@ class Table:
 def create_arrow_table(
     features: dict[str, NDArray[Any]], categorical: Sequence[int] | None = None
 ) -> "pa.Table":
-    """Return features as an Arrow table of strings and float64.
+    """Return features as an Arrow table of strings, float64 and dictionaries of float64.
 
-    features: values, (n,), by name; categorical: indices of those that hold strings; None: those
-    whose dtype is object.
+    features: values, (n,), by name; categorical: indices of those that are categories, which are
+    dictionaries if they are numbers; None: those whose dtype is object.
     """
     pa = import_extra("pyarrow", "files")
     columns = {}
     for j, (name, values) in enumerate(features.items()):
-        is_text = values.dtype == object if categorical is None else j in categorical
-        kind, dtype = (pa.string(), object) if is_text else (pa.float64(), np.float64)
-        columns[name] = pa.array(values.astype(dtype, copy=False), kind)
+        is_category = values.dtype == object if categorical is None else j in categorical
+        if is_category and all(isinstance(value, str | None) for value in values):
+            columns[name] = pa.array(values, pa.string())
+            continue
+        numbers = pa.array(values.astype(np.float64, copy=False), from_pandas=is_category)
+        columns[name] = numbers.dictionary_encode() if is_category else numbers
     return pa.table(columns)
 
 
 def split_target(
-    columns: "pa.Table", target: str | None, description: TableDescription | None = None
+    columns: "pa.Table",
+    target: str | None,
+    description: TableDescription | None = None,
+    *,
+    where: str = "the table",
 ) -> Table:
     """Convert an Arrow table to arrays of features and target.
 
@@ -147,12 +165,14 @@ def split_target(
     ----------
     columns : pyarrow.Table
         All columns, with distinct names. String and dictionary columns are categorical features;
-        integer, float, decimal and boolean ones are numeric. Nulls become NaN in numeric and None in
-        categorical features.
+        integer, float, decimal and boolean ones are numeric. Nulls become None in columns of
+        strings, and NaN in others.
     target : str or None
         Name of the target column; None: there is none.
     description : TableDescription or None
         Description of the result.
+    where : str
+        Name of the table in messages.
 
     Returns
     -------
@@ -168,16 +188,16 @@ def split_target(
     expect_distinct(columns.column_names)
     y = None
     if target is not None:
-        y = extract_target(columns, target)
+        y = extract_target(columns, target, where)
         columns = columns.drop_columns([target])
+    expect_features(columns.column_names, ["the target"], where)
     features = [extract_feature(columns, name) for name in columns.column_names]
-    if not features:
-        raise ValueError("the table must have a feature column, but has none besides the target")
     kind = np.result_type(*features)  # object if any feature is
     X = np.empty((columns.num_rows, len(features)), dtype=kind)
     for j, feature in enumerate(features):
         X[:, j] = feature
-    return Table(X, y, list(columns.column_names), description)
+    categorical = [j for j, field in enumerate(columns.schema) if is_text_type(field.type)]
+    return Table(X, y, list(columns.column_names), description, categorical=categorical)
 
 
 def extract_target(columns: "pa.Table", target: str, where: str = "the table") -> NDArray[Any]:
@@ -186,11 +206,7 @@ def extract_target(columns: "pa.Table", target: str, where: str = "the table") -
     columns: the table; target: name of the column; where: name of the table in messages. Raise
     ValueError if there is no such column, it has nulls, or a string ends in NUL.
     """
-    if target not in columns.column_names:
-        raise ValueError(
-            f"the target must be a column, but there is no column {target!r}: name one of "
-            f"{join_names(columns.column_names)}"
-        )
+    expect_target(columns.column_names, target, where)
     y = extract_values("the target", columns, target, where)
     return _convert_to_str_dtype(y, target) if y.dtype == object else y
 

@@ -95,6 +95,12 @@ def list_files(source: Any) -> list[Path]:
     return files
 
 
+def name_range(names: Sequence[str]) -> str:
+    """Return the name of a file for messages; of several files "FIRST .. LAST"."""
+    first, last = names[0], names[-1]
+    return first if first == last else f"{first} .. {last}"
+
+
 def find_suffix(file: Path, known: Iterable[str], expected: str) -> str:
     """Return the suffix of a file's name, such as ".csv.gz", in lower case.
 
