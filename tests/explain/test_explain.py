@@ -636,3 +636,10 @@ def test_rules_without_rows_that_certify_bound_nothing(tmp_path):
     assert [replace(rule, error_at_most=None) for rule in bounded] == [*loaded.rules(5)]
     with pytest.raises(NotFittedError):
         CertifiedTreeClassifier().rules()
+
+
+def test_rows_of_different_lengths_are_refused_by_name():
+    X = np.array([["a", 1.0], ["b", 2.0]] * 20, dtype=object)
+    model = PACBayesTreeClassifier().fit(X, [0, 1] * 20)
+    with pytest.raises(ValueError, match="X must be an array whose rows have the same length"):
+        model.explain([["a", 1.0], ["b"]])

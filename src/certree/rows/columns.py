@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from certree.interface.arrays import MAX_EXACT_INTEGER, Float64, check_exact, has_inexact_integers
+from certree.interface.arrays import (
+    MAX_EXACT_INTEGER,
+    Float64,
+    check_exact,
+    has_inexact_integers,
+    to_array,
+)
 
 # A column of a data frame, or of an array.
 SeriesOrArray = nw.Series[Any] | NDArray[Any]
@@ -325,9 +331,10 @@ def _to_exact_array(X: Any) -> NDArray[Any]:
     """Convert an array-like to an array, without rounding integers.
 
     `numpy.asarray` converts integers beside floats to float64. If that would change an integer, the
-    result has dtype object instead.
+    result has dtype object instead. Raise ValueError for lists of different lengths, and TypeError
+    for a sparse matrix.
     """
-    given = np.asarray(X)
+    given: NDArray[Any] = to_array("X", X)
     if given is not X and given.dtype.kind == "f" and has_inexact_integers(given):
         return np.asarray(X, dtype=object)
     return given
