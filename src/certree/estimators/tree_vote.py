@@ -40,7 +40,8 @@ from certree.grow.training_samples import MonotonicSigns, TrainingSamples, check
 from certree.interface.arrays import Float64, Int32, check_codes
 from certree.interface.fitted_state import available_if, fit_method, snapshot_method
 from certree.interface.progress import show_progress
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField, declare_record
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads
 from certree.parts.executors import Executor
 from certree.parts.lazy_predictions import support_dask_collections
@@ -70,6 +71,14 @@ from certree.weights.node_weights import NodeWeights, reached
 WEIGHTS_OF_TARGETS: list[Any] = [dict, list, StrOptions({"balanced"}), None]
 # Sums of probabilities may exceed 1 by this much.
 _ROUNDING = 1e-6
+
+
+def _read_tree(stored: StoredState, name: str, model: TreeModel) -> Tree:
+    """Return the tree of a model file; stored, name: the file and the section of the tree in it.
+
+    model: the model that is restored, whose features and categories the tree must fit.
+    """
+    return model._restore_trees(Tree, stored.get_section(name))
 
 
 class TreeVoteEstimator(TreeModel):
@@ -533,59 +542,40 @@ class TreeVoteEstimator(TreeModel):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def __stored__(self) -> dict[str, Any]:
-        """Return what a model file stores of the fit: values by stored name.
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        "tree": StoredField("tree_", _read_tree),
+        "stats": StoredField("stats_", lambda stored, _, model: model._restore_stats(stored)),
+        "weights": declare_record("weights_", NodeWeights),
+        # The vote of many classes is not stored, as it is computed when it is read.
+        "vote": declare_record("vote_", Vote, default=None),
+        "best_params": StoredField("best_params_"),
+        "mixture_weights": StoredField("mixture_weights_"),
+        "posteriors": StoredField("posteriors_"),
+    }
 
-        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree. A
-        `DeferredVote`, which computes the vote of many classes when it is read, is left out, as
-        `__restore__` computes it from the other entries.
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check tree, statistics, weights and vote against each other.
+
+        Raise ValueError if they do not fit together. stored: the content of the model file.
         """
-        votes = {"vote": self.vote_} if isinstance(self.vote_, Vote) else {}
-        posteriors = {
-            name: getattr(self, f"{name}_")
-            for name in ("best_params", "mixture_weights", "posteriors")
-        }
-        stats: dict[str, Any] = {"stats": self.stats_}
-        if isinstance(self.stats_, SeveralStats):
-            stats = {f"stats.{k}": target for k, target in enumerate(self.stats_.of_each)}
-        return {
-            **super().__stored__(),
-            "tree": self.tree_,
-            **stats,
-            "weights": self.weights_,
-            **votes,
-            **posteriors,
-        }
-
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the content of a model file, `stored`.
-
-        The content is a mapping from stored names to numbers, texts, lists and arrays.
-
-        Raise ValueError if an entry is missing, out of range, or inconsistent with the tree.
-        """
-        super().__restore__(stored)
-        tree = self._restore_trees(Tree, stored.get_section("tree"))
+        super()._finish_restore(stored)
+        tree, weights = self.tree_, self.weights_
         # Leaves have no feature, but monotonic constraints read the entry of every node.
-        check_codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
-        stats = self._restore_stats(stored).check_tree(tree)
-        posterior = NodeWeights.from_stored(stored.get_section("weights")).check_tree(tree)
+        check_codes("tree.feature", tree.feature, tree.n_nodes, self.n_features_in_)
+        self.stats_.check_tree(tree)
+        weights.check_tree(tree)
         # Each pruning has one leaf on every path, so weights along a path sum to 1.
-        leaves = score_nodes(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
+        leaves = score_nodes(tree.left, weights.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
-            raise ValueError(
-                "the model file must have weights that sum to 1 over the nodes on the path to "
-                "each leaf, got other sums: save the model again"
-            )
+            raise DamagedModelError("it must have weights that sum to 1 over the path to each leaf")
         self._set_posteriors(self._restore_posteriors(stored))
-        ballots = self._compute_ballots(tree, stats)
+        ballots = self._compute_ballots(tree, self.stats_)
         if isinstance(ballots, SparseBallots):
-            self._set_fitted(tree, stats, posterior, ballots.cast(tree, posterior))
-        else:
-            score = stored.get_section("vote").get_numbers(
-                "score", (tree.n_nodes, ballots.n_values)
+            self.vote_ = ballots.cast(tree, weights)
+        elif self.vote_ is None or self.vote_.score.shape != (tree.n_nodes, ballots.n_values):
+            raise DamagedModelError(
+                f"vote.score must have shape {(tree.n_nodes, ballots.n_values)}, as the tree"
             )
-            self._set_fitted(tree, stats, posterior, Vote(score))
         self._get_grower()
         get_n_threads(self.n_jobs)
 
@@ -620,25 +610,18 @@ class TreeVoteEstimator(TreeModel):
         """
         temperatures, families = stored["best_params"], stored["posteriors"]
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
-            raise ValueError(
-                f"the model file must have best_params with keys {self._temperatures}, got "
-                f"{temperatures!r}: save the model again"
+            raise DamagedModelError(
+                f"best_params must have the keys {self._temperatures}, got {temperatures!r}"
             )
         if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
-            raise ValueError(
-                f"the model file must have a list of names as posteriors, got {families!r}: save "
-                "the model again"
-            )
+            raise DamagedModelError(f"posteriors must be a list of names, got {families!r}")
         weights = np.array(stored["mixture_weights"], dtype=np.float64)
         posteriors = [
             np.broadcast_to(np.array(temperatures[name], dtype=np.float64), weights.shape)
             for name in self._temperatures
         ]
         if np.isnan(posteriors).any():
-            raise ValueError(
-                f"the model file must have numbers in best_params, got {temperatures}: save the "
-                "model again"
-            )
+            raise DamagedModelError(f"best_params must hold numbers, got {temperatures}")
         return Mixture(np.stack(posteriors, axis=1), weights, families)
 
     # -- prediction --------------------------------------------------------------------------------
@@ -1033,21 +1016,14 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         stats: NodeStats | SparseNodeStats = kind.from_stored(stored)
         if stats.n_classes != self._output_groups.sizes[number]:
             n_classes = np.atleast_1d(self.n_classes_)[number]
-            raise ValueError(
-                f"the model file must have stats of {n_classes} classes, got {stats.n_classes}: "
-                "save the model again"
+            raise DamagedModelError(
+                f"stats must be those of {n_classes} classes, got {stats.n_classes}"
             )
         return stats
 
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the content of a model file, `stored`.
-
-        The content is a mapping from stored names to numbers, texts, lists and arrays.
-
-        Raise ValueError if outcomes are no class probabilities, or a leaf predicts a class that
-        does not exist.
-        """
-        super().__restore__(stored)
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check that leaves hold probabilities of the classes; `stored` is the content of a file."""
+        super()._finish_restore(stored)
         if not isinstance(self.vote_, Vote):
             return
         score, is_leaf = self.vote_.score, self.tree_.is_leaf
@@ -1055,15 +1031,12 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         for votes, k in zip(self._output_groups.split(score), n_classes, strict=True):
             are_fractions = ((votes >= 0) & (votes <= 1 + _ROUNDING)).all()
             if not are_fractions or not np.allclose(votes[is_leaf].sum(axis=1), 1):
-                raise ValueError(
-                    "the model file must have class probabilities that sum to 1 in vote.score of "
-                    "each leaf, got other numbers: save the model again"
+                raise DamagedModelError(
+                    "vote.score of each leaf must hold class probabilities that sum to 1"
                 )
-            label = votes[is_leaf].argmax(axis=1).max()
-            if label >= k:
-                raise ValueError(
-                    f"the model file must predict one of {k} classes in each leaf, got class code "
-                    f"{label}: save the model again"
+            if (label := votes[is_leaf].argmax(axis=1).max()) >= k:
+                raise DamagedModelError(
+                    f"each leaf must predict one of {k} classes, got class code {label}"
                 )
 
     def _predict_node(self, node: int) -> Any:
