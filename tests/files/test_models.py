@@ -1434,7 +1434,7 @@ def test_pipes_and_devices_are_refused_without_waiting(tmp_path):
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
-        ({"n_features": 10**9}, "an integer in 1 .. 16777216 as n_features"),
+        ({"n_features": 10**9}, "n_features must be an integer in 1 .. 16777216"),
         ({"n_features": True}, "n_features"),
         ({"weights.log_evidence": float("nan")}, "contains a NaN"),
         ({"weights.log_evidence": True}, "log_evidence must be 1.0, got True"),
@@ -1542,4 +1542,4 @@ def test_certificates_with_contradicting_numbers_are_refused(nested, change):
     rewrite(nested, certificates=[first, *saved[1:]])
     expect_refusal(nested)
     rewrite(nested, certificates=saved * 30)
-    expect_refusal(nested, "certificates of the model file must be a list")
+    expect_refusal(nested, "certificates must be a list of at most 64")

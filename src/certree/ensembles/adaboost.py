@@ -35,7 +35,7 @@ from certree.interface.arrays import Float64, check_column, to_row_order
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import available_if, meta_fit_method, snapshot_method
 from certree.interface.signatures import COUNT, ROUNDS
-from certree.interface.stored_fields import StoredField, declare_numbers
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads
 from certree.rows.training import (
@@ -276,12 +276,12 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "trees": declare_trees("trees_"),
         "estimator_weights": StoredField("estimator_weights_", _read_learner_weights),
-        "estimator_errors": declare_numbers("estimator_errors_", (None,), 0, 1 + _ROUNDING),
-        "normalizers": declare_numbers("normalizers_", (None,), 0),
-        "error_bounds": declare_numbers("error_bounds_", (None,), 0, 1 + _ROUNDING),
-        "training_errors": declare_numbers("training_errors_", (None,), 0, 1 + _ROUNDING),
+        "estimator_errors": StoredField.numbers("estimator_errors_", (None,), 0, 1 + _ROUNDING),
+        "normalizers": StoredField.numbers("normalizers_", (None,), 0),
+        "error_bounds": StoredField.numbers("error_bounds_", (None,), 0, 1 + _ROUNDING),
+        "training_errors": StoredField.numbers("training_errors_", (None,), 0, 1 + _ROUNDING),
         "importances": StoredField("estimators_", _read_learners, _get_learner_importances),
-        "start": declare_numbers("start_", ("_n_outputs",)),
+        "start": StoredField.numbers("start_", ("_n_outputs",)),
     }
 
     def __stored__(self) -> dict[str, Any]:

@@ -84,12 +84,7 @@ from certree.interface.fitted_state import (
 )
 from certree.interface.progress import show_progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, validate_arguments
-from certree.interface.stored_fields import (
-    StoredField,
-    declare_integer,
-    declare_numbers,
-    declare_record,
-)
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.parts.executors import InMemory
@@ -1204,15 +1199,15 @@ class BoostedTrees(StagedTrees):
 
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "trees": declare_trees("trees_", "_n_outputs"),
-        "start": declare_numbers("start_", ("_n_outputs",)),
-        "importances": declare_numbers("_importances", ("n_features_in_",), 0),
-        "n_rounds": declare_integer("n_iter_"),
-        "n_first_trees": declare_integer("_n_first_trees"),
-        "seed": declare_integer("_seed"),
+        "start": StoredField.numbers("start_", ("_n_outputs",)),
+        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0),
+        "n_rounds": StoredField.integer("n_iter_"),
+        "n_first_trees": StoredField.integer("_n_first_trees"),
+        "seed": StoredField.integer("_seed"),
         "thresholds": StoredField("thresholds_", _read_thresholds, lambda numbers, _: [*numbers]),
         "max_leaf_nodes": StoredField("max_leaf_nodes_", _read_max_leaf_nodes),
         "has_offset": StoredField("_has_offset", lambda *_: True, default=False),
-        "errors": declare_record("_errors", StandardErrors, default=None),
+        "errors": StoredField.record("_errors", StandardErrors, default=None),
         "shares": StoredField(
             "_loss_factors", _read_loss_factors, lambda factors, _: np.array(factors), default=()
         ),

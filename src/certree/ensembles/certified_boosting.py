@@ -53,12 +53,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
-from certree.interface.stored_fields import (
-    StoredField,
-    declare_number,
-    declare_numbers,
-    declare_record,
-)
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
@@ -477,7 +472,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         **BoostedTreesClassifier._stored_fields,
         **CERTIFICATE_FIELDS,
-        "train_size": declare_number("train_size_", 0, _MAX_TRAIN_SIZE),
+        "train_size": StoredField.number("train_size_", 0, _MAX_TRAIN_SIZE),
         "calibration": StoredField("calibration_", _read_calibration, default=None),
         "is_trained": TRAINED_CLASSES_FIELD,
     }
@@ -842,10 +837,10 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         **BoostedTreesRegressor._stored_fields,
         **CERTIFICATE_FIELDS,
-        "scores": declare_record("conformity_scores_", Scores),
+        "scores": StoredField.record("conformity_scores_", Scores),
         "scale": declare_trees("scale_trees_", 1),
-        "scale_start": declare_numbers("scale_start_", (1,)),
-        "least_scale": declare_number("least_scale_", 0),
+        "scale_start": StoredField.numbers("scale_start_", (1,)),
+        "least_scale": StoredField.number("least_scale_", 0),
     }
 
     def _finish_restore(self, stored: StoredState) -> None:

@@ -38,7 +38,7 @@ from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method
 from certree.interface.progress import show_progress
 from certree.interface.signatures import ROUNDS
-from certree.interface.stored_fields import UNSET, StoredField, declare_numbers
+from certree.interface.stored_fields import UNSET, StoredField
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.training import Training, get_first_untrained_code
@@ -554,7 +554,7 @@ class CertifiedForestClassifier(ForestClassifier):
         **CERTIFICATE_FIELDS,
         "trees": declare_trees("trees_", least=-_ROUNDING, most=1 + _ROUNDING),
         # Files of earlier versions lack the importances.
-        "importances": declare_numbers("_importances", ("n_features_in_",), 0, default=UNSET),
+        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0, default=UNSET),
     }
 
     @property

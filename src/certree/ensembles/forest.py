@@ -71,7 +71,7 @@ from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import check_parameters_of_fit, fit_method, snapshot_method
 from certree.interface.progress import show_progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
-from certree.interface.stored_fields import StoredField, declare_integer, declare_numbers
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.parts.executors import Executor
@@ -859,9 +859,9 @@ class TreeForest(Forest):
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "trees": StoredField("trees_", _read_leaf_values),
         "trees.rows": StoredField("_rows", _read_leaf_rows, _get_leaf_rows),
-        "importances": declare_numbers("_importances", ("n_features_in_",), 0),
-        "seed": declare_integer("_seed"),
-        "origin": declare_integer("_fit_digest"),
+        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0),
+        "seed": StoredField.integer("_seed"),
+        "origin": StoredField.integer("_fit_digest"),
         "leaves": StoredField("leaves_", restore_leaves, lambda leaves, _: [*leaves]),
     }
 

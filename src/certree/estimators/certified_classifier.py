@@ -60,7 +60,7 @@ from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.formatting import format_bound
 from certree.interface.formatting import format_quantity as format_quantity
-from certree.interface.stored_fields import StoredField, declare_number
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
 from certree.parts.executors import Executor
@@ -768,7 +768,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         **CERTIFICATE_FIELDS,
         "full_certificate": FULL_CERTIFICATE_FIELD,
         "is_trained": TRAINED_CLASSES_FIELD,
-        "train_size": declare_number("train_size_", 0, _MAX_TRAIN_SIZE),
+        "train_size": StoredField.number("train_size_", 0, _MAX_TRAIN_SIZE),
         "calibration": StoredField("calibration_", _read_calibration, default=None),
         "grown": StoredField(
             "calibration_",

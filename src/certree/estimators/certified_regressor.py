@@ -45,7 +45,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE
-from certree.interface.stored_fields import StoredField, declare_record
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
 from certree.parts.executors import Executor
@@ -490,8 +490,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
 
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         **PACBayesTree._stored_fields,
-        "bands": declare_record("intervals_", PredictionIntervals),
-        "scores": declare_record("conformity_scores_", Scores),
+        "bands": StoredField.record("intervals_", PredictionIntervals),
+        "scores": StoredField.record("conformity_scores_", Scores),
         **CERTIFICATE_FIELDS,
         "full_certificate": FULL_CERTIFICATE_FIELD,
     }

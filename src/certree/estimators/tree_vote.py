@@ -40,7 +40,7 @@ from certree.grow.training_samples import MonotonicSigns, TrainingSamples, check
 from certree.interface.arrays import Float64, Int32, check_codes
 from certree.interface.fitted_state import available_if, fit_method, snapshot_method
 from certree.interface.progress import show_progress
-from certree.interface.stored_fields import StoredField, declare_record
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads
 from certree.parts.executors import Executor
@@ -545,9 +545,9 @@ class TreeVoteEstimator(TreeModel):
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "tree": StoredField("tree_", _read_tree),
         "stats": StoredField("stats_", lambda stored, _, model: model._restore_stats(stored)),
-        "weights": declare_record("weights_", NodeWeights),
+        "weights": StoredField.record("weights_", NodeWeights),
         # The vote of many classes is not stored, as it is computed when it is read.
-        "vote": declare_record("vote_", Vote, default=None),
+        "vote": StoredField.record("vote_", Vote, default=None),
         "best_params": StoredField("best_params_"),
         "mixture_weights": StoredField("mixture_weights_"),
         "posteriors": StoredField("posteriors_"),
@@ -579,6 +579,9 @@ class TreeVoteEstimator(TreeModel):
         self._get_grower()
         get_n_threads(self.n_jobs)
 
+    # Class of the node statistics of one target.
+    _stats_kind: type[Any]
+
     def _restore_stats(self, stored: StoredState) -> Stats:
         """Return the node statistics in the content of a model file, `stored`.
 
@@ -586,21 +589,9 @@ class TreeVoteEstimator(TreeModel):
         for each target, if there are several.
         """
         if not self._has_several_targets():
-            return self._restore_target_stats(stored.get_section("stats"))
-        targets = (
-            self._restore_target_stats(stored.get_section(f"stats.{k}"), k)
-            for k in range(self.n_outputs_)
-        )
-        return SeveralStats(tuple(targets))
-
-    @abstractmethod
-    def _restore_target_stats(self, stored: StoredState, number: int = 0) -> Any:
-        """Return class counts, or moments, of one target in each node from a model file's section.
-
-        stored: arrays of the section by name; number: index of the target; 0 if it is the only one.
-        Raise ValueError if the statistics do not fit this target, such as class counts of another
-        number of classes.
-        """
+            return self._stats_kind.from_stored(stored.get_section("stats"))
+        sections = (stored.get_section(f"stats.{k}") for k in range(self.n_outputs_))
+        return SeveralStats(tuple(map(self._stats_kind.from_stored, sections)))
 
     def _restore_posteriors(self, stored: StoredState) -> Mixture:
         """Return the inverse temperatures and mixture weights in a model file, `stored`.
@@ -1009,20 +1000,21 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         ]
         return SeveralStats(tuple(targets)) if y.ndim == 2 else targets[0]
 
-    def _restore_target_stats(
-        self, stored: StoredState, number: int = 0
-    ) -> NodeStats | SparseNodeStats:
-        kind = SparseNodeStats if self._has_sparse_stats() else NodeStats
-        stats: NodeStats | SparseNodeStats = kind.from_stored(stored)
-        if stats.n_classes != self._output_groups.sizes[number]:
-            n_classes = np.atleast_1d(self.n_classes_)[number]
-            raise DamagedModelError(
-                f"stats must be those of {n_classes} classes, got {stats.n_classes}"
-            )
-        return stats
+    @property
+    def _stats_kind(self) -> type[NodeStats | SparseNodeStats]:  # type: ignore[override]
+        return SparseNodeStats if self._has_sparse_stats() else NodeStats
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check that leaves hold probabilities of the classes; `stored` is the content of a file."""
+        """Check the numbers of classes, and that leaves hold probabilities of them.
+
+        Raise ValueError if not. stored: the content of the model file.
+        """
+        stats: Any = self.stats_
+        targets: Any = stats.of_each if isinstance(stats, SeveralStats) else (stats,)
+        if (sizes := tuple(one.n_classes for one in targets)) != self._output_groups.sizes:
+            raise DamagedModelError(
+                f"stats must count {self._output_groups.sizes} classes, got {sizes}"
+            )
         super()._finish_restore(stored)
         if not isinstance(self.vote_, Vote):
             return
@@ -1149,6 +1141,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
 
     scoring = "squared"
     stats_: TargetStats | SeveralStats
+    _stats_kind = TargetStats
 
     def _compute_node_stats(
         self,
@@ -1168,9 +1161,6 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         return SeveralStats(
             tuple(measure_by_leaf(tree, leaf, column, weight, **arguments) for column in columns)
         )
-
-    def _restore_target_stats(self, stored: StoredState, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
-        return TargetStats.from_stored(stored)
 
     def _predict_node(self, node: int) -> Any:
         if isinstance(self.stats_, SeveralStats):

@@ -23,7 +23,7 @@ from certree.interface.fitted_state import (
     fit_method,
     get_snapshot,
 )
-from certree.interface.stored_fields import StoredField, declare_record
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
 from certree.rows.categories import Categories
@@ -314,7 +314,7 @@ class UpdatableTree(TreeVoteEstimator):
 
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         **TreeVoteEstimator._stored_fields,
-        "seen_rows": declare_record("seen_rows_", SeenRows, default=None),
+        "seen_rows": StoredField.record("seen_rows_", SeenRows, default=None),
     }
 
     def _finish_restore(self, stored: StoredState) -> None:

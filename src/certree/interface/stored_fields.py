@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from operator import attrgetter
 from reprlib import repr as shortened
 from types import UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -61,6 +61,61 @@ class StoredField:
     write: Callable[[Any, Any], Any] = _get_value
     default: Any = REQUIRED
 
+    @classmethod
+    def integer(
+        cls, attribute: str, least: int = 0, most: int = 2**64 - 1, default: Any = REQUIRED
+    ) -> Self:
+        """Return the field of an attribute that is an integer in least .. most."""
+        return cls(
+            attribute, lambda of, name, _: of.get_integer(name, least, most), default=default
+        )
+
+    @classmethod
+    def number(
+        cls, attribute: str, least: float, most: float = np.inf, default: Any = REQUIRED
+    ) -> Self:
+        """Return the field of an attribute that is a finite number in least .. most.
+
+        The file holds it as a float.
+        """
+
+        def read(stored: StoredState, name: str, model: Any) -> float:  # noqa: ARG001 -- as others
+            return stored.get_number(name, least, most)
+
+        return cls(attribute, read, lambda value, _: float(value), default)
+
+    @classmethod
+    def numbers(
+        cls,
+        attribute: str,
+        shape: tuple[str | int | None, ...],
+        least: float = -np.inf,
+        most: float = np.inf,
+        default: Any = REQUIRED,
+    ) -> Self:
+        """Return the field of an attribute that is an array of finite numbers in least .. most.
+
+        shape: its lengths; a text names the attribute of the model that has the length, such as
+        "n_features_in_", and None stands for any length. The array is float64.
+        """
+
+        def read(stored: StoredState, name: str, model: Any) -> Any:
+            return stored.get_numbers(name, get_shape(model, shape), least, most)
+
+        return cls(attribute, read, default=default)
+
+    @classmethod
+    def record(cls, attribute: str, kind: type[ArrayRecord], default: Any = REQUIRED) -> Self:
+        """Return the field of an attribute that is an `ArrayRecord` of the class `kind`.
+
+        The file holds the fields of the record under "<name>.<field>".
+        """
+
+        def read(stored: StoredState, name: str, model: Any) -> Any:  # noqa: ARG001 -- as others
+            return kind.from_stored(stored.get_section(name))
+
+        return cls(attribute, read, default=default)
+
 
 def store_fields(model: Any, table: dict[str, StoredField]) -> dict[str, Any]:
     """Return what a model file holds of the fields of a table, by stored name.
@@ -86,46 +141,6 @@ def restore_fields(model: Any, table: dict[str, StoredField], stored: StoredStat
             setattr(model, field.attribute, field.read(stored, name, model))
         elif field.default is not UNSET:
             setattr(model, field.attribute, field.default)
-
-
-def declare_integer(
-    attribute: str, least: int = 0, most: int = 2**64 - 1, default: Any = REQUIRED
-) -> StoredField:
-    """Return the field of an attribute that is an integer in least .. most."""
-    return StoredField(
-        attribute, lambda stored, name, _: stored.get_integer(name, least, most), default=default
-    )
-
-
-def declare_number(
-    attribute: str, least: float, most: float = np.inf, default: Any = REQUIRED
-) -> StoredField:
-    """Return the field of an attribute that is a finite number in least .. most, stored as float."""
-    return StoredField(
-        attribute,
-        lambda stored, name, _: stored.get_number(name, least, most),
-        lambda value, _: float(value),
-        default,
-    )
-
-
-def declare_numbers(
-    attribute: str,
-    shape: tuple[str | int | None, ...],
-    least: float = -np.inf,
-    most: float = np.inf,
-    default: Any = REQUIRED,
-) -> StoredField:
-    """Return the field of an attribute that is a float64 array of finite numbers in least .. most.
-
-    shape: its lengths; a text names the attribute of the model that has the length, such as
-    "n_features_in_", and None stands for any length.
-    """
-
-    def read(stored: StoredState, name: str, model: Any) -> Any:
-        return stored.get_numbers(name, get_shape(model, shape), least, most)
-
-    return StoredField(attribute, read, default=default)
 
 
 def get_shape(model: Any, shape: tuple[str | int | None, ...]) -> tuple[int | None, ...]:

@@ -45,13 +45,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE, POSITIVE
-from certree.interface.stored_fields import (
-    StoredField,
-    declare_integer,
-    declare_number,
-    declare_numbers,
-    declare_record,
-)
+from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import CategoricalFeatures, Categories, CategoryNames, learn_categories
 from certree.rows.columns import as_data_frame
@@ -602,12 +596,12 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     # -- files -------------------------------------------------------------------------------------
 
     _stored_fields: ClassVar[dict[str, StoredField]] = {
-        "class_count": declare_numbers("class_count_", ("n_classes_",), 0),
+        "class_count": StoredField.numbers("class_count_", ("n_classes_",), 0),
         # Files of earlier versions do not hold it.
-        "n_rows": declare_integer("_n_rows", 1, default=None),
-        "class_prior": declare_numbers("class_prior_", ("n_classes_",), 0, 1 + 1e-6),
-        "power": declare_number("power_", 0, 1),
-        "judged": declare_record("_power_losses", PowerLosses),
+        "n_rows": StoredField.integer("_n_rows", 1, default=None),
+        "class_prior": StoredField.numbers("class_prior_", ("n_classes_",), 0, 1 + 1e-6),
+        "power": StoredField.number("power_", 0, 1),
+        "judged": StoredField.record("_power_losses", PowerLosses),
     }
 
     def __stored__(self) -> dict[str, Any]:
