@@ -319,8 +319,7 @@ class Trees(ArrayRecord):
         """Return these trees, or raise ValueError if a split has an unknown category code.
 
         names: for each feature the sequence of its categories, whose codes are 0, 1, ..., or None
-        for a numeric feature; None if no feature is categorical. The message says that the model
-        file is damaged.
+        for a numeric feature; None if no feature is categorical. Trees of model files are checked.
         """
         if not len(self.categories):
             return self

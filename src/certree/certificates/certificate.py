@@ -15,7 +15,7 @@ from certree.interface.arrays import ADDED_LATER
 from certree.interface.formatting import format_bound, format_confidence
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments, validate_settings
-from certree.interface.stored_fields import StoredField, restore_dataclass
+from certree.interface.stored_fields import StoredField, restore_value
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.near_copies import NearCopies
 
@@ -639,14 +639,12 @@ def restore_certificate(entries: Any) -> Certificate:
     ValueError
         If a field is missing or out of range, or the stored bound is below the recomputed one.
     """
-    given = restore_dataclass(Certificate, entries)
+    given: Certificate = restore_value("certificate", Certificate, entries)
     if given.matches is not None:
         # A fit does not compare its rows with themselves.
         raise DamagedModelError(f"matches of a certificate must be None, got {given.matches!r}")
     if given.method not in METHODS:
-        raise DamagedModelError(
-            f"method of a certificate must be one of {', '.join(METHODS)}, got {given.method!r}"
-        )
+        raise DamagedModelError(f"method must be one of {', '.join(METHODS)}, got {given.method!r}")
     ranges = {
         "n": (_get_min_rows(given.method), _MOST_RESTORED),
         "repeats": (0, math.inf),

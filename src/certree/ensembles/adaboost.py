@@ -47,19 +47,6 @@ from certree.tree import Trees
 _ROUNDING = 1e-9
 
 
-def _read_learner_weights(stored: StoredState, name: str, model: Any) -> Float64:
-    """Return the weight of each learner, the array `name` of a model file, `stored`.
-
-    model: the model that is restored, with its trees. Raise ValueError unless weights are positive,
-    and finite except for the last one.
-    """
-    weights: Float64 = check_column(name, stored[name], "float64", (len(model.trees_),))
-    # Only the last learner can be without an error, and have an infinite weight.
-    if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
-        raise DamagedModelError(f"{name} must be positive, and finite except for the last one")
-    return weights
-
-
 def _read_learners(stored: StoredState, name: str, model: Any) -> list[WeakTree]:
     """Return the learners of a model file.
 
@@ -275,7 +262,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "trees": declare_trees("trees_"),
-        "estimator_weights": StoredField("estimator_weights_", _read_learner_weights),
+        "estimator_weights": StoredField("estimator_weights_"),
         "estimator_errors": StoredField.numbers("estimator_errors_", (None,), 0, 1 + _ROUNDING),
         "normalizers": StoredField.numbers("normalizers_", (None,), 0),
         "error_bounds": StoredField.numbers("error_bounds_", (None,), 0, 1 + _ROUNDING),
@@ -308,10 +295,16 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         trees: Any = self.trees_
         n = len(self.estimators_)
         # There is at least one round, even if no learner is kept.
-        lengths = {"estimator_errors": n, "normalizers": n}
+        lengths = dict.fromkeys(("estimator_weights", "estimator_errors", "normalizers"), n)
         lengths |= dict.fromkeys(("error_bounds", "training_errors"), max(n, 1))
         for name, length in lengths.items():
-            check_column(name, getattr(self, f"{name}_"), "float64", (length,))
+            setattr(self, f"{name}_", check_column(name, stored[name], "float64", (length,)))
+        weights = self.estimator_weights_
+        # Only the last learner can be without an error, and have an infinite weight.
+        if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
+            raise DamagedModelError(
+                "estimator_weights must be positive, and finite before the last"
+            )
         self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
         if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):
             raise DamagedModelError(

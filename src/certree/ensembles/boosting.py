@@ -141,27 +141,6 @@ def _average_members(members: list[Trees]) -> Trees:
     return Trees.joined(parts, members[0].n_features, members[0].value.shape[1])
 
 
-def _read_thresholds(stored: StoredState, name: str, model: Any) -> tuple[int | None, ...]:  # noqa: ARG001
-    """Return the list `name` of a model file, `stored`, for `thresholds_`; `model` is not read.
-
-    Raise ValueError unless it is a non-empty list of integers >= 1 and None.
-    """
-    numbers = stored[name]
-    if not (isinstance(numbers, list) and numbers) or not all(
-        number is None or (type(number) is int and number >= 1) for number in numbers
-    ):
-        raise DamagedModelError(f"{name} must be a list of integers >= 1 or null, got {numbers!r}")
-    return tuple(numbers)
-
-
-def _read_max_leaf_nodes(stored: StoredState, name: str, model: Any) -> int | None:  # noqa: ARG001
-    """Return the entry `name` of a model file, `stored`: None or an integer >= 2.
-
-    `model` is not read.
-    """
-    return None if stored[name] is None else stored.get_integer(name, 2)
-
-
 def _read_loss_factors(stored: StoredState, name: str, model: BoostedTrees) -> tuple[float, ...]:
     """Return the array `name` of a model file, `stored`, as the factors of the losses of outputs.
 
@@ -1201,11 +1180,11 @@ class BoostedTrees(StagedTrees):
         "trees": declare_trees("trees_", "_n_outputs"),
         "start": StoredField.numbers("start_", ("_n_outputs",)),
         "importances": StoredField.numbers("_importances", ("n_features_in_",), 0),
-        "n_rounds": StoredField.integer("n_iter_"),
-        "n_first_trees": StoredField.integer("_n_first_trees"),
-        "seed": StoredField.integer("_seed"),
-        "thresholds": StoredField("thresholds_", _read_thresholds, lambda numbers, _: [*numbers]),
-        "max_leaf_nodes": StoredField("max_leaf_nodes_", _read_max_leaf_nodes),
+        "n_rounds": StoredField.value("n_iter_", int),
+        "n_first_trees": StoredField.value("_n_first_trees", int),
+        "seed": StoredField.value("_seed", int),
+        "thresholds": StoredField.value("thresholds_", tuple[int | None, ...], 1),
+        "max_leaf_nodes": StoredField.value("max_leaf_nodes_", int | None, 2),
         "has_offset": StoredField("_has_offset", lambda *_: True, default=False),
         "errors": StoredField.record("_errors", StandardErrors, default=None),
         "shares": StoredField(
@@ -1224,6 +1203,8 @@ class BoostedTrees(StagedTrees):
         Raise ValueError if entries do not fit together. stored: the content of the model file.
         """
         super()._finish_restore(stored)
+        if not self.thresholds_:
+            raise DamagedModelError("thresholds must not be empty")
         expected = self._n_first_trees + self.n_iter_ * self._count_members()
         if len(self.trees_) != expected:
             raise DamagedModelError(

@@ -472,7 +472,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         **BoostedTreesClassifier._stored_fields,
         **CERTIFICATE_FIELDS,
-        "train_size": StoredField.number("train_size_", 0, _MAX_TRAIN_SIZE),
+        "train_size": StoredField.value("train_size_", float, 0, _MAX_TRAIN_SIZE),
         "calibration": StoredField("calibration_", _read_calibration, default=None),
         "is_trained": TRAINED_CLASSES_FIELD,
     }
@@ -840,7 +840,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         "scores": StoredField.record("conformity_scores_", Scores),
         "scale": declare_trees("scale_trees_", 1),
         "scale_start": StoredField.numbers("scale_start_", (1,)),
-        "least_scale": StoredField.number("least_scale_", 0),
+        "least_scale": StoredField.value("least_scale_", float, 0, np.finfo(np.float64).max),
     }
 
     def _finish_restore(self, stored: StoredState) -> None:

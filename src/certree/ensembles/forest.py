@@ -43,7 +43,6 @@ from certree.ensembles.leaves import (
     compute_leaf_values,
     compute_mean_weight,
     expand_to_all_classes,
-    restore_leaves,
 )
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import to_prediction_shape
@@ -89,6 +88,8 @@ _FRACTION = Interval(Real, 0, 1, closed="right")
 _FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None]
 
 # Parameters that may change between fits with warm_start=True: they do not affect how trees grow.
+# Numbers of `Leaves` in model files must not be larger.
+_MOST_SHRINKAGE = 2.0**16
 _CHANGEABLE_PARAMETERS = ("n_estimators", "leaves", "oob_score", "warm_start")
 
 # Trees that grow between two updates of the progress bar.
@@ -398,11 +399,6 @@ def _read_leaf_rows(stored: StoredState, name: str, model: TreeForest) -> Float6
     rows, is_leaf = np.zeros(model.trees_.n_nodes), model.trees_.is_leaf
     rows[is_leaf] = stored.get_numbers(name, (int(is_leaf.sum()),), 0)
     return rows
-
-
-def _get_leaf_rows(rows: Float64, model: TreeForest) -> NDArray[np.float32]:
-    """Return the entries of leaves of an array of all nodes of a model's trees, as float32."""
-    return rows[model.trees_.is_leaf].astype(np.float32)
 
 
 class TreeForest(Forest):
@@ -858,21 +854,22 @@ class TreeForest(Forest):
 
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "trees": StoredField("trees_", _read_leaf_values),
-        "trees.rows": StoredField("_rows", _read_leaf_rows, _get_leaf_rows),
+        "trees.rows": StoredField("_rows", _read_leaf_rows),
         "importances": StoredField.numbers("_importances", ("n_features_in_",), 0),
-        "seed": StoredField.integer("_seed"),
-        "origin": StoredField.integer("_fit_digest"),
-        "leaves": StoredField("leaves_", restore_leaves, lambda leaves, _: [*leaves]),
+        "seed": StoredField.value("_seed", int),
+        "origin": StoredField.value("_fit_digest", int),
+        "leaves": StoredField.value("leaves_", Leaves, 0, _MOST_SHRINKAGE),
     }
 
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
-        Values are stored for leaves only; `_finish_restore` computes them for inner nodes.
+        Values and rows are stored for leaves only; `_finish_restore` computes values of inner nodes.
         """
-        leaf_value = self.trees_.value[self.trees_.is_leaf]
-        value = leaf_value.astype("f4" if self._has_classes else "f8")
-        return super().__stored__() | {"trees.value": value}
+        is_leaf = self.trees_.is_leaf
+        value = self.trees_.value[is_leaf].astype("f4" if self._has_classes else "f8")
+        rows = self._rows[is_leaf].astype(np.float32)
+        return super().__stored__() | {"trees.value": value, "trees.rows": rows}
 
     def _finish_restore(self, stored: StoredState) -> None:
         """Compute the values of inner nodes; `stored` is the content of the model file."""

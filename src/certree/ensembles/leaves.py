@@ -15,7 +15,6 @@ from certree._core import shrink_leaves, sum_out_of_bag_predictions, sum_out_of_
 from certree.ensembles.forest_samples import OutOfBagLeaves
 from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, Int32, Int64
-from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.tree import Trees
 
 FilledBy = Literal["in_bag", "all", "out_of_bag"]
@@ -61,23 +60,6 @@ NAMED_LEAVES = {
     "refilled": Leaves("all"),
     "honest": Leaves("out_of_bag"),
 }
-
-
-def restore_leaves(stored: StoredState, name: str, model: Any) -> Leaves:  # noqa: ARG001 -- as others
-    """Return the entry `name` of a model file, `stored`, as `Leaves`; `model` is not read.
-
-    The entry must be a list [filled_by, shrinkage, power], else ValueError is raised; also if a
-    number is not a float, negative, or at least 2**16.
-    """
-    filled_by, *numbers = stored[name]
-    if filled_by not in FILLED_BY or not all(
-        type(number) is float and 0 <= number < 2**16 for number in numbers
-    ):
-        raise DamagedModelError(
-            f"leaves must be a list of one of {', '.join(FILLED_BY)} and two floats in [0, 65536), "
-            f"got {stored[name]!r}"
-        )
-    return Leaves(*stored[name])
 
 
 @dataclass(slots=True, eq=False)

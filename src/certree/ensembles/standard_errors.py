@@ -43,6 +43,10 @@ class StandardErrors(ArrayRecord):
     scale: Float64 = field(metadata={"least": 0})
     constant: Float64 = field(metadata={"least": 0})
 
+    def __post_init__(self) -> None:
+        self._check("float64", (None, None), "deviation")
+        self._check("float64", self.deviation.shape[1:], "scale", "constant")
+
     def compute(self, total: Float64) -> Float64:
         """Compute the standard errors of the scores of n rows, (n_outputs, n).
 

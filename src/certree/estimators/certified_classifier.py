@@ -768,15 +768,14 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         **CERTIFICATE_FIELDS,
         "full_certificate": FULL_CERTIFICATE_FIELD,
         "is_trained": TRAINED_CLASSES_FIELD,
-        "train_size": StoredField.number("train_size_", 0, _MAX_TRAIN_SIZE),
+        "train_size": StoredField.value("train_size_", float, 0, _MAX_TRAIN_SIZE),
         "calibration": StoredField("calibration_", _read_calibration, default=None),
-        "grown": StoredField(
-            "calibration_",
-            lambda _, __, model: model.calibration_,
-            lambda calibration, _: calibration.grown,
-            default=None,
-        ),
     }
+
+    def __stored__(self) -> dict[str, Any]:
+        """Return what a model file holds of the fit: arrays, records, numbers and lists by name."""
+        rows, stored = self.calibration_, super().__stored__()
+        return stored if rows is None else {**stored, "grown": rows.grown}
 
     def _finish_restore(self, stored: StoredState) -> None:
         """Check the calibration set against the certificate and the vote.

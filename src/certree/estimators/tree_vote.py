@@ -549,8 +549,8 @@ class TreeVoteEstimator(TreeModel):
         # The vote of many classes is not stored, as it is computed when it is read.
         "vote": StoredField.record("vote_", Vote, default=None),
         "best_params": StoredField("best_params_"),
-        "mixture_weights": StoredField("mixture_weights_"),
-        "posteriors": StoredField("posteriors_"),
+        "mixture_weights": StoredField.value("mixture_weights_", tuple[float, ...]),
+        "posteriors": StoredField.value("posteriors_", tuple[str, ...]),
     }
 
     def _finish_restore(self, stored: StoredState) -> None:
@@ -568,7 +568,7 @@ class TreeVoteEstimator(TreeModel):
         leaves = score_nodes(tree.left, weights.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
             raise DamagedModelError("it must have weights that sum to 1 over the path to each leaf")
-        self._set_posteriors(self._restore_posteriors(stored))
+        self._set_posteriors(self._restore_posteriors())
         ballots = self._compute_ballots(tree, self.stats_)
         if isinstance(ballots, SparseBallots):
             self.vote_ = ballots.cast(tree, weights)
@@ -593,27 +593,24 @@ class TreeVoteEstimator(TreeModel):
         sections = (stored.get_section(f"stats.{k}") for k in range(self.n_outputs_))
         return SeveralStats(tuple(map(self._stats_kind.from_stored, sections)))
 
-    def _restore_posteriors(self, stored: StoredState) -> Mixture:
-        """Return the inverse temperatures and mixture weights in a model file, `stored`.
+    def _restore_posteriors(self) -> Mixture:
+        """Return inverse temperatures and mixture weights by attributes from a model file.
 
-        They are the entries "best_params", "mixture_weights" and "posteriors" (names). Raise
-        ValueError if names differ from those of this estimator, or values are not numbers.
+        These are `best_params_`, `mixture_weights_` and `posteriors_`. Raise ValueError if names
+        differ from those of this estimator, or values are not numbers.
         """
-        temperatures, families = stored["best_params"], stored["posteriors"]
+        temperatures, weights = self.best_params_, np.array(self.mixture_weights_)
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
             raise DamagedModelError(
                 f"best_params must have the keys {self._temperatures}, got {temperatures!r}"
             )
-        if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
-            raise DamagedModelError(f"posteriors must be a list of names, got {families!r}")
-        weights = np.array(stored["mixture_weights"], dtype=np.float64)
         posteriors = [
             np.broadcast_to(np.array(temperatures[name], dtype=np.float64), weights.shape)
             for name in self._temperatures
         ]
         if np.isnan(posteriors).any():
             raise DamagedModelError(f"best_params must hold numbers, got {temperatures}")
-        return Mixture(np.stack(posteriors, axis=1), weights, families)
+        return Mixture(np.stack(posteriors, axis=1), weights, self.posteriors_)
 
     # -- prediction --------------------------------------------------------------------------------
 

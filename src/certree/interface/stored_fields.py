@@ -5,21 +5,19 @@ which says which attribute it holds, how it is checked and which default files m
 that concern several attributes are in the method ``_finish_restore`` of the class.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from operator import attrgetter
 from reprlib import repr as shortened
 from types import UnionType
-from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from certree.interface.arrays import ADDED_LATER, ArrayRecord, is_default
+from certree.interface.arrays import ArrayRecord, is_default
 from certree.interface.stored_state import DamagedModelError, StoredState
 
-_Record = TypeVar("_Record")
-
+_LARGEST = float(np.finfo(np.float64).max)
 # Default of a field that every file holds.
 REQUIRED = object()
 # Default of a field whose attribute some fitted models lack.
@@ -62,27 +60,25 @@ class StoredField:
     default: Any = REQUIRED
 
     @classmethod
-    def integer(
-        cls, attribute: str, least: int = 0, most: int = 2**64 - 1, default: Any = REQUIRED
+    def value(
+        cls,
+        attribute: str,
+        kind: Any,
+        least: float = 0,
+        most: float = 2**64 - 1,
+        default: Any = REQUIRED,
     ) -> Self:
-        """Return the field of an attribute that is an integer in least .. most."""
-        return cls(
-            attribute, lambda of, name, _: of.get_integer(name, least, most), default=default
-        )
+        """Return the field of an attribute that is a number, text or tuple in the JSON header.
 
-    @classmethod
-    def number(
-        cls, attribute: str, least: float, most: float = np.inf, default: Any = REQUIRED
-    ) -> Self:
-        """Return the field of an attribute that is a finite number in least .. most.
-
-        The file holds it as a float.
+        kind: its type, such as ``int``, ``int | None`` or ``tuple[str, ...]``; a float is stored as
+        float. least, most: the smallest and the largest number that is allowed.
         """
-
-        def read(stored: StoredState, name: str, model: Any) -> float:  # noqa: ARG001 -- as others
-            return stored.get_number(name, least, most)
-
-        return cls(attribute, read, lambda value, _: float(value), default)
+        return cls(
+            attribute,
+            lambda stored, name, _: restore_value(name, kind, stored[name], least, most),
+            lambda value, _: float(value) if kind is float else value,
+            default,
+        )
 
     @classmethod
     def numbers(
@@ -151,66 +147,64 @@ def get_shape(model: Any, shape: tuple[str | int | None, ...]) -> tuple[int | No
     return tuple(attrgetter(n)(model) if isinstance(n, str) else n for n in shape)
 
 
-def declare_record(attribute: str, kind: type[ArrayRecord], default: Any = REQUIRED) -> StoredField:
-    """Return the field of an attribute that is an `ArrayRecord` of the class `kind`.
-
-    The file holds its fields under "<name>.<field>".
-    """
-    return StoredField(
-        attribute,
-        lambda stored, name, _: kind.from_stored(stored.get_section(name)),
-        default=default,
-    )
-
-
-def restore_dataclass(kind: type[_Record], entries: Any) -> _Record:
-    """Return an object of a dataclass from its fields in the JSON header of a model file.
+def restore_value(
+    name: str, annotation: Any, value: Any, least: float = -_LARGEST, most: float = _LARGEST
+) -> Any:
+    """Check a value of the JSON header of a model file, and return it as a type.
 
     Parameters
     ----------
-    kind : type
-        A dataclass whose fields are numbers, texts, tuples and dataclasses, or None.
-    entries : object
-        Its fields by name, as `dataclasses.asdict` returns them. Fields that a later version has
-        added (metadata "is_added" is True) may be missing.
+    name : str
+        Name of the value, for messages.
+    annotation : type
+        A type of number, str, None, a Literal, a tuple of values of one type, a named tuple, a
+        dataclass, or a union of these.
+    value : object
+        The value: a list for tuples, and for a dataclass its fields by name, as
+        `dataclasses.asdict` returns them. Fields that a later version has added (metadata
+        "is_added" is True) may be missing.
+    least, most : float
+        Smallest and largest number that is allowed, also in tuples. Numbers of dataclasses must be
+        finite.
 
     Returns
     -------
-    object of this class
+    object of this type
 
     Raises
     ------
     ValueError
-        If fields are missing or unknown, a value has another type than its field, a number is not
-        finite, or the constructor refuses the values.
+        If the value has another type, a number is out of range, fields are missing or unknown, or a
+        constructor refuses the values.
     """
-    known: Any = fields(kind)  # type: ignore[arg-type]
-    added = {one.name: one.default for one in known if ADDED_LATER.items() <= one.metadata.items()}
-    names = [one.name for one in known]
-    if not isinstance(entries, dict) or {*added, *entries} != {*names}:
-        raise DamagedModelError(
-            f"a {kind.__name__} must have the fields {', '.join(names)}, got {shortened(entries)}"
-        )
-    hints = get_type_hints(kind)
-    values = {**added, **entries}.items()
-    return kind(**{name: _restore_value(name, hints[name], value) for name, value in values})
-
-
-def _restore_value(name: str, annotation: Any, value: Any) -> Any:
-    """Return a value of a JSON header as the type of a dataclass field.
-
-    name, annotation: name and type of the field; value: the value. Lists become tuples,
-    dictionaries dataclasses. Raise ValueError if the type differs, or a number is not finite.
-    """
-    union = isinstance(annotation, UnionType)
-    for kind in get_args(annotation) if union else (annotation,):
-        if is_dataclass(kind) and isinstance(kind, type) and value is not None:
-            return restore_dataclass(kind, value)
-        if get_origin(kind) is tuple and isinstance(value, list):
-            return tuple(_restore_value(name, get_args(kind)[0], inner) for inner in value)
+    kinds: tuple[Any, ...] = (
+        get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    )
+    for kind in kinds:
+        is_number = kind in (int, float) and type(value) in (kind, int)
+        if (is_number and least <= value <= most) or (type(value) is kind not in (int, float)):
+            return value
         if get_origin(kind) is Literal and value in get_args(kind):
             return value
-        is_number = kind is float and type(value) in (int, float) and math.isfinite(value)
-        if is_number or (kind is not float and type(value) is kind):
-            return value
-    raise DamagedModelError(f"{name} must be of type {annotation}, got {shortened(value)}")
+        if isinstance(value, list) and get_origin(kind) is tuple:
+            return tuple(restore_value(name, get_args(kind)[0], one, least, most) for one in value)
+        if isinstance(value, list) and hasattr(kind, "_fields"):
+            pairs = zip(get_type_hints(kind).values(), value, strict=True)
+            return kind(*[restore_value(name, hint, one, least, most) for hint, one in pairs])
+        if isinstance(value, dict) and is_dataclass(kind):
+            return _restore_dataclass(name, kind, value)
+    limits = f" in {least:g} .. {most:g}" if most < _LARGEST else ""
+    kind_name = getattr(annotation, "__name__", annotation)
+    raise DamagedModelError(f"{name} must be of type {kind_name}{limits}, got {shortened(value)}")
+
+
+def _restore_dataclass(name: str, kind: Any, entries: dict[str, Any]) -> Any:
+    """Return an object of a dataclass, `kind`, from its fields by name, `entries`; see `restore_value`.
+
+    name: name of the object in messages.
+    """
+    added = {one.name: one.default for one in fields(kind) if one.metadata.get("is_added")}
+    hints, values = get_type_hints(kind), {**added, **entries}
+    if values.keys() != {one.name for one in fields(kind)}:
+        raise DamagedModelError(f"{name} must have the fields {[*hints]}, got {[*entries]}")
+    return kind(**{key: restore_value(key, hints[key], value) for key, value in values.items()})

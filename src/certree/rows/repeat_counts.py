@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import UInt64, check_column, find_positions, freeze
+from certree.interface.stored_fields import restore_value
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.hashes import extend_hashes, mark_run_starts, merge_hashes
 
@@ -140,14 +141,8 @@ class RepeatCounts:
                 raise DamagedModelError(
                     f"sample_counts.{name} must be ascending, distinct and among sample_hashes"
                 )
-        tables = stored["tables"]
-        if not isinstance(tables, list) or not all(
-            type(one) is int and 0 <= one < 2**64 for one in tables
-        ):
-            raise DamagedModelError(
-                f"sample_counts.tables must be a list of integers in 0 .. 2**64 - 1, got {tables!r}"
-            )
-        counts = cls(n, n_distinct, tables=tuple(tables), **arrays)
+        tables = restore_value("tables", tuple[int, ...], stored["tables"], 0, 2**64 - 1)
+        counts = cls(n, n_distinct, tables=tables, **arrays)
         n_repeats = 2 * len(counts.twice) + 3 * len(counts.often)
         if counts.n_once < 0 or counts.n_once + n_repeats > n:
             raise DamagedModelError(

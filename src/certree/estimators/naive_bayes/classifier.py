@@ -598,9 +598,9 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "class_count": StoredField.numbers("class_count_", ("n_classes_",), 0),
         # Files of earlier versions do not hold it.
-        "n_rows": StoredField.integer("_n_rows", 1, default=None),
+        "n_rows": StoredField.value("_n_rows", int, 1, default=None),
         "class_prior": StoredField.numbers("class_prior_", ("n_classes_",), 0, 1 + 1e-6),
-        "power": StoredField.number("power_", 0, 1),
+        "power": StoredField.value("power_", float, 0, 1),
         "judged": StoredField.record("_power_losses", PowerLosses),
     }
 
