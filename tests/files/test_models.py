@@ -1058,6 +1058,19 @@ def test_a_missing_array_is_named(saved, name):
     expect_refusal(saved, name)
 
 
+def test_messages_name_the_file_what_is_wrong_and_what_to_do(saved):
+    rewrite(saved, n_features=0)
+    expect_refusal(
+        saved,
+        "cannot be loaded: the model file is damaged: n_features must be an integer in 1 .. "
+        "16777216, got 0; save the model again by certree.save, or restore the file from a copy$",
+    )
+    rewrite(saved, version=5)
+    expect_refusal(saved, "cannot be loaded: the model file has version 5, .* that saved it$")
+    saved.write_bytes(b"just text")
+    expect_refusal(saved, "is not a model file, or is damaged: .*; save the model again")
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     list_wrong_shapes(ARRAYS, but=[("tree.categories", "empty"), ("tree.categories", "short")]),

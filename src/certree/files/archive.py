@@ -110,10 +110,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """
     # Reading a pipe could block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError(
-            "a model file must be a regular file, not a directory, pipe or device: pass a file "
-            "that certree.save wrote"
-        )
+        raise ValueError("a model file must be a regular file, not a directory, pipe or device")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         _expect_directory(file, size)
@@ -135,10 +132,7 @@ def _expect_directory(file: BinaryIO, size: int) -> None:
     file.seek(max(size - end.size - 20, 0))
     last = file.read()
     if first != b"PK\x03\x04" or len(last) < end.size or last[-end.size :][:4] != b"PK\x05\x06":
-        raise ValueError(
-            "a model file must be a zip archive of NumPy arrays, and the file is none: pass a file "
-            "that certree.save wrote"
-        )
+        raise ValueError("a model file must be a zip archive of NumPy arrays, and the file is none")
     _, _, _, _, members, directory, _, comment = end.unpack(last[-end.size :])
     is_zip64 = last.startswith(b"PK\x06\x07") and size <= zipfile.ZIP64_LIMIT
     if is_zip64 or comment or members > _MAX_MEMBERS or directory > _MAX_DIRECTORY_BYTES:

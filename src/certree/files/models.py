@@ -41,7 +41,7 @@ from certree.tree import Trees
 from certree.votes import Voting
 
 FORMAT, VERSION = "certree model", 4
-_REMEDY = "save the model again, or restore the file from a copy"
+_REMEDY = "save the model again by certree.save, or restore the file from a copy"
 # Kinds of dtypes (NumPy's letters) that array parameters may have.
 _NUMERIC_KINDS = "biuf"
 _Entries = dict[str, Any]
@@ -231,15 +231,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     except FileNotFoundError:
         raise
     except Exception as error:  # Parsers raise errors of any type on damaged bytes.
-        name, reason = os.fspath(path), _describe_error(error)
-        if isinstance(error, _OtherVersionError):
-            raise ValueError(f"{name} cannot be loaded: {reason}") from error
+        problem, remedy = "is not a model file, or is damaged: ", f"; {_REMEDY}"
         if isinstance(error, DamagedModelError):
-            reason = f"the model file is damaged: {reason}; {_REMEDY}"
-            raise ValueError(f"{name} cannot be loaded: {reason}") from error
-        raise ValueError(
-            f"{name} is not a model file, or is damaged: {reason}; {_REMEDY}"
-        ) from error
+            problem = "cannot be loaded: the model file is damaged: "
+        elif isinstance(error, _OtherVersionError):
+            problem, remedy = "cannot be loaded: ", ""
+        reason = f"{problem}{_describe_error(error)}{remedy}"
+        raise ValueError(f"{os.fspath(path)} {reason}") from error
 
 
 def _describe_error(error: Exception) -> str:

@@ -160,7 +160,7 @@ def restore_value(
         A type of number, str, None, a Literal, a tuple of values of one type, a named tuple, a
         dataclass, or a union of these.
     value : object
-        The value: a list for tuples, and for a dataclass its fields by name, as
+        The value: a list or tuple for tuples, and for a dataclass its fields by name, as
         `dataclasses.asdict` returns them. Fields that a later version has added (metadata
         "is_added" is True) may be missing.
     least, most : float
@@ -186,7 +186,7 @@ def restore_value(
             return value
         if get_origin(kind) is Literal and value in get_args(kind):
             return value
-        if isinstance(value, list) and get_origin(kind) is tuple:
+        if isinstance(value, list | tuple) and get_origin(kind) is tuple:
             return tuple(restore_value(name, get_args(kind)[0], one, least, most) for one in value)
         if isinstance(value, list) and hasattr(kind, "_fields"):
             pairs = zip(get_type_hints(kind).values(), value, strict=True)
