@@ -106,7 +106,7 @@ def test_what_is_kept_of_rows():
         ({"weight": np.array([1.0, np.nan])}, "weight must be positive"),
         ({"lacks": np.zeros(2, dtype=np.int32)}, "None if all are 0"),
         ({"lacks": np.array([-1, 0], dtype=np.int32)}, "lacks must hold non-negative bit masks"),
-        ({"hashes": np.array([1, 0], dtype=np.uint64), "y": np.zeros(2)}, "sorted by key"),
+        ({"hashes": np.array([1, 0], dtype=np.uint64), "y": np.zeros(2)}, "sorted by their keys"),
     ],
 )
 def test_columns_that_no_rows_have_are_refused(changed, said):

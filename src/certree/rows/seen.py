@@ -99,7 +99,9 @@ class SeenRows(ArrayRecord):
             )
         order = order_by_hash(self.keys, self.weights)
         if (order != np.arange(*n)).any():
-            raise DamagedModelError("seen_rows must be sorted by key, and equal keys by weight")
+            raise DamagedModelError(
+                "seen_rows must be sorted by their keys, and equal keys by weight"
+            )
 
     @classmethod
     def from_rows(
