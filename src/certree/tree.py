@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
 from reprlib import repr as shortened
@@ -27,6 +27,7 @@ from certree._core import (
     pack_trees,
 )
 from certree.interface.arrays import (
+    STORED_ELSEWHERE,
     ArrayRecord,
     Float64,
     Int32,
@@ -38,6 +39,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_settings
+from certree.interface.stored_state import DamagedModelError
 from certree.interface.threads import get_n_threads
 
 LEAF = -1
@@ -116,14 +118,14 @@ class Trees(ArrayRecord):
     threshold: Float64
     left: Int32
     chain: Int32
-    n_features: int
+    n_features: int = field(metadata=STORED_ELSEWHERE)
     missing_left: NDArray[np.bool_] = None  # type: ignore[assignment] # set in __post_init__
     category_start: Int64 = None  # type: ignore[assignment] # the same
     categories: Int32 = None  # type: ignore[assignment] # the same
     optimal_splits: bool | None = None
     missing_both: NDArray[np.bool_] = None  # type: ignore[assignment] # set in __post_init__
-    root: Int64 = None  # type: ignore[assignment] # the same
-    value: Float64 = None  # type: ignore[assignment] # the same
+    root: Int64 = field(default=None, metadata=STORED_ELSEWHERE)  # type: ignore[arg-type] # the same
+    value: Float64 = field(default=None, metadata=STORED_ELSEWHERE)  # type: ignore[arg-type] # the same
 
     def __post_init__(self) -> None:
         left: Int32 = check_column("left", self.left, "int32", (None,))
@@ -261,7 +263,7 @@ class Trees(ArrayRecord):
 
         Names are "feature", "threshold", "missing_left", "n_categories" (size of the category set)
         and "beyond" (distance of a left child from its parent). "compares", (m,) bool, is True for
-        inner nodes; "categories" and "root" are stored whole. `chain`, `missing_both`, `value` and
+        inner nodes; "categories", "root" and "value" are stored whole. `chain`, `missing_both` and
         `n_features` are not included.
         """
         compares = ~self.is_leaf
@@ -276,6 +278,7 @@ class Trees(ArrayRecord):
             "beyond": (self.left[inner] - inner).astype(np.int32),
             "categories": self.categories,
             "root": self.root,
+            "value": self.value,
         }
 
     @classmethod
@@ -317,8 +320,7 @@ class Trees(ArrayRecord):
         """Return these trees, or raise ValueError if a split has an unknown category code.
 
         names: for each feature the sequence of its categories, whose codes are 0, 1, ..., or None
-        for a numeric feature; None if no feature is categorical. The message says that the model
-        file is damaged.
+        for a numeric feature; None if no feature is categorical. Trees of model files are checked.
         """
         if not len(self.categories):
             return self
@@ -326,10 +328,7 @@ class Trees(ArrayRecord):
         n_categories = np.array([len(categories or ()) for categories in feature_names])
         node = np.repeat(np.arange(self.n_nodes), np.diff(self.category_start))
         if (self.categories >= n_categories[self.feature[node]]).any():
-            raise ValueError(
-                "the model file is damaged: its tree splits on categories that its features do "
-                "not have; save the model again, or restore the file from a copy"
-            )
+            raise DamagedModelError("its tree splits on categories that its features do not have")
         return self
 
     def __len__(self) -> int:
@@ -774,9 +773,7 @@ class Tree(Trees):
         Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored. The
         names are those of the constructor's parameters, the values arrays, except `optimal_splits`.
         """
-        without = ("n_features", "root", "value")
-        columns = super(Trees, self).to_stored()
-        return {name: values for name, values in columns.items() if name not in without}
+        return super(Trees, self).to_stored()
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> Self:
@@ -786,7 +783,7 @@ class Tree(Trees):
         which the section lacks. Raise TypeError or ValueError if the columns do not describe a
         tree.
         """
-        return super(Trees, cls).from_stored(stored, root=None, value=None, **known)
+        return super(Trees, cls).from_stored(stored, **known)
 
     @classmethod
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:

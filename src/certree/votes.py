@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from reprlib import repr as shortened
-from typing import Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,6 +219,10 @@ class DeferredVote(ArrayRecord):
 
     def __post_init__(self) -> None:
         self._check("float64", (self.tree.n_nodes,), "weight")
+
+    def to_stored(self) -> dict[str, Any]:
+        """Return nothing for a model file, as the vote follows from the tree, weights and counts."""
+        return {}
 
     def check_tree(self, tree: Trees) -> Self:
         """Return this vote, or raise ValueError if `tree` has another number of nodes."""

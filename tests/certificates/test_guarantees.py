@@ -344,7 +344,7 @@ def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
     certree.save(model, tmp_path / "model")
     rewrite(tmp_path / "model", {"calibration.weight": np.full(len(model.calibration_.y), weight)})
     with pytest.raises(
-        ValueError, match=r"weight must hold numbers in|calibration set of its certificate"
+        ValueError, match=r"weight must hold numbers in|calibration set must have the size"
     ):
         certree.load(tmp_path / "model")
 

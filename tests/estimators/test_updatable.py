@@ -206,12 +206,12 @@ def test_a_file_says_what_an_update_needs_and_no_features(tmp_path):
     ("change", "said"),
     [
         (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] - 40}, "leaf must lie in 0"),
-        (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] * 0}, "must have leaves of the tree"),
+        (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] * 0}, "must hold leaves of the tree"),
         (
             lambda one: {"sample_hashes": np.unique(one["seen_rows.hashes"])},
-            "equal to the hashes of seen_rows",
+            "must equal the hashes of seen_rows",
         ),
-        (lambda one: _rows_at(one, np.arange(119)), "total weight 120, as in stats, got 119"),
+        (lambda one: _rows_at(one, np.arange(119)), "total weight 120 of stats, got 119"),
         (lambda one: {"seen_rows.y": one["seen_rows.y"] + 0.0}, "seen_rows.y of int32"),
     ],
 )
@@ -247,7 +247,7 @@ def test_rows_of_a_file_need_a_box(tmp_path):
     parameters = read_header(path)["parameters"]
     rewrite(path, parameters={**parameters, "max_depth": None})
     expect_refusal(
-        path, "must not have seen_rows, .* do not allow updates: max_depth must be an integer"
+        path, "must not have seen_rows, .* with its parameters: max_depth must be an integer"
     )
 
 

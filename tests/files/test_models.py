@@ -1058,6 +1058,19 @@ def test_a_missing_array_is_named(saved, name):
     expect_refusal(saved, name)
 
 
+def test_messages_name_the_file_what_is_wrong_and_what_to_do(saved):
+    rewrite(saved, n_features=0)
+    expect_refusal(
+        saved,
+        "cannot be loaded: the model file is damaged: n_features must be an integer in 1 .. "
+        "16777216, got 0; save the model again by certree.save, or restore the file from a copy$",
+    )
+    rewrite(saved, version=5)
+    expect_refusal(saved, "cannot be loaded: the model file has version 5, .* that saved it$")
+    saved.write_bytes(b"just text")
+    expect_refusal(saved, "is not a model file, or is damaged: .*; save the model again")
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     list_wrong_shapes(ARRAYS, but=[("tree.categories", "empty"), ("tree.categories", "short")]),
@@ -1434,7 +1447,7 @@ def test_pipes_and_devices_are_refused_without_waiting(tmp_path):
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
-        ({"n_features": 10**9}, "an integer in 1 .. 16777216 as n_features"),
+        ({"n_features": 10**9}, "n_features must be an integer in 1 .. 16777216"),
         ({"n_features": True}, "n_features"),
         ({"weights.log_evidence": float("nan")}, "contains a NaN"),
         ({"weights.log_evidence": True}, "log_evidence must be 1.0, got True"),
@@ -1542,4 +1555,4 @@ def test_certificates_with_contradicting_numbers_are_refused(nested, change):
     rewrite(nested, certificates=[first, *saved[1:]])
     expect_refusal(nested)
     rewrite(nested, certificates=saved * 30)
-    expect_refusal(nested, "certificates of the model file must be a list")
+    expect_refusal(nested, "certificates must be a list of at most 64")

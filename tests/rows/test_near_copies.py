@@ -333,10 +333,10 @@ def test_files_hold_what_was_found(tmp_path):
         entries = json.loads(json.dumps(asdict(one)))
         assert restore_certificate(entries).near_copies == one.near_copies
         entries["near_copies"]["left_out"] = "id"
-        with pytest.raises(ValueError, match="left_out must hold names"):
+        with pytest.raises(ValueError, match="left_out must be of type"):
             restore_certificate(entries)
         entries["near_copies"] = {"n": 3}
-        with pytest.raises(ValueError, match="near copies must have the entries"):
+        with pytest.raises(ValueError, match="near_copies must have the fields"):
             restore_certificate(entries)
         del entries["near_copies"]
         assert restore_certificate(entries).near_copies is None

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import (
     ADDED_LATER,
+    STORED_ELSEWHERE,
     ArrayRecord,
     Float64,
     Int32,
@@ -319,7 +320,8 @@ class CalibrationSet(ArrayRecord):
     repeats: int = 0
     distinct: bool = False
     is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED_LATER)
-    near_copies: NearCopies | None = None
+    # Model files hold it with the certificate.
+    near_copies: NearCopies | None = field(default=None, metadata=STORED_ELSEWHERE)
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -384,15 +386,6 @@ class CalibrationSet(ArrayRecord):
     def worst(self) -> int:
         """Number of rows of `is_worst`, which count as errors whatever is predicted."""
         return count_worst(self.is_worst)
-
-    def to_stored(self) -> dict[str, Any]:
-        """Return the fields to write to a model file, by stored name.
-
-        `near_copies` is left out, as the file holds it with the certificate.
-        """
-        stored = super().to_stored()
-        del stored["near_copies"]
-        return stored
 
     def sum_by_class(
         self,

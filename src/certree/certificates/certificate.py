@@ -1,9 +1,9 @@
 """Certificates: upper bounds on the error on new rows, with the observations behind them."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from decimal import ROUND_CEILING, Context
+from reprlib import repr as shortened
 from typing import Any
 
 from certree.certificates.methods import (
@@ -11,11 +11,13 @@ from certree.certificates.methods import (
     get_inequality,
 )
 from certree.certificates.shift import Monitor, Shift, make_shift
+from certree.interface.arrays import ADDED_LATER
 from certree.interface.formatting import format_bound, format_confidence
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments, validate_settings
-from certree.interface.stored_state import StoredState
-from certree.rows.near_copies import NearCopies, restore_near_copies
+from certree.interface.stored_fields import StoredField, restore_value
+from certree.interface.stored_state import DamagedModelError, StoredState
+from certree.rows.near_copies import NearCopies
 
 # Largest number of rows of a certificate: doubles still hold each integer exactly.
 _MOST_ROWS = 2**50
@@ -160,9 +162,9 @@ class Certificate:
     shift: Shift | None = None
     unit: float | None = None
     distinct: bool = False
-    matches: Matches | None = None
-    worst: int = 0
-    near_copies: NearCopies | None = field(default=None, compare=False)
+    matches: Matches | None = field(default=None, metadata=ADDED_LATER)
+    worst: int = field(default=0, metadata=ADDED_LATER)
+    near_copies: NearCopies | None = field(default=None, compare=False, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -626,147 +628,87 @@ def _get_min_rows(method: str) -> int:
     return 0 if METHODS[method].where else 1
 
 
-def restore_certificate(entries: dict[str, Any]) -> Certificate:
+def restore_certificate(entries: Any) -> Certificate:
     """Return the certificate whose fields a model file holds, after computing its bound again.
 
-    entries: the fields of `Certificate` by name, as `serialize_certificates` writes them; files of
-    older versions may lack `matches`, `worst` and `near_copies`. The observed numbers cannot be
-    checked, as the file does not hold the rows.
+    entries: the fields of `Certificate` by name, as `dataclasses.asdict` returns them. The observed
+    numbers cannot be checked, as the file does not hold the rows.
 
     Raises
     ------
     ValueError
         If a field is missing or out of range, or the stored bound is below the recomputed one.
     """
-    names = {field.name for field in fields(Certificate)}
-    # Model files of older versions lack these fields.
-    added = {"matches": None, "worst": 0, "near_copies": None}
-    entries = {**added, **entries} if isinstance(entries, dict) else entries
-    if not isinstance(entries, dict) or set(entries) != names:
-        raise ValueError(
-            "the model file is damaged: a certificate of the model file must have the fields "
-            f"{sorted(names)}, got {entries!r}"
-        )
-    shift = entries["shift"]
-    if shift is not None and (not isinstance(shift, dict) or set(shift) != {"kind", "most"}):
-        raise ValueError(
-            "the model file is damaged: shift of a certificate must be None or have the fields kind "
-            f"and most, got {shift!r}"
-        )
-    observed = tuple(entries["observed"])
-    shift = None if shift is None else Shift(**shift)
-    if entries["matches"] is not None:
-        raise ValueError(
-            "the model file is damaged: matches of a certificate must be None, as files hold "
-            "certificates of fits only, which do not compare their rows with themselves, got "
-            f"{entries['matches']!r}"
-        )
-    near = restore_near_copies(entries["near_copies"])
-    rest = {"observed": observed, "shift": shift, "near_copies": near}
-    given = Certificate(**{**entries, **rest})
+    given: Certificate = restore_value("certificate", Certificate, entries)
+    if given.matches is not None:
+        # A fit does not compare its rows with themselves.
+        raise DamagedModelError(f"matches of a certificate must be None, got {given.matches!r}")
     if given.method not in METHODS:
-        raise ValueError(
-            "the model file is damaged: method of a certificate must be one of "
-            f"{', '.join(METHODS)}, got {given.method!r}"
-        )
-    _check_restored_numbers(given)
+        raise DamagedModelError(f"method must be one of {', '.join(METHODS)}, got {given.method!r}")
+    ranges = {
+        "n": (_get_min_rows(given.method), _MOST_RESTORED),
+        "repeats": (0, math.inf),
+        "worst": (0, math.inf),
+        "unit": (math.ulp(0.0), math.inf),
+        "risk": (0, given._largest_bound),
+        "complexity": (-math.inf if given.method == "single_draw" else 0, math.inf),
+    }
+    for name, (least, most) in ranges.items():
+        value = getattr(given, name)
+        if value is not None and not least <= value <= most:
+            raise DamagedModelError(
+                f"{name} of a certificate must lie in {least:g} .. {most:g}, got {value!r}"
+            )
     again = given.at(given.delta)
     # Logarithms differ between platforms in their last digits.
     if not given.bound >= again.bound - _ROUNDING * again._largest_bound:
-        raise ValueError(
-            f"the model file is damaged: the bound of its certificate {given.method!r} is "
-            f"{given.bound:.6g}, but its observed numbers give {again.bound:.6g}"
+        raise DamagedModelError(
+            f"the bound of its certificate {given.method!r} is {given.bound:.6g}, but its observed "
+            f"numbers give {again.bound:.6g}"
         )
     return given
 
 
-def serialize_certificates(
-    certificates: Sequence[Certificate], deployed: Certificate
-) -> dict[str, Any]:
-    """Return the entries of a model file that hold a fit's certificates.
+def _restore_certificates(stored: StoredState, name: str, model: Any) -> tuple[Certificate, ...]:  # noqa: ARG001
+    """Return all certificates of a fit from the entry `name` of a model file, `stored`.
 
-    certificates: all certificates of the fit. deployed: the object among them (by identity) that
-    belongs to the model that predicts. Return "certificates", a list of dictionaries of fields, and
-    "deployed", the index of the deployed one.
+    `model` is not read. Raise ValueError if an entry is malformed, or a bound is lower than its
+    observations allow.
     """
-    # By identity, as two certificates with equal fields may belong to different candidates.
-    place = [one is deployed for one in certificates].index(True)
-    return {"certificates": [asdict(one) for one in certificates], "deployed": place}
-
-
-def restore_certificates(stored: StoredState) -> tuple[tuple[Certificate, ...], Certificate]:
-    """Read a fit's certificates from a model file, and recompute their bounds.
-
-    stored: the entries of the file, of which "certificates" and "deployed" are read, as
-    `serialize_certificates` writes them. Return all certificates, and the one among them that
-    belongs to the model that predicts. Raises ValueError if an entry is malformed, or a bound is
-    lower than its observations allow.
-    """
-    saved = stored["certificates"]
+    saved = stored[name]
     if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
-        raise ValueError(
-            "the model file is damaged: certificates of the model file must be a list of at most "
-            f"{_MOST_CERTIFICATES}, got {saved!r}"
+        raise DamagedModelError(
+            f"certificates must be a list of at most {_MOST_CERTIFICATES}, got {shortened(saved)}"
         )
-    certificates = tuple(map(restore_certificate, saved))
-    return certificates, certificates[stored.get_integer("deployed", 0, len(saved) - 1)]
+    return tuple(map(restore_certificate, saved))
 
 
-def restore_full_certificate(stored: StoredState) -> Certificate | None:
-    """Read the field ``full_certificate_`` of a certified tree from its model file.
-
-    It bounds the error of the vote of all prunings in a fit whose `max_leaf_nodes` has replaced
-    that vote by a single small tree. stored: the entries of the file, of which "full_certificate"
-    is read. Return None if there is no such entry, as the vote was not replaced. Raises ValueError
-    if it is malformed, or its bound is lower than its observations allow.
-    """
-    return restore_certificate(stored["full_certificate"]) if "full_certificate" in stored else None
+def _restore_deployed(stored: StoredState, name: str, model: Any) -> Certificate:
+    """Return the certificate of `model` whose index is the entry `name` of a model file, `stored`."""
+    return model.certificates_[stored.get_integer(name, 0, len(model.certificates_) - 1)]
 
 
-def _check_restored_numbers(given: Certificate) -> None:
-    """Raise ValueError if numbers of a certificate from a file are not finite or out of range.
-
-    given: the certificate, of which n, delta, share, risk, complexity, the observed numbers,
-    repeats, worst and unit are checked.
-    """
-    if type(given.n) is not int or not _get_min_rows(given.method) <= given.n <= _MOST_RESTORED:
-        raise ValueError(
-            "the model file is damaged: n of a certificate must be an integer in "
-            f"{_get_min_rows(given.method)} .. {_MOST_RESTORED}, got {given.n!r}"
-        )
-    numbers = (given.delta, given.share, given.risk, given.complexity, *given.observed)
-    if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
-        raise ValueError(
-            "the model file is damaged: delta, share, risk, complexity and observed of a certificate "
-            f"must be finite numbers, got {numbers}"
-        )
-    if given.repeats is not None and (type(given.repeats) is not int or given.repeats < 0):
-        raise ValueError(
-            "the model file is damaged: repeats of a certificate must be an integer >= 0 or None, got "
-            f"{given.repeats!r}"
-        )
-    if type(given.worst) is not int or given.worst < 0:
-        raise ValueError(
-            "the model file is damaged: worst of a certificate must be an integer >= 0, got "
-            f"{given.worst!r}"
-        )
-    if given.unit is not None and not (
-        type(given.unit) in (int, float) and 0 < given.unit < math.inf
-    ):
-        raise ValueError(
-            "the model file is damaged: unit of a certificate must be a positive number or None, got "
-            f"{given.unit!r}"
-        )
-    if not 0 <= given.risk <= given._largest_bound:
-        raise ValueError(
-            "the model file is damaged: risk of a certificate must lie in 0 .. "
-            f"{given._largest_bound:g}, got {given.risk!r}"
-        )
-    if given.complexity < 0 and given.method != "single_draw":
-        raise ValueError(
-            "the model file is damaged: complexity of a certificate must not be negative, got "
-            f"{given.complexity!r}"
-        )
+# Fields of model files for the certificates of a fit: all of them, and the index of the one that
+# belongs to the model that predicts. By identity, as two certificates with equal fields may belong
+# to different candidates.
+CERTIFICATE_FIELDS = {
+    "certificates": StoredField(
+        "certificates_", _restore_certificates, lambda all_of, _: [asdict(one) for one in all_of]
+    ),
+    "deployed": StoredField(
+        "certificate_",
+        _restore_deployed,
+        lambda deployed, model: [one is deployed for one in model.certificates_].index(True),
+    ),
+}
+# The certificate of the vote of all prunings in a fit whose `max_leaf_nodes` has replaced that vote
+# by a single small tree; other files do not have it.
+FULL_CERTIFICATE_FIELD = StoredField(
+    "full_certificate_",
+    lambda stored, name, _: restore_certificate(stored[name]),
+    lambda certificate, _: asdict(certificate),
+    default=None,
+)
 
 
 @validate_arguments

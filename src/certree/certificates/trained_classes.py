@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, check_column
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.folds import Indices
 from certree.rows.training import get_first_untrained_code
 from certree.stats import NodeStats
@@ -50,26 +51,6 @@ class TrainedClasses:
             return trained, None
         classes = np.union1d(trained, others)
         return classes, cls(~np.isin(classes, others))
-
-    @classmethod
-    def from_stored(cls, stored: StoredState) -> Self | None:
-        """Read the `TrainedClasses` of a model file; None if training rows have all classes.
-
-        stored: the entries of the file, of which "is_trained" and "classes" are read; without the
-        first the result is None. Raises ValueError if "is_trained" is not a bool array with an
-        entry for each class, some of them True and some False.
-        """
-        if "is_trained" not in stored:
-            return None
-        is_trained = check_column(
-            "is_trained", stored["is_trained"], "bool", (len(stored["classes"]),)
-        )
-        if is_trained.all() or not is_trained.any():
-            raise ValueError(
-                "the model file is damaged: is_trained must be True for some classes and False for "
-                "others"
-            )
-        return cls(is_trained)
 
     @cached_property
     def n_trained(self) -> int:
@@ -172,3 +153,24 @@ class TrainedClasses:
             scores = np.column_stack([np.zeros(len(scores)), scores])[:, : self.n_trained]
         spread = self.expand_columns(scores, _NEVER if is_start else 0.0)
         return spread[:, 1:] - spread[:, :1] if spread.shape[1] == 2 else spread
+
+
+def _restore_trained_classes(stored: StoredState, name: str, model: Any) -> TrainedClasses:
+    """Return the `TrainedClasses` of a model file.
+
+    stored, name: the content of the file, and the name of the array in it. model: the model that is
+    restored, with K classes. Raise ValueError if the array is not (K,) bool, or all of it is equal.
+    """
+    is_trained = check_column(name, stored[name], "bool", (model.n_classes_,))
+    if is_trained.all() or not is_trained.any():
+        raise DamagedModelError(f"{name} must be True for some classes and False for others")
+    return TrainedClasses(is_trained)
+
+
+# Field of model files; files whose training rows have all classes do not have it.
+TRAINED_CLASSES_FIELD = StoredField(
+    "_trained",
+    _restore_trained_classes,
+    lambda trained, _: trained.is_trained,
+    default=None,
+)

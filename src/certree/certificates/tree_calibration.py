@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,14 @@ from certree.certificates.model_selection import (
 )
 from certree.certificates.priors import Prior, branching_prior
 from certree.certificates.subsets.coverage import compute_class_scores
-from certree.interface.arrays import ADDED_LATER, Float64, Int32, check_codes, freeze
+from certree.interface.arrays import (
+    ADDED_LATER,
+    STORED_ELSEWHERE,
+    Float64,
+    Int32,
+    check_codes,
+    freeze,
+)
 from certree.rows.split import TrainCalibrationSplit
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -53,11 +60,12 @@ class TreeCalibrationSet(CalibrationSet):
         If shapes or codes do not fit together, or `leaf` holds a node that is no leaf.
     """
 
-    tree: Tree
-    grown: NodeStats
+    tree: Tree = field(metadata=STORED_ELSEWHERE)
+    grown: NodeStats = field(metadata=STORED_ELSEWHERE)
     splits: NDArray[np.bool_] | None
     leaf: Int32
     n_others: int = field(default=1, metadata=ADDED_LATER)
+    _stored_first = ("splits", "given", "n_given", "leaf")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,17 +131,6 @@ class TreeCalibrationSet(CalibrationSet):
             self.tree, self.grown, self.leaf, train, calibration
         )
         return self
-
-    def to_stored(self) -> dict[str, Any]:
-        """Return the fields to write to a model file, by stored name.
-
-        `tree`, `grown` and `near_copies` are left out, as other entries of the file hold them.
-        """
-        stored = super().to_stored()
-        del stored["tree"], stored["grown"]
-        # Files have always had these entries first.
-        first = {name: stored[name] for name in ("splits", "given", "n_given", "leaf")}
-        return first | stored
 
     @cached_property
     def held(self) -> HeldOut:

@@ -29,25 +29,41 @@ from certree.ensembles.weak_learners import (
     predict_class_codes,
 )
 from certree.explain.additive_trees import AdditiveTrees
-from certree.explain.tree_model import has_numeric_leaves
+from certree.explain.tree_model import declare_trees, has_numeric_leaves
 from certree.export.formula import Formula
 from certree.interface.arrays import Float64, check_column, to_row_order
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import available_if, meta_fit_method, snapshot_method
 from certree.interface.signatures import COUNT, ROUNDS
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads
 from certree.rows.training import (
     Training,
 )
 from certree.tree import Trees
 
-# Stored arrays with one number for each learner, and those with one for each round, of which there
-# is at least one even if no learner is kept.
-_LEARNER_ARRAYS = ("estimator_weights", "estimator_errors", "normalizers")
-_ROUND_ARRAYS = ("error_bounds", "training_errors")
 # Fractions are sums, which may exceed 1 by rounding.
 _ROUNDING = 1e-9
+
+
+def _read_learners(stored: StoredState, name: str, model: Any) -> list[WeakTree]:
+    """Return the learners of a model file.
+
+    stored, name: the content of the file, and the name of the importances of features in it, (T,
+    p). model: the model that is restored, with its T trees.
+    """
+    importances = stored.get_numbers(name, (len(model.trees_), model.n_features_in_), 0)
+    return [
+        WeakTree(tree, select_best_classes(tree.value.T), of_features)
+        for tree, of_features in zip(model.trees_, importances, strict=True)
+    ]
+
+
+def _get_learner_importances(learners: list[WeakTree], model: Any) -> Float64:
+    """Return the importances of T learners, (T, p); model: the model that has p features."""
+    importances = [learner.importances for learner in learners]
+    return np.reshape(importances, (-1, model.n_features_in_))
 
 
 @copy_descriptions_from(TreeForestClassifier)
@@ -244,12 +260,21 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         self._votes = votes
         self.trees_ = self._combine_trees() if self.estimator is None else None
 
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        "trees": declare_trees("trees_"),
+        "estimator_weights": StoredField("estimator_weights_"),
+        "estimator_errors": StoredField.numbers("estimator_errors_", (None,), 0, 1 + _ROUNDING),
+        "normalizers": StoredField.numbers("normalizers_", (None,), 0),
+        "error_bounds": StoredField.numbers("error_bounds_", (None,), 0, 1 + _ROUNDING),
+        "training_errors": StoredField.numbers("training_errors_", (None,), 0, 1 + _ROUNDING),
+        "importances": StoredField("estimators_", _read_learners, _get_learner_importances),
+        "start": StoredField.numbers("start_", ("_n_outputs",)),
+    }
+
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
-        Raise TypeError if the learners are not trees of certree. The file holds the trees with the
-        values of their nodes, the arrays of learners and rounds (as `estimator_weights_`),
-        `start_`, and the importances of each learner, (T, p), beside what the base class stores.
+        Raise TypeError if the learners are not trees of certree.
         """
         if self.trees_ is None:
             raise TypeError(
@@ -257,56 +282,33 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
                 "as reading a fitted estimator back would execute code: save it with joblib or skops, "
                 "or fit with estimator=None"
             )
-        importances = [learner.importances for learner in self.estimators_]
-        return {
-            **super().__stored__(),
-            "trees": self.trees_,
-            "trees.value": self.trees_.value,
-            **{name: getattr(self, f"{name}_") for name in (*_LEARNER_ARRAYS, *_ROUND_ARRAYS)},
-            "importances": np.reshape(importances, (-1, self.n_features_in_)),
-            "start": self.start_,
-        }
+        return super().__stored__()
 
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the entries of a model file.
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check the arrays of learners and rounds, and the votes in the nodes.
 
-        stored: the entries, as `__stored__` returned them when the file was written.
-        Raise ValueError if an entry is missing, has another shape or dtype, or contradicts another.
+        Raise ValueError if they do not fit together. stored: the content of the model file.
         """
+        super()._finish_restore(stored)
         if self.estimator is not None:
-            raise ValueError(
-                "the model file is damaged: parameter 'estimator' must be null, as model files "
-                f"hold only trees of certree, got {self.estimator!r}"
-            )
-        super().__restore__(stored)
-        value = stored.get_numbers("trees.value", (None, self._n_outputs))
-        trees = self._restore_trees(Trees, stored.get_section("trees"), value=value)
-        n = len(trees)
-        self.estimator_weights_ = weights = check_column(
-            "estimator_weights", stored["estimator_weights"], "float64", (n,)
-        )
+            raise DamagedModelError(f"parameter 'estimator' must be null, got {self.estimator!r}")
+        trees: Any = self.trees_
+        n = len(self.estimators_)
+        # There is at least one round, even if no learner is kept.
+        lengths = dict.fromkeys(("estimator_weights", "estimator_errors", "normalizers"), n)
+        lengths |= dict.fromkeys(("error_bounds", "training_errors"), max(n, 1))
+        for name, length in lengths.items():
+            setattr(self, f"{name}_", check_column(name, stored[name], "float64", (length,)))
+        weights = self.estimator_weights_
         # Only the last learner can be without an error, and have an infinite weight.
         if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
-            raise ValueError(
-                "the model file is damaged: its estimator_weights must be positive, and finite "
-                "except for the last one"
+            raise DamagedModelError(
+                "estimator_weights must be positive, and finite before the last"
             )
-        self.estimator_errors_ = stored.get_numbers("estimator_errors", (n,), 0, 1 + _ROUNDING)
-        self.normalizers_ = stored.get_numbers("normalizers", (n,), 0)
-        for name in _ROUND_ARRAYS:
-            setattr(self, f"{name}_", stored.get_numbers(name, (max(n, 1),), 0, 1 + _ROUNDING))
-        self.start_ = stored.get_numbers("start", (self._n_outputs,))
-        self.estimators_ = [
-            WeakTree(tree, select_best_classes(tree.value.T), importances)
-            for tree, importances in zip(
-                trees, stored.get_numbers("importances", (n, self.n_features_in_), 0), strict=True
-            )
-        ]
         self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
         if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):
-            raise ValueError(
-                "the model file is damaged: every node of a tree must have the weight of its tree "
-                "as the score of one class"
+            raise DamagedModelError(
+                "every node of a tree must have the weight of its tree as the score of one class"
             )
 
     def _create_fitter(self, training: Training) -> FitLearner:

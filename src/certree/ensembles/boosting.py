@@ -63,6 +63,7 @@ from certree.ensembles.staged import (
     to_prediction_shape,
 )
 from certree.ensembles.standard_errors import StandardErrors, ThirdFits
+from certree.explain.tree_model import declare_trees
 from certree.export.formula import Formula, Link
 from certree.grow.binned_grower import BinnedGrower, resolve_interaction_groups
 from certree.grow.bins import Bins
@@ -83,7 +84,8 @@ from certree.interface.fitted_state import (
 )
 from certree.interface.progress import show_progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, validate_arguments
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.parts.executors import InMemory
 from certree.parts.judging_rows import JudgedParts
@@ -137,6 +139,16 @@ def _average_members(members: list[Trees]) -> Trees:
     rounds = zip(*members, strict=True)
     parts = [tree.with_value(tree.value / len(members)) for trees in rounds for tree in trees]
     return Trees.joined(parts, members[0].n_features, members[0].value.shape[1])
+
+
+def _read_loss_factors(stored: StoredState, name: str, model: BoostedTrees) -> tuple[float, ...]:
+    """Return the array `name` of a model file, `stored`, as the factors of the losses of outputs.
+
+    model: the model that is restored, which must have several outputs.
+    """
+    if model._n_outputs == 1:
+        raise DamagedModelError(f"it must not have {name}, as its model has one output")
+    return tuple(stored.get_numbers(name, (model._n_outputs,), 0).tolist())
 
 
 class BoostedTrees(StagedTrees):
@@ -205,7 +217,7 @@ class BoostedTrees(StagedTrees):
     _takes_offset: ClassVar[bool] = True
     # Whether the fit prepares `predict_std`, and what that reads.
     standard_errors: bool = False
-    _errors: StandardErrors
+    _errors: Any = None
 
     _takes_columns: ClassVar[bool] = True
     _takes_infinities: ClassVar[bool] = True
@@ -598,7 +610,9 @@ class BoostedTrees(StagedTrees):
         last = self._run_rounds(members, first, n_rounds, evaluation)
         self.start_, self.n_iter_ = start, evaluation.count_kept_rounds(first, last)
         self._append_new_trees(before, members, self.n_iter_ - first)
-        if thirds is not None:
+        if thirds is None:
+            self._errors = None
+        else:
             self._set_standard_errors(thirds, members, first)
         self._record(evaluation.get_recorded_scores())
         return evaluation
@@ -1171,56 +1185,43 @@ class BoostedTrees(StagedTrees):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of this fit, by stored name: trees, start, settings.
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        "trees": declare_trees("trees_", "_n_outputs"),
+        "start": StoredField.numbers("start_", ("_n_outputs",)),
+        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0),
+        "n_rounds": StoredField.value("n_iter_", int),
+        "n_first_trees": StoredField.value("_n_first_trees", int),
+        "seed": StoredField.value("_seed", int),
+        "thresholds": StoredField.value("thresholds_", tuple[int | None, ...], 1),
+        "max_leaf_nodes": StoredField.value("max_leaf_nodes_", int | None, 2),
+        "has_offset": StoredField("_has_offset", lambda *_: True, default=False),
+        "errors": StoredField.record("_errors", StandardErrors, default=None),
+        "shares": StoredField(
+            "_loss_factors", _read_loss_factors, lambda factors, _: np.array(factors), default=()
+        ),
+    }
 
-        Settings are those that the fit has chosen: rounds, seed, `thresholds_`, `max_leaf_nodes_`
-        and factors of losses. The importances and, if they were requested, the standard errors are
-        stored, too.
+    @property
+    def _n_outputs(self) -> int:
+        """Number of scores of a row."""
+        return self._make_loss().n_outputs
+
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check numbers of trees and standard errors.
+
+        Raise ValueError if entries do not fit together. stored: the content of the model file.
         """
-        return {
-            **super().__stored__(),
-            "trees": self.trees_,
-            "trees.value": self.trees_.value,
-            "start": self.start_,
-            "importances": self._importances,
-            "n_rounds": self.n_iter_,
-            "n_first_trees": self._n_first_trees,
-            "seed": self._seed,
-            "thresholds": [*self.thresholds_],
-            "max_leaf_nodes": self.max_leaf_nodes_,
-            **({"has_offset": True} if self._has_offset else {}),
-            **(self._errors.to_stored() if self.standard_errors else {}),
-            **({"shares": np.array(self._loss_factors)} if self._loss_factors else {}),
-        }
-
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from a model file.
-
-        stored: content of the file by stored name. Raise ValueError if the content is damaged.
-        """
-        super().__restore__(stored)
-        self._seed, self.n_iter_ = stored.get_integer("seed"), stored.get_integer("n_rounds")
-        self.thresholds_ = _check_stored_thresholds(stored["thresholds"])
-        leaves = stored["max_leaf_nodes"]
-        self.max_leaf_nodes_ = None if leaves is None else stored.get_integer("max_leaf_nodes", 2)
-        n_outputs = self._make_loss().n_outputs
-        if n_outputs > 1 and "shares" in stored:
-            self._loss_factors = tuple(stored.get_numbers("shares", (n_outputs,), 0).tolist())
-        value = stored.get_numbers("trees.value", (None, n_outputs))
-        self.trees_ = self._restore_trees(Trees, stored.get_section("trees"), value=value)
-        self._n_first_trees = stored.get_integer("n_first_trees")
-        if len(self.trees_) != self._n_first_trees + self.n_iter_ * self._count_members():
-            expected = self._n_first_trees + self.n_iter_ * self._count_members()
-            raise ValueError(
-                f"the model file is damaged: {self.n_iter_} rounds must have {expected} trees, got "
-                f"{len(self.trees_)}"
+        super()._finish_restore(stored)
+        if not self.thresholds_:
+            raise DamagedModelError("thresholds must not be empty")
+        expected = self._n_first_trees + self.n_iter_ * self._count_members()
+        if len(self.trees_) != expected:
+            raise DamagedModelError(
+                f"{self.n_iter_} rounds must have {expected} trees, got {len(self.trees_)}"
             )
-        self.start_ = stored.get_numbers("start", (n_outputs,))
-        self._has_offset = "has_offset" in stored
-        if self.standard_errors:
-            self._errors = StandardErrors.from_stored(stored.get_section("errors"), value.shape)
-        self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
+        shape = None if self._errors is None else self._errors.deviation.shape
+        if shape != (self.trees_.value.shape if self.standard_errors else None):
+            raise DamagedModelError(f"errors.deviation must have a row for each node, got {shape}")
         self._make_settings(self._make_loss())
         self._get_monotonic_constraints()
 
@@ -1531,22 +1532,6 @@ def _describe_single_output(what: str, given: str) -> str:
         f"{what} requires one output, got {given}: use sklearn.multioutput.MultiOutputRegressor, which "
         "fits one model for each column"
     )
-
-
-def _check_stored_thresholds(stored: Any) -> tuple[int | None, ...]:
-    """Convert the field "thresholds" of a model file to a tuple for the attribute `thresholds_`.
-
-    stored: the field. Raise ValueError unless it is a non-empty list of integers >= 1 and None.
-    """
-    is_list = isinstance(stored, list) and all(
-        number is None or (type(number) is int and number >= 1) for number in stored
-    )
-    if not (is_list and stored):
-        raise ValueError(
-            "the model file is damaged: thresholds must be a list of integers >= 1 or null, got "
-            f"{stored!r}"
-        )
-    return tuple(stored)
 
 
 def _convert_to_probabilities(classes: NDArray[Any], scores: Float64) -> Float64:

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.calibration_set import CalibrationSet
 from certree.certificates.certificate import (
+    CERTIFICATE_FIELDS,
     Certificate,
     get_sampling_facts,
-    restore_certificates,
-    serialize_certificates,
 )
 from certree.certificates.certified_regression import (
     LEAST_SCALE,
@@ -36,7 +35,7 @@ from certree.certificates.guarantees import (
 from certree.certificates.hold_out import hold_out, hold_out_mean
 from certree.certificates.model_selection import PILOT, CurvePoint, choose_train_fraction
 from certree.certificates.subsets.coverage import Scores
-from certree.certificates.trained_classes import TrainedClasses
+from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
 from certree.ensembles.adaboost_rounds import select_best_classes
 from certree.ensembles.boosting import (
     BoostedTreesClassifier,
@@ -46,6 +45,7 @@ from certree.ensembles.boosting import (
 )
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.staged import make_constant_scores
+from certree.explain.tree_model import declare_trees
 from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import (
     Float64,
@@ -53,7 +53,8 @@ from certree.interface.arrays import (
 )
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
@@ -88,6 +89,7 @@ class EnsembleCalibrationSet(CalibrationSet):
     """
 
     score: Float64
+    _stored_first = ("given", "n_given", "score")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,11 +97,16 @@ class EnsembleCalibrationSet(CalibrationSet):
         if not np.isfinite(self.score).all():
             raise ValueError("score must hold finite numbers, got NaN or an infinite number")
 
-    def to_stored(self) -> dict[str, Any]:
-        """Return the fields for a model file, by stored name, without `near_copies`."""
-        stored = super().to_stored()
-        # Files have always had these entries first.
-        return {name: stored[name] for name in ("given", "n_given", "score")} | stored
+
+def _read_calibration(stored: StoredState, name: str, model: Any) -> EnsembleCalibrationSet:
+    """Return the calibration set of a model file, without checks against the rest of the model.
+
+    stored, name: the content of the file, and its section of the calibration set. model: the model
+    that is restored, with its certificate.
+    """
+    return EnsembleCalibrationSet.from_stored(
+        stored.get_section(name), near_copies=model.certificate_.near_copies
+    )
 
 
 def _make_quick_copy(model: Any) -> Any:
@@ -464,48 +471,32 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
             certificate = hold_out_mean(risk, rows.n, self.delta, grouped=True)
         return replace(certificate, **get_sampling_facts(rows))
 
-    def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of this fit, by stored name.
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        **BoostedTreesClassifier._stored_fields,
+        **CERTIFICATE_FIELDS,
+        "train_size": StoredField.value("train_size_", float, 0, _MAX_TRAIN_SIZE),
+        "calibration": StoredField("calibration_", _read_calibration, default=None),
+        "is_trained": TRAINED_CLASSES_FIELD,
+    }
 
-        Beside the trees these are the certificate and the scores and classes of the calibration set.
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check the calibration set against the model and the certificate.
+
+        Raise ValueError if they do not fit together. stored: the content of the model file.
         """
-        rows = self.calibration_
-        return {
-            **super().__stored__(),
-            **serialize_certificates(self.certificates_, self.certificate_),
-            "train_size": float(self.train_size_),
-            **({} if rows is None else {"calibration": rows}),
-            **({} if self._trained is None else {"is_trained": self._trained.is_trained}),
-        }
-
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from a model file.
-
-        stored: content of the file by stored name. Raise ValueError if the content is damaged, or
-        if calibration set and certificate differ.
-        """
-        super().__restore__(stored)
-        self._trained = TrainedClasses.from_stored(stored)
-        self.train_size_ = stored.get_number("train_size", 0, _MAX_TRAIN_SIZE)
-        self.certificates_, self.certificate_ = restore_certificates(stored)
-        self.calibration_ = None
-        if "calibration.n_given" in stored:
-            rows = EnsembleCalibrationSet.from_stored(
-                stored.get_section("calibration"), near_copies=self.certificate_.near_copies
+        super()._finish_restore(stored)
+        if (rows := self.calibration_) is None:
+            return
+        most = max(2, self.n_classes_)
+        if len(rows.score) != self._n_outputs or rows.y.max(initial=0) > most:
+            raise DamagedModelError(
+                f"its calibration set must have {self._n_outputs} scores per row and class codes <= "
+                f"{most}, got {len(rows.score)} scores and code {rows.y.max(initial=0)}"
             )
-            n_outputs, largest = len(rows.score), int(rows.y.max(initial=0))
-            if n_outputs != self._n_outputs or largest > max(2, self.n_classes_):
-                raise ValueError(
-                    "the model file is damaged: its calibration set must have "
-                    f"{self._n_outputs} scores per row and class codes <= {max(2, self.n_classes_)}, "
-                    f"got {n_outputs} scores and code {largest}"
-                )
-            if self._make_certificate(rows) != self.certificate_:
-                raise ValueError(
-                    "the model file is damaged: its certificate must equal the one that follows from "
-                    "its calibration set"
-                )
-            self.calibration_ = rows
+        if self._make_certificate(rows) != self.certificate_:
+            raise DamagedModelError(
+                "its certificate must equal the one that follows from its calibration set"
+            )
 
     @property
     @snapshot_method
@@ -846,35 +837,17 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         with np.errstate(over="ignore"):
             return self._predict_rows(rows), reach[0] * self._compute_scale(rows)
 
-    def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of this fit, by stored name.
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        **BoostedTreesRegressor._stored_fields,
+        **CERTIFICATE_FIELDS,
+        "scores": StoredField.record("conformity_scores_", Scores),
+        "scale": declare_trees("scale_trees_", 1),
+        "scale_start": StoredField.numbers("scale_start_", (1,)),
+        "least_scale": StoredField.value("least_scale_", float, 0, np.finfo(np.float64).max),
+    }
 
-        Beside the trees these are the certificates, the scale, and the conformity scores.
-        """
-        return {
-            **super().__stored__(),
-            **serialize_certificates(self.certificates_, self.certificate_),
-            "scores": self.conformity_scores_,
-            "scale": self.scale_trees_,
-            "scale.value": self.scale_trees_.value,
-            "scale_start": self.scale_start_,
-            "least_scale": float(self.least_scale_),
-        }
-
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from a model file.
-
-        stored: content of the file by stored name. Raise ValueError if the content is damaged.
-        """
-        super().__restore__(stored)
-        self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
-        if len(self.conformity_scores_.mass) != 1:
-            raise ValueError(
-                "the model file is damaged: its conformity scores must be those of one region, got "
-                f"{len(self.conformity_scores_.mass)}"
-            )
-        value = stored.get_numbers("scale.value", (None, 1))
-        self.scale_trees_ = self._restore_trees(Trees, stored.get_section("scale"), value=value)
-        self.scale_start_ = stored.get_numbers("scale_start", (1,))
-        self.least_scale_ = stored.get_number("least_scale", 0, np.finfo(np.float64).max)
-        self.certificates_, self.certificate_ = restore_certificates(stored)
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Raise ValueError if scores have several regions; `stored` is the content of the file."""
+        super()._finish_restore(stored)
+        if (n_regions := len(self.conformity_scores_.mass)) != 1:
+            raise DamagedModelError(f"its conformity scores must have one region, got {n_regions}")

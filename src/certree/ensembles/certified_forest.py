@@ -14,10 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from certree.certificates.certificate import (
+    CERTIFICATE_FIELDS,
     Certificate,
     get_sampling_facts,
-    restore_certificates,
-    serialize_certificates,
 )
 from certree.certificates.guarantees import certify_fitted
 from certree.certificates.inequalities.posterior_moments import kl_divergence
@@ -32,13 +31,14 @@ from certree.certificates.posteriors import make_gibbs_family
 from certree.certificates.priors import make_count_decisions
 from certree.ensembles.forest import ForestClassifier, MaxFeatures, TreeForestClassifier
 from certree.ensembles.forest_importances import add_normalized_gains
+from certree.explain.tree_model import declare_trees
 from certree.grow.binned_grower import grow_on_samples
 from certree.interface.arrays import Float64, Int32
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method
 from certree.interface.progress import show_progress
 from certree.interface.signatures import ROUNDS
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import UNSET, StoredField
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.training import Training, get_first_untrained_code
@@ -550,37 +550,12 @@ class CertifiedForestClassifier(ForestClassifier):
 
     certify = certify_fitted
 
-    def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays and numbers by name in the file.
-
-        These are the trees with the votes of their nodes, the certificates and the importances.
-        """
-        return {
-            **super().__stored__(),
-            **serialize_certificates(self.certificates_, self.certificate_),
-            "trees": self.trees_,
-            "trees.value": self.trees_.value,
-            "importances": self._importances,
-        }
-
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the entries of a model file.
-
-        stored: the entries, as `__stored__` returned them when the file was written.
-        Raise ValueError if an entry is missing, or has another shape, dtype or range.
-        """
-        super().__restore__(stored)
-        shape = None, self.n_classes_ if self.n_classes_ > 2 else 1
-        value = stored.get_numbers("trees.value", shape, -_ROUNDING, 1 + _ROUNDING)
-        self.trees_ = self._restore_trees(Trees, stored.get_section("trees"), value=value)
-        if not len(self.trees_):
-            raise ValueError(
-                "the model file is damaged: its forest must have at least one tree, got none"
-            )
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        **CERTIFICATE_FIELDS,
+        "trees": declare_trees("trees_", least=-_ROUNDING, most=1 + _ROUNDING),
         # Files of earlier versions lack the importances.
-        if "importances" in stored:
-            self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
-        self.certificates_, self.certificate_ = restore_certificates(stored)
+        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0, default=UNSET),
+    }
 
     @property
     def _power(self) -> float:

@@ -329,7 +329,7 @@ def _boost(
         evaluation.count_kept_rounds(0, made),
         0,
     )
-    model._has_offset = False
+    model._has_offset, model._errors = False, None
     model._loss_factors = getattr(runs[0].settings.loss, "factors", ())
     model._importances = np.zeros(model.n_features_in_)
     grown = [one.trees().keep_first(model.n_iter_) for one in runs]

@@ -43,7 +43,6 @@ from certree.ensembles.leaves import (
     compute_leaf_values,
     compute_mean_weight,
     expand_to_all_classes,
-    restore_leaves,
 )
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import to_prediction_shape
@@ -71,7 +70,8 @@ from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import check_parameters_of_fit, fit_method, snapshot_method
 from certree.interface.progress import show_progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.parts.executors import Executor
 from certree.parts.lazy_predictions import support_dask_collections
@@ -88,6 +88,8 @@ _FRACTION = Interval(Real, 0, 1, closed="right")
 _FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None]
 
 # Parameters that may change between fits with warm_start=True: they do not affect how trees grow.
+# Numbers of `Leaves` in model files must not be larger.
+_MOST_SHRINKAGE = 2.0**16
 _CHANGEABLE_PARAMETERS = ("n_estimators", "leaves", "oob_score", "warm_start")
 
 # Trees that grow between two updates of the progress bar.
@@ -286,6 +288,12 @@ class Forest(TreeModel):
             trees, start, self._get_rows_per_node(), self._build_explanation_fields
         )
 
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Raise ValueError if there is no tree; `stored` is the content of the model file."""
+        super()._finish_restore(stored)
+        if not len(self.trees_):
+            raise DamagedModelError("its forest must have at least one tree, got none")
+
 
 class ForestClassifier(ClassifierMixin, Forest):
     """Base class of forests for classes.
@@ -367,6 +375,30 @@ def _compute_probabilities(mean: Float64, n_classes: int, power: float) -> Float
         return np.where(np.isnan(mean), np.nan, 1.0)
     raised: Float64 = expand_to_all_classes(mean) ** power
     return raised / raised.sum(axis=1, keepdims=True)
+
+
+def _read_leaf_values(stored: StoredState, name: str, model: TreeForest) -> Trees:
+    """Return the trees of a model file, with values at leaves, and 0 at inner nodes.
+
+    stored, name: the content of the file, and the section of the trees in it. model: the model that
+    is restored, which determines the number of outputs and, for classes, that values are in 0 .. 1.
+    """
+    is_leaf = ~check_column(f"{name}.compares", stored[f"{name}.compares"], "bool", (None,))
+    value = np.zeros((len(is_leaf), model._output_groups.n_outputs))
+    shape, limits = (int(is_leaf.sum()), value.shape[1]), (0.0, 1.0) if model._has_classes else ()
+    value[is_leaf] = stored.get_numbers(f"{name}.value", shape, *limits)
+    return model._restore_trees(Trees, stored.get_section(name), value=value)
+
+
+def _read_leaf_rows(stored: StoredState, name: str, model: TreeForest) -> Float64:
+    """Return the total weight of the in-bag rows of each leaf, 0 at inner nodes, (n_nodes,).
+
+    stored, name: the content of a model file, and the name of the weights of the leaves in it.
+    model: the model that is restored, with its trees.
+    """
+    rows, is_leaf = np.zeros(model.trees_.n_nodes), model.trees_.is_leaf
+    rows[is_leaf] = stored.get_numbers(name, (int(is_leaf.sum()),), 0)
+    return rows
 
 
 class TreeForest(Forest):
@@ -824,48 +856,29 @@ class TreeForest(Forest):
 
     # -- files -------------------------------------------------------------------------------------
 
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        "trees": StoredField("trees_", _read_leaf_values),
+        "trees.rows": StoredField("_rows", _read_leaf_rows),
+        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0),
+        "seed": StoredField.value("_seed", int),
+        "origin": StoredField.value("_fit_digest", int),
+        "leaves": StoredField.value("leaves_", Leaves, 0, _MOST_SHRINKAGE),
+    }
+
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file holds of the fit: arrays and numbers by name in the file.
 
-        Values and rows per node are stored for leaves only; `__restore__` computes them for inner
-        nodes. Beside the trees there are the importances, the seed, the hash of the fit ("origin"),
-        and how leaves were filled.
+        Values and rows are stored for leaves only; `_finish_restore` computes values of inner nodes.
         """
         is_leaf = self.trees_.is_leaf
-        return {
-            **super().__stored__(),
-            "trees": self.trees_,
-            "trees.value": self.trees_.value[is_leaf].astype("f4" if self._has_classes else "f8"),
-            "trees.rows": self._rows[is_leaf].astype(np.float32),
-            "importances": self._importances,
-            "seed": self._seed,
-            "origin": self._fit_digest,
-            "leaves": [*self.leaves_],
-        }
+        value = self.trees_.value[is_leaf].astype("f4" if self._has_classes else "f8")
+        rows = self._rows[is_leaf].astype(np.float32)
+        return super().__stored__() | {"trees.value": value, "trees.rows": rows}
 
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the entries of a model file.
-
-        stored: the entries, as `__stored__` returned them when the file was written.
-        Raise ValueError if an entry is missing, or has another shape, dtype or range.
-        """
-        super().__restore__(stored)
-        self._seed, self._fit_digest = stored.get_integer("seed"), stored.get_integer("origin")
-        self.leaves_ = restore_leaves(stored["leaves"])
-        is_leaf = ~check_column("compares", stored["trees.compares"], "bool", (None,))
-        n_leaves, limits = int(is_leaf.sum()), (0.0, 1.0) if self._has_classes else ()
-        width = self._output_groups.n_outputs
-        leaf_value = stored.get_numbers("trees.value", (n_leaves, width), *limits)
-        value, rows = np.zeros((len(is_leaf), width)), np.zeros(len(is_leaf))
-        value[is_leaf] = leaf_value
-        rows[is_leaf] = stored.get_numbers("trees.rows", (n_leaves,), 0)
-        trees = self._restore_trees(Trees, stored.get_section("trees"), value=value)
-        if not len(trees):
-            raise ValueError(
-                "the model file is damaged: its forest must have at least one tree, got none"
-            )
-        self._set_trees(trees, rows)
-        self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Compute the values of inner nodes; `stored` is the content of the model file."""
+        super()._finish_restore(stored)
+        self._set_trees(self.trees_, self._rows)
         self._node_sums = None
 
     # Name of the attribute that holds out-of-bag predictions.

@@ -62,27 +62,6 @@ NAMED_LEAVES = {
 }
 
 
-def restore_leaves(stored: Any) -> Leaves:
-    """Convert the entry "leaves" of a model file to `Leaves`: how a forest filled its leaves.
-
-    stored: a list [filled_by, shrinkage, power] of the fields of `Leaves`: the rows whose mean
-    target is the value of a leaf ("in_bag", "all" or "out_of_bag"), the number of rows that the
-    parent's value counts for, and the exponent of class probabilities. Raise ValueError for any
-    other content, or if a number is not a float in [0, 65536).
-    """
-    if not isinstance(stored, list) or len(stored) != 3 or stored[0] not in FILLED_BY:
-        raise ValueError(
-            "the model file is damaged: its leaves must be a list of one of "
-            f"{', '.join(FILLED_BY)} and two numbers, got {stored!r}"
-        )
-    if not all(type(number) is float and 0 <= number < 2**16 for number in stored[1:]):
-        raise ValueError(
-            "the model file is damaged: the numbers of its leaves must be floats in [0, 65536), "
-            f"got {stored!r}"
-        )
-    return Leaves(*stored)
-
-
 @dataclass(slots=True, eq=False)
 class LeafStatistics:
     """Sums of targets in every node of a forest, over in-bag and over out-of-bag rows.

@@ -8,23 +8,21 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import fsum, sqrt
-from typing import Any
 
 import numpy as np
 
 from certree.ensembles.evaluation import average_scores
 from certree.ensembles.rounds import Rounds, advance
-from certree.interface.arrays import Float64, divide_by_largest
-from certree.interface.stored_state import StoredState
+from certree.interface.arrays import ArrayRecord, Float64, divide_by_largest
 from certree.rows.folds import Fold
 from certree.rows.training import Training
 
 
-@dataclass(frozen=True, slots=True)
-class StandardErrors:
+@dataclass(frozen=True, slots=True, eq=False)
+class StandardErrors(ArrayRecord):
     """What is needed to compute standard errors of boosted scores for new rows.
 
     m is the number of nodes of all trees of the model, n_outputs the number of scores of a row.
@@ -41,9 +39,13 @@ class StandardErrors:
         other outputs.
     """
 
-    deviation: Float64
-    scale: Float64
-    constant: Float64
+    deviation: Float64 = field(metadata={"least": 0})
+    scale: Float64 = field(metadata={"least": 0})
+    constant: Float64 = field(metadata={"least": 0})
+
+    def __post_init__(self) -> None:
+        self._check("float64", (None, None), "deviation")
+        self._check("float64", self.deviation.shape[1:], "scale", "constant")
 
     def compute(self, total: Float64) -> Float64:
         """Compute the standard errors of the scores of n rows, (n_outputs, n).
@@ -52,25 +54,6 @@ class StandardErrors:
         leaves that it reaches, (n_outputs, n).
         """
         return total * self.scale[:, None] + self.constant[:, None]
-
-    def to_stored(self) -> dict[str, Any]:
-        """Return the three arrays for a model file, by their names in it.
-
-        The names are "errors.deviation", "errors.scale" and "errors.constant".
-        """
-        names = "deviation", "scale", "constant"
-        return {f"errors.{name}": getattr(self, name) for name in names}
-
-    @classmethod
-    def from_stored(cls, stored: StoredState, shape: tuple[int, ...]) -> StandardErrors:
-        """Restore standard errors from a model file.
-
-        stored: the section "errors" of the file, with "deviation", "scale" and "constant"; shape:
-        shape of the values of the model's nodes, (m, n_outputs). Raise ValueError if an array has
-        another shape or dtype, or a negative or infinite number.
-        """
-        rest = [stored.get_numbers(name, shape[1:], 0) for name in ("scale", "constant")]
-        return cls(stored.get_numbers("deviation", shape, 0), *rest)
 
 
 @dataclass(frozen=True, slots=True)

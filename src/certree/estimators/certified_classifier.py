@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import asdict, astuple
+from dataclasses import astuple
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -17,10 +17,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import (
+    CERTIFICATE_FIELDS,
+    FULL_CERTIFICATE_FIELD,
     Certificate,
-    restore_certificates,
-    restore_full_certificate,
-    serialize_certificates,
 )
 from certree.certificates.guarantees import (
     Guarantees,
@@ -41,7 +40,7 @@ from certree.certificates.model_selection import (
 )
 from certree.certificates.occam import compute_node_margins
 from certree.certificates.subsets.families import CertificateFamily
-from certree.certificates.trained_classes import TrainedClasses
+from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
 from certree.certificates.tree_calibration import TreeCalibrationSet
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.estimators.compact import map_to_smaller_tree
@@ -61,7 +60,8 @@ from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.formatting import format_bound
 from certree.interface.formatting import format_quantity as format_quantity
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
 from certree.parts.executors import Executor
 from certree.prunings.penalties import CostComplexity
@@ -138,6 +138,22 @@ def _sum_sample_weights(
 
 
 @copy_descriptions_from(PACBayesTreeClassifier)
+def _read_calibration(
+    stored: StoredState, name: str, model: CertifiedTreeClassifier
+) -> TreeCalibrationSet:
+    """Return the calibration set of a model file, without checks against the rest of the model.
+
+    stored, name: the content of the file, and its section of the calibration set. model: the model
+    that is restored, with its tree and certificate.
+    """
+    return TreeCalibrationSet.from_stored(
+        stored.get_section(name),
+        tree=model.tree_,
+        grown=NodeStats.from_stored(stored.get_section("grown")),
+        near_copies=model.certificate_.near_copies,
+    )
+
+
 class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     """A tree classifier with a certificate: an upper bound on its error on new rows.
 
@@ -747,89 +763,52 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         trained = self._trained
         return self.vote_ if trained is None else Vote(trained.collapse_columns(self.vote_.score))
 
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        **PACBayesTree._stored_fields,
+        **CERTIFICATE_FIELDS,
+        "full_certificate": FULL_CERTIFICATE_FIELD,
+        "is_trained": TRAINED_CLASSES_FIELD,
+        "train_size": StoredField.value("train_size_", float, 0, _MAX_TRAIN_SIZE),
+        "calibration": StoredField("calibration_", _read_calibration, default=None),
+    }
+
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file stores of the fit: values by stored name.
+        """Return what a model file holds of the fit: arrays, records, numbers and lists by name."""
+        rows, stored = self.calibration_, super().__stored__()
+        return stored if rows is None else {**stored, "grown": rows.grown}
 
-        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
-        It includes the certificates, and the leaf and class of each calibration row.
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check the calibration set against the certificate and the vote.
+
+        Raise ValueError if they do not fit together. stored: the content of the model file.
         """
-        certified = serialize_certificates(self.certificates_, self.certificate_)
-        rows = self.calibration_
-        calibration = {} if rows is None else {"calibration": rows, "grown": rows.grown}
-        full = self.full_certificate_
-        optional: dict[str, Any] = {} if full is None else {"full_certificate": asdict(full)}
-        if self._trained is not None:
-            optional["is_trained"] = self._trained.is_trained
-        return {
-            **super().__stored__(),
-            **certified,
-            **optional,
-            "train_size": float(self.train_size_),
-            **calibration,
-        }
-
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the content of a model file, `stored`.
-
-        The content is a mapping from stored names to numbers, texts, lists and arrays.
-
-        Raise ValueError if entries are missing, out of range, or contradict each other.
-        """
-        self._trained = TrainedClasses.from_stored(stored)
-        super().__restore__(stored)
+        super()._finish_restore(stored)
         self.model_selection_ = None
-        self.train_size_ = stored.get_number("train_size", 0, _MAX_TRAIN_SIZE)
-        self.certificates_, self.certificate_ = restore_certificates(stored)
-        self.full_certificate_ = restore_full_certificate(stored)
-        self.calibration_ = (
-            self._restore_calibration(stored) if "calibration.n_given" in stored else None
-        )
-
-    def _restore_calibration(self, stored: StoredState) -> TreeCalibrationSet:
-        """Return the calibration rows from the content of a model file, `stored`: values by name.
-
-        The result has leaf, class code and index of each row, and class counts of the training
-        rows. `tree_`, `vote_` and `certificate_` must have been restored before. Raise ValueError
-        if the rows do not fit the tree, or do not have the number of rows and the observed error
-        that `certificate_` states.
-        """
-        grown, label = (
-            NodeStats.from_stored(stored.get_section("grown")),
-            self._get_trained_vote().label,
-        )
-        n_codes = self._output_groups.sizes[0] if self._trained is None else self._trained.n_codes
-        if grown.n_classes != n_codes:
-            raise ValueError(
-                f"the model file must have training counts (grown) of {n_codes} classes, got "
-                f"{grown.n_classes}: save the model again"
+        rows, trained, certificate = self.calibration_, self._trained, self.certificate_
+        if rows is None:
+            return
+        held, label = rows.held, self._get_trained_vote().label
+        n_codes = self._output_groups.sizes[0] if trained is None else trained.n_codes
+        if rows.grown.n_classes != n_codes:
+            raise DamagedModelError(
+                f"grown must count {n_codes} classes, got {rows.grown.n_classes}"
             )
-        known = {"grown": grown, "near_copies": self.certificate_.near_copies}
-        rows = TreeCalibrationSet.from_stored(
-            stored.get_section("calibration"), tree=self.tree_, **known
-        )
-        if self._trained is not None and n_codes + rows.n_others != len(
-            self._trained.class_positions
-        ):
-            raise ValueError(
-                "the model file must have an entry of is_trained for each class of its training "
-                "and calibration set, got another number: save the model again"
+        if trained is not None and n_codes + rows.n_others != len(trained.class_positions):
+            raise DamagedModelError(
+                "is_trained must have an entry for each class of training and calibration set"
             )
-        held, certificate = rows.held, self.certificate_
         is_same_set = (held.grouped, held.n) == (certificate.grouped, certificate.n)
         if not is_same_set or not math.isclose(
             held.compute_error(label), certificate.risk, abs_tol=1e-9
         ):
-            raise ValueError(
-                "the model file must have the calibration set of its certificate, got one of "
-                "another size or error: save the model again"
+            raise DamagedModelError(
+                "its calibration set must have the size and the error of its certificate"
             )
         if not math.isfinite(rows.structure.log_mass(label)):
-            raise ValueError(
-                "the model file must have training counts (grown) and split probabilities "
-                "(splits) that give the labels of its leaves a positive prior probability: save "
-                "the model again"
+            raise DamagedModelError(
+                "grown and calibration.splits must give the labels of its leaves a positive prior "
+                "probability"
             )
-        return rows
 
     @property
     @snapshot_method

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -16,11 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.calibration_set import CalibrationSet, HeldOutNumbers
 from certree.certificates.certificate import (
+    CERTIFICATE_FIELDS,
+    FULL_CERTIFICATE_FIELD,
     Certificate,
     get_sampling_facts,
-    restore_certificates,
-    restore_full_certificate,
-    serialize_certificates,
 )
 from certree.certificates.certified_regression import (
     LEAST_SCALE,
@@ -47,7 +45,8 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
 from certree.parts.executors import Executor
 from certree.rows.duplicates import DUPLICATES, Duplicates
@@ -489,40 +488,27 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         bands = self._certify_intervals(self.coverage, self.delta) if of_all else ()
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
-    def __stored__(self) -> dict[str, Any]:
-        """Return what a model file stores of the fit: values by stored name.
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        **PACBayesTree._stored_fields,
+        "bands": StoredField.record("intervals_", PredictionIntervals),
+        "scores": StoredField.record("conformity_scores_", Scores),
+        **CERTIFICATE_FIELDS,
+        "full_certificate": FULL_CERTIFICATE_FIELD,
+    }
 
-        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
-        It includes the certificates, the prediction intervals and the conformity scores.
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check the intervals against the tree and the scores; set `held_out_` to None.
+
+        Raise ValueError if they do not fit together. stored: the content of the model file.
         """
-        certified = serialize_certificates(self.certificates_, self.certificate_)
-        bands = {"bands": self.intervals_, "scores": self.conformity_scores_}
-        full = self.full_certificate_
-        optional = {} if full is None else {"full_certificate": asdict(full)}
-        return {**super().__stored__(), **bands, **certified, **optional}
-
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the content of a model file, `stored`.
-
-        The content is a mapping from stored names to numbers, texts, lists and arrays.
-
-        `held_out_` becomes None. Raise ValueError if entries are missing, out of range, or
-        contradict each other.
-        """
-        super().__restore__(stored)
+        super()._finish_restore(stored)
         self.held_out_ = None
-        self.intervals_ = PredictionIntervals.from_stored(stored.get_section("bands")).check_tree(
-            self.tree_
-        )
-        self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
-        if self.intervals_.region.max() >= len(self.conformity_scores_.mass):
-            raise ValueError(
-                "the model file must have conformity scores for every region of its intervals, so "
-                f"bands.region below {len(self.conformity_scores_.mass)}, got "
-                f"{self.intervals_.region.max()}: save the model again"
+        n_regions = len(self.conformity_scores_.mass)
+        if (largest := self.intervals_.check_tree(self.tree_).region.max()) >= n_regions:
+            raise DamagedModelError(
+                f"bands.region must be below {n_regions}, the number of regions with conformity "
+                f"scores, got {largest}"
             )
-        self.certificates_, self.certificate_ = restore_certificates(stored)
-        self.full_certificate_ = restore_full_certificate(stored)
 
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         leaf = self._find_leaves(X)

@@ -40,7 +40,8 @@ from certree.grow.training_samples import MonotonicSigns, TrainingSamples, check
 from certree.interface.arrays import Float64, Int32, check_codes
 from certree.interface.fitted_state import available_if, fit_method, snapshot_method
 from certree.interface.progress import show_progress
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads
 from certree.parts.executors import Executor
 from certree.parts.lazy_predictions import support_dask_collections
@@ -70,6 +71,14 @@ from certree.weights.node_weights import NodeWeights, reached
 WEIGHTS_OF_TARGETS: list[Any] = [dict, list, StrOptions({"balanced"}), None]
 # Sums of probabilities may exceed 1 by this much.
 _ROUNDING = 1e-6
+
+
+def _read_tree(stored: StoredState, name: str, model: TreeModel) -> Tree:
+    """Return the tree of a model file; stored, name: the file and the section of the tree in it.
+
+    model: the model that is restored, whose features and categories the tree must fit.
+    """
+    return model._restore_trees(Tree, stored.get_section(name))
 
 
 class TreeVoteEstimator(TreeModel):
@@ -534,61 +543,45 @@ class TreeVoteEstimator(TreeModel):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def __stored__(self) -> dict[str, Any]:
-        """Return what a model file stores of the fit: values by stored name.
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        "tree": StoredField("tree_", _read_tree),
+        "stats": StoredField("stats_", lambda stored, _, model: model._restore_stats(stored)),
+        "weights": StoredField.record("weights_", NodeWeights),
+        # The vote of many classes is not stored, as it is computed when it is read.
+        "vote": StoredField.record("vote_", Vote, default=None),
+        "best_params": StoredField("best_params_"),
+        "mixture_weights": StoredField.value("mixture_weights_", tuple[float, ...]),
+        "posteriors": StoredField.value("posteriors_", tuple[str, ...]),
+    }
 
-        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree. A
-        `DeferredVote`, which computes the vote of many classes when it is read, is left out, as
-        `__restore__` computes it from the other entries.
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check tree, statistics, weights and vote against each other.
+
+        Raise ValueError if they do not fit together. stored: the content of the model file.
         """
-        votes = {"vote": self.vote_} if isinstance(self.vote_, Vote) else {}
-        posteriors = {
-            name: getattr(self, f"{name}_")
-            for name in ("best_params", "mixture_weights", "posteriors")
-        }
-        stats: dict[str, Any] = {"stats": self.stats_}
-        if isinstance(self.stats_, SeveralStats):
-            stats = {f"stats.{k}": target for k, target in enumerate(self.stats_.of_each)}
-        return {
-            **super().__stored__(),
-            "tree": self.tree_,
-            **stats,
-            "weights": self.weights_,
-            **votes,
-            **posteriors,
-        }
-
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the content of a model file, `stored`.
-
-        The content is a mapping from stored names to numbers, texts, lists and arrays.
-
-        Raise ValueError if an entry is missing, out of range, or inconsistent with the tree.
-        """
-        super().__restore__(stored)
-        tree = self._restore_trees(Tree, stored.get_section("tree"))
+        super()._finish_restore(stored)
+        tree, weights = self.tree_, self.weights_
         # Leaves have no feature, but monotonic constraints read the entry of every node.
-        check_codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
-        stats = self._restore_stats(stored).check_tree(tree)
-        posterior = NodeWeights.from_stored(stored.get_section("weights")).check_tree(tree)
+        check_codes("tree.feature", tree.feature, tree.n_nodes, self.n_features_in_)
+        self.stats_.check_tree(tree)
+        weights.check_tree(tree)
         # Each pruning has one leaf on every path, so weights along a path sum to 1.
-        leaves = score_nodes(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
+        leaves = score_nodes(tree.left, weights.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
-            raise ValueError(
-                "the model file must have weights that sum to 1 over the nodes on the path to "
-                "each leaf, got other sums: save the model again"
-            )
-        self._set_posteriors(self._restore_posteriors(stored))
-        ballots = self._compute_ballots(tree, stats)
+            raise DamagedModelError("it must have weights that sum to 1 over the path to each leaf")
+        self._set_posteriors(self._restore_posteriors())
+        ballots = self._compute_ballots(tree, self.stats_)
         if isinstance(ballots, SparseBallots):
-            self._set_fitted(tree, stats, posterior, ballots.cast(tree, posterior))
-        else:
-            score = stored.get_section("vote").get_numbers(
-                "score", (tree.n_nodes, ballots.n_values)
+            self.vote_ = ballots.cast(tree, weights)
+        elif self.vote_ is None or self.vote_.score.shape != (tree.n_nodes, ballots.n_values):
+            raise DamagedModelError(
+                f"vote.score must have shape {(tree.n_nodes, ballots.n_values)}, as the tree"
             )
-            self._set_fitted(tree, stats, posterior, Vote(score))
         self._get_grower()
         get_n_threads(self.n_jobs)
+
+    # Class of the node statistics of one target.
+    _stats_kind: type[Any]
 
     def _restore_stats(self, stored: StoredState) -> Stats:
         """Return the node statistics in the content of a model file, `stored`.
@@ -597,50 +590,28 @@ class TreeVoteEstimator(TreeModel):
         for each target, if there are several.
         """
         if not self._has_several_targets():
-            return self._restore_target_stats(stored.get_section("stats"))
-        targets = (
-            self._restore_target_stats(stored.get_section(f"stats.{k}"), k)
-            for k in range(self.n_outputs_)
-        )
-        return SeveralStats(tuple(targets))
+            return self._stats_kind.from_stored(stored.get_section("stats"))
+        sections = (stored.get_section(f"stats.{k}") for k in range(self.n_outputs_))
+        return SeveralStats(tuple(map(self._stats_kind.from_stored, sections)))
 
-    @abstractmethod
-    def _restore_target_stats(self, stored: StoredState, number: int = 0) -> Any:
-        """Return class counts, or moments, of one target in each node from a model file's section.
+    def _restore_posteriors(self) -> Mixture:
+        """Return inverse temperatures and mixture weights by attributes from a model file.
 
-        stored: arrays of the section by name; number: index of the target; 0 if it is the only one.
-        Raise ValueError if the statistics do not fit this target, such as class counts of another
-        number of classes.
+        These are `best_params_`, `mixture_weights_` and `posteriors_`. Raise ValueError if names
+        differ from those of this estimator, or values are not numbers.
         """
-
-    def _restore_posteriors(self, stored: StoredState) -> Mixture:
-        """Return the inverse temperatures and mixture weights in a model file, `stored`.
-
-        They are the entries "best_params", "mixture_weights" and "posteriors" (names). Raise
-        ValueError if names differ from those of this estimator, or values are not numbers.
-        """
-        temperatures, families = stored["best_params"], stored["posteriors"]
+        temperatures, weights = self.best_params_, np.array(self.mixture_weights_)
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
-            raise ValueError(
-                f"the model file must have best_params with keys {self._temperatures}, got "
-                f"{temperatures!r}: save the model again"
+            raise DamagedModelError(
+                f"best_params must have the keys {self._temperatures}, got {temperatures!r}"
             )
-        if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
-            raise ValueError(
-                f"the model file must have a list of names as posteriors, got {families!r}: save "
-                "the model again"
-            )
-        weights = np.array(stored["mixture_weights"], dtype=np.float64)
         posteriors = [
             np.broadcast_to(np.array(temperatures[name], dtype=np.float64), weights.shape)
             for name in self._temperatures
         ]
         if np.isnan(posteriors).any():
-            raise ValueError(
-                f"the model file must have numbers in best_params, got {temperatures}: save the "
-                "model again"
-            )
-        return Mixture(np.stack(posteriors, axis=1), weights, families)
+            raise DamagedModelError(f"best_params must hold numbers, got {temperatures}")
+        return Mixture(np.stack(posteriors, axis=1), weights, self.posteriors_)
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -1027,28 +998,22 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         ]
         return SeveralStats(tuple(targets)) if y.ndim == 2 else targets[0]
 
-    def _restore_target_stats(
-        self, stored: StoredState, number: int = 0
-    ) -> NodeStats | SparseNodeStats:
-        kind = SparseNodeStats if self._has_sparse_stats() else NodeStats
-        stats: NodeStats | SparseNodeStats = kind.from_stored(stored)
-        if stats.n_classes != self._output_groups.sizes[number]:
-            n_classes = np.atleast_1d(self.n_classes_)[number]
-            raise ValueError(
-                f"the model file must have stats of {n_classes} classes, got {stats.n_classes}: "
-                "save the model again"
-            )
-        return stats
+    @property
+    def _stats_kind(self) -> type[NodeStats | SparseNodeStats]:  # type: ignore[override]
+        return SparseNodeStats if self._has_sparse_stats() else NodeStats
 
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the content of a model file, `stored`.
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check the numbers of classes, and that leaves hold probabilities of them.
 
-        The content is a mapping from stored names to numbers, texts, lists and arrays.
-
-        Raise ValueError if outcomes are no class probabilities, or a leaf predicts a class that
-        does not exist.
+        Raise ValueError if not. stored: the content of the model file.
         """
-        super().__restore__(stored)
+        stats: Any = self.stats_
+        targets: Any = stats.of_each if isinstance(stats, SeveralStats) else (stats,)
+        if (sizes := tuple(one.n_classes for one in targets)) != self._output_groups.sizes:
+            raise DamagedModelError(
+                f"stats must count {self._output_groups.sizes} classes, got {sizes}"
+            )
+        super()._finish_restore(stored)
         if not isinstance(self.vote_, Vote):
             return
         score, is_leaf = self.vote_.score, self.tree_.is_leaf
@@ -1056,15 +1021,12 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         for votes, k in zip(self._output_groups.split(score), n_classes, strict=True):
             are_fractions = ((votes >= 0) & (votes <= 1 + _ROUNDING)).all()
             if not are_fractions or not np.allclose(votes[is_leaf].sum(axis=1), 1):
-                raise ValueError(
-                    "the model file must have class probabilities that sum to 1 in vote.score of "
-                    "each leaf, got other numbers: save the model again"
+                raise DamagedModelError(
+                    "vote.score of each leaf must hold class probabilities that sum to 1"
                 )
-            label = votes[is_leaf].argmax(axis=1).max()
-            if label >= k:
-                raise ValueError(
-                    f"the model file must predict one of {k} classes in each leaf, got class code "
-                    f"{label}: save the model again"
+            if (label := votes[is_leaf].argmax(axis=1).max()) >= k:
+                raise DamagedModelError(
+                    f"each leaf must predict one of {k} classes, got class code {label}"
                 )
 
     def _predict_node(self, node: int) -> Any:
@@ -1177,6 +1139,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
 
     scoring = "squared"
     stats_: TargetStats | SeveralStats
+    _stats_kind = TargetStats
 
     def _compute_node_stats(
         self,
@@ -1196,9 +1159,6 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         return SeveralStats(
             tuple(measure_by_leaf(tree, leaf, column, weight, **arguments) for column in columns)
         )
-
-    def _restore_target_stats(self, stored: StoredState, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
-        return TargetStats.from_stored(stored)
 
     def _predict_node(self, node: int) -> Any:
         if isinstance(self.stats_, SeveralStats):

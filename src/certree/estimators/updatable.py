@@ -23,7 +23,8 @@ from certree.interface.fitted_state import (
     fit_method,
     get_snapshot,
 )
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
 from certree.rows.categories import Categories
 from certree.rows.seen import SeenRows
@@ -311,70 +312,46 @@ class UpdatableTree(TreeVoteEstimator):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def __stored__(self) -> dict[str, Any]:
-        """Return what a model file stores of the fit: values by stored name.
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        **TreeVoteEstimator._stored_fields,
+        "seen_rows": StoredField.record("seen_rows_", SeenRows, default=None),
+    }
 
-        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as a tree.
-        It includes `seen_rows_` if that is not None.
-        """
-        seen = {} if self.seen_rows_ is None else {"seen_rows": self.seen_rows_}
-        return {**super().__stored__(), **seen}
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check `seen_rows_` against the model; `stored` is the content of a model file."""
+        super()._finish_restore(stored)
+        if self.seen_rows_ is not None:
+            self._check_seen_rows(self.seen_rows_)
 
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the content of a model file, `stored`.
-
-        The content is a mapping from stored names to numbers, texts, lists and arrays.
-
-        `seen_rows_` is None if the file lacks it. Raise ValueError if entries are missing, out of
-        range, or contradict each other.
-        """
-        super().__restore__(stored)
-        self.seen_rows_ = None
-        if "seen_rows.hashes" in stored:
-            self.seen_rows_ = self._check_seen_rows(
-                SeenRows.from_stored(stored.get_section("seen_rows"))
-            )
-
-    def _check_seen_rows(self, seen: SeenRows) -> SeenRows:
-        """Return restored training rows, `seen`; raise ValueError if they do not fit the model.
+    def _check_seen_rows(self, seen: SeenRows) -> None:
+        """Raise ValueError if restored training rows, `seen`, do not fit the model.
 
         They are hash, leaf, target and weight of each training row. Their leaves must be leaves of
         the tree of ``Grid(box)``, their classes those of the model, their hashes the sample hashes,
-        and their total weight that of the node statistics. All of these must have been restored
-        before.
+        and their total weight that of the node statistics.
         """
         if reason := _explain_no_updates(self):
-            raise ValueError(
-                "the model file must not have seen_rows, the rows for updates, as the parameters do "
-                f"not allow updates: {reason}; save the model again"
+            raise DamagedModelError(
+                f"it must not have seen_rows, the rows for updates, with its parameters: {reason}"
             )
         tree, has_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
         if not len(leaf) or not tree.is_leaf[leaf].all():
-            raise ValueError(
-                "the model file must have leaves of the tree of Grid(box) in seen_rows.leaf, got "
-                "other nodes: save the model again"
-            )
+            raise DamagedModelError("seen_rows.leaf must hold leaves of the tree of Grid(box)")
         if has_classes != (seen.y.dtype == np.int32) or has_classes != (seen.rounded is not None):
-            raise ValueError(
-                "the model file must have seen_rows.y of int32 and an array seen_rows.rounded for "
-                "a classifier, and seen_rows.y of float64 without seen_rows.rounded for a "
-                f"regressor, got seen_rows.y of {seen.y.dtype}: save the model again"
+            raise DamagedModelError(
+                "a classifier must have seen_rows.y of int32 and seen_rows.rounded, a regressor "
+                f"only seen_rows.y of float64, got seen_rows.y of {seen.y.dtype}"
             )
         if has_classes:
             check_codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
             if not np.array_equal(seen.known, self.sample_hashes_):
-                raise ValueError(
-                    "the model file must have sample_hashes equal to the hashes of seen_rows, got "
-                    "others: save the model again"
-                )
+                raise DamagedModelError("sample_hashes must equal the hashes of seen_rows")
         n, expected = float(seen.weights.sum()), float(self.stats_.n[0])
         if not isclose(n, expected, rel_tol=1e-9):  # earlier versions added up in another order
-            raise ValueError(
-                f"the model file must have seen_rows of total weight {expected:g}, as in stats, got "
-                f"{n:g}: save the model again"
+            raise DamagedModelError(
+                f"seen_rows must have the total weight {expected:g} of stats, got {n:g}"
             )
-        return seen
 
 
 def _check_no_new_categories(known: Categories, joint: Categories, features: list[str]) -> None:

@@ -23,6 +23,7 @@ from certree.export.source_code import Language, write_source
 from certree.export.sql import make_sql_statement
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import available_if, get_snapshot, snapshot_method
+from certree.interface.stored_fields import StoredField, get_shape
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
 from certree.rows.training import RowInputMixin
@@ -38,6 +39,26 @@ def has_numeric_leaves(model: TreeModel) -> bool:
     models whose leaves have fitted models.
     """
     return get_snapshot(model)._has_numeric_leaves()
+
+
+def declare_trees(
+    attribute: str,
+    n_outputs: str | int = "_output_groups.n_outputs",
+    least: float = -np.inf,
+    most: float = np.inf,
+) -> StoredField:
+    """Return the field of an attribute that is a `Trees` with values at all nodes, for model files.
+
+    n_outputs: number of columns of the values, or the attribute of the model that has it. least,
+    most: the smallest and the largest value that is allowed.
+    """
+
+    def read(stored: StoredState, name: str, model: TreeModel) -> Trees:
+        shape = get_shape(model, (None, n_outputs))
+        value = stored.get_numbers(f"{name}.value", shape, least, most)
+        return model._restore_trees(Trees, stored.get_section(name), value=value)
+
+    return StoredField(attribute, read)
 
 
 class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):

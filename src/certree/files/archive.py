@@ -4,7 +4,7 @@ An archive is what `numpy.savez` writes: a zip file of .npy files. Declared size
 anything is read: the memory that an archive needs is limited by its file size, and no member is
 read beyond its declared size.
 
-Messages describe the file. `certree.files.models.load` puts the path in front of them.
+Messages describe the file. `certree.files.models.load` adds its path, and what to do.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import has_valid_booleans
+from certree.interface.stored_state import DamagedModelError
 
 # Bytes that the arrays of any file may have in memory, and the ratio to the file size beyond which
 # they may not have more. Deflate alone would allow a ratio of 1000.
@@ -109,10 +110,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """
     # Reading a pipe could block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError(
-            "a model file must be a regular file, not a directory, pipe or device: pass a file "
-            "that certree.save wrote"
-        )
+        raise ValueError("a model file must be a regular file, not a directory, pipe or device")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         _expect_directory(file, size)
@@ -134,15 +132,12 @@ def _expect_directory(file: BinaryIO, size: int) -> None:
     file.seek(max(size - end.size - 20, 0))
     last = file.read()
     if first != b"PK\x03\x04" or len(last) < end.size or last[-end.size :][:4] != b"PK\x05\x06":
-        raise ValueError(
-            "a model file must be a zip archive of NumPy arrays, and the file is none: pass a file "
-            "that certree.save wrote"
-        )
+        raise ValueError("a model file must be a zip archive of NumPy arrays, and the file is none")
     _, _, _, _, members, directory, _, comment = end.unpack(last[-end.size :])
     is_zip64 = last.startswith(b"PK\x06\x07") and size <= zipfile.ZIP64_LIMIT
     if is_zip64 or comment or members > _MAX_MEMBERS or directory > _MAX_DIRECTORY_BYTES:
-        raise ValueError(
-            "the model file is damaged: its zip directory must list at most "
+        raise DamagedModelError(
+            "its zip directory must list at most "
             f"{_MAX_MEMBERS} arrays and nothing else, got {members} entries"
         )
 
@@ -176,8 +171,8 @@ class Archive(Mapping[str, NDArray[Any]]):
             self._add_member(member)
         n_bytes = sum(member.file_size for member in self._members.values())
         if n_bytes > _max_array_bytes(size):
-            raise ValueError(
-                f"the model file is damaged: its arrays declare {n_bytes:,} bytes, but a file of "
+            raise DamagedModelError(
+                f"its arrays declare {n_bytes:,} bytes, but a file of "
                 f"{size:,} bytes may hold at most {_max_array_bytes(size):,}"
             )
 
@@ -189,18 +184,13 @@ class Archive(Mapping[str, NDArray[Any]]):
         """
         name = member.filename.removesuffix(_SUFFIX)
         if name == member.filename:
-            raise ValueError(
-                f"the model file is damaged: it must hold .npy arrays only, got {member.filename!r}"
-            )
+            raise DamagedModelError(f"it must hold .npy arrays only, got {member.filename!r}")
         if name in self._members:
-            raise ValueError(f"the model file is damaged: it has two arrays called {name!r}")
+            raise DamagedModelError(f"it has two arrays called {name!r}")
         if member.flag_bits & _ENCRYPTED:
-            raise ValueError(f"the model file is damaged: its array {name!r} is encrypted")
+            raise DamagedModelError(f"its array {name!r} is encrypted")
         if member.compress_type not in _COMPRESSION_METHODS:
-            raise ValueError(
-                f"the model file is damaged: its array {name!r} must be stored or compressed by "
-                "deflate"
-            )
+            raise DamagedModelError(f"its array {name!r} must be stored or compressed by deflate")
         self._members[name] = member
 
     def header(self) -> bytes:
@@ -210,14 +200,11 @@ class Archive(Mapping[str, NDArray[Any]]):
         """
         limit = _max_header_bytes(self.size)
         if HEADER in self._members and self._members[HEADER].file_size > limit:
-            raise ValueError(
-                f"the model file is damaged: its JSON header has more than {limit:,} bytes"
-            )
+            raise DamagedModelError(f"its JSON header has more than {limit:,} bytes")
         text = self[HEADER]
         if text.dtype != np.uint8 or text.ndim != 1:
-            raise ValueError(
-                "the model file is damaged: its JSON header must be a vector of uint8, got "
-                f"{text.dtype} of shape {text.shape}"
+            raise DamagedModelError(
+                f"its JSON header must be a vector of uint8, got {text.dtype} of shape {text.shape}"
             )
         return text.tobytes()
 
@@ -228,7 +215,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         """
         if name not in self._arrays:
             if name not in self._members:
-                raise ValueError(f"the model file is damaged: it lacks {name}")
+                raise DamagedModelError(f"it lacks {name}")
             stream = self._archive.open(self._members[name])
             dtype, shape = _read_array_header(stream, self._members[name].file_size)
             self._arrays[name] = _read_array(stream, dtype, shape)
@@ -253,26 +240,22 @@ def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int
     """
     start = stream.read(np.lib.format.MAGIC_LEN + 2)
     if np.lib.format.read_magic(io.BytesIO(start)) != (1, 0):
-        raise ValueError(
-            "the model file is damaged: an array must have the .npy version 1.0, and has another"
-        )
+        raise DamagedModelError("an array must have the .npy version 1.0, and has another")
     (length,) = struct.unpack("<H", start[-2:])
     if length > _MAX_ARRAY_HEADER_BYTES:
-        raise ValueError(
-            f"the model file is damaged: the .npy header of an array has {length} bytes, more than "
-            f"{_MAX_ARRAY_HEADER_BYTES}"
+        raise DamagedModelError(
+            f"the .npy header of an array has {length} bytes, more than {_MAX_ARRAY_HEADER_BYTES}"
         )
     header = io.BytesIO(start[-2:] + stream.read(length))
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(header)
     if dtype.hasobject or is_fortran or min(shape, default=0) < 0:
-        raise ValueError(
-            "the model file is damaged: an array must have no objects and be in C order, got "
+        raise DamagedModelError(
+            "an array must have no objects and be in C order, got "
             f"dtype {dtype} and shape {shape}, Fortran order: {is_fortran}"
         )
     if prod(shape) * dtype.itemsize != size - len(start) - length:
-        raise ValueError(
-            f"the model file is damaged: an array of shape {shape} and dtype {dtype} cannot have "
-            f"{size:,} bytes"
+        raise DamagedModelError(
+            f"an array of shape {shape} and dtype {dtype} cannot have {size:,} bytes"
         )
     return dtype, shape
 
@@ -288,13 +271,11 @@ def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ND
     # checksum.
     content = stream.read(prod(shape) * dtype.itemsize + 1)
     if len(content) != prod(shape) * dtype.itemsize:
-        raise ValueError("the model file is damaged: an array is shorter than it declares")
+        raise DamagedModelError("an array is shorter than it declares")
     # NumPy accepts code points that do not exist, but Python aborts on them.
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
-        raise ValueError("the model file is damaged: an array of text holds invalid code points")
+        raise DamagedModelError("an array of text holds invalid code points")
     array = np.frombuffer(content, dtype).reshape(shape)
     if not has_valid_booleans(array):
-        raise ValueError(
-            "the model file is damaged: an array of booleans holds bytes other than 0 and 1"
-        )
+        raise DamagedModelError("an array of booleans holds bytes other than 0 and 1")
     return array

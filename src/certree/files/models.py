@@ -44,15 +44,15 @@ from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
 from certree.grow.kd import KD
-from certree.interface.arrays import ArrayRecord
 from certree.interface.atomic_write import write_atomically
 from certree.interface.fitted_state import get_snapshot, keep_parameters
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.prunings.rule_names import RULES
 from certree.tree import Trees
 from certree.votes import Voting
 
 FORMAT, VERSION = "certree model", 4
+_REMEDY = "save the model again by certree.save, or restore the file from a copy"
 # Kinds of dtypes (NumPy's letters) that array parameters may have.
 _NUMERIC_KINDS = "biuf"
 _Entries = dict[str, Any]
@@ -85,6 +85,10 @@ OBJECTS: dict[str, type[Any]] = {
         certree.ensembles.CustomLoss,
     )
 }
+
+
+class _OtherVersionError(ValueError):
+    """A model file is of another version of certree; the text says what to do."""
 
 
 def save(
@@ -211,7 +215,7 @@ def _collect_stored_values(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]
     entries: _Entries = {"format": FORMAT, "version": VERSION, "model": type(model).__name__}
     arrays: dict[str, NDArray[Any]] = {}
     for name, stored in model.__stored__().items():
-        columns = stored.to_stored() if isinstance(stored, ArrayRecord) else {"": stored}
+        columns = stored.to_stored() if hasattr(stored, "to_stored") else {"": stored}
         for field, value in columns.items():
             target: dict[str, Any] = arrays if isinstance(value, np.ndarray) else entries
             target[f"{name}.{field}" if field else name] = value
@@ -250,10 +254,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     except FileNotFoundError:
         raise
     except Exception as error:  # Parsers raise errors of any type on damaged bytes.
-        reason, name = _describe_error(error), os.fspath(path)
-        if reason.startswith("the model file "):
-            raise ValueError(f"{name} cannot be loaded: {reason}") from error
-        raise ValueError(f"{name} is not a model file, or is damaged: {reason}") from error
+        problem, remedy = "is not a model file, or is damaged: ", f"; {_REMEDY}"
+        if isinstance(error, DamagedModelError):
+            problem = "cannot be loaded: the model file is damaged: "
+        elif isinstance(error, _OtherVersionError):
+            problem, remedy = "cannot be loaded: ", ""
+        reason = f"{problem}{_describe_error(error)}{remedy}"
+        raise ValueError(f"{os.fspath(path)} {reason}") from error
 
 
 def _load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
@@ -346,30 +353,24 @@ def _expect_same_values(
         If an entry or array is missing, unknown, or differs.
     """
     if unknown := sorted(set(arrays) - {HEADER, *model_arrays}):
-        raise ValueError(
-            f"the model file is damaged: it has unknown arrays: {', '.join(map(repr, unknown))}"
-        )
+        raise DamagedModelError(f"it has unknown arrays: {', '.join(map(repr, unknown))}")
     if differing := sorted(map(repr, set(header) ^ {"parameters", *model_entries})):
-        raise ValueError(
-            "the model file is damaged: its JSON header lacks, or must not have, the entries "
-            f"{', '.join(differing)}"
+        raise DamagedModelError(
+            f"its JSON header lacks, or must not have, the entries {', '.join(differing)}"
         )
     for name, expected in model_arrays.items():
         array = renewed[name] if name in renewed else arrays[name]
         if (array.dtype, array.shape) != (expected.dtype, expected.shape):
-            raise ValueError(
-                f"the model file is damaged: its array {name} must have dtype {expected.dtype} and "
-                f"shape {expected.shape}, got {array.dtype} and {array.shape}"
+            raise DamagedModelError(
+                f"its array {name} must have dtype {expected.dtype} and shape {expected.shape}, got "
+                f"{array.dtype} and {array.shape}"
             )
         if array.tobytes() != expected.tobytes():
-            raise ValueError(
-                f"the model file is damaged: its array {name} holds values that no saved model has"
-            )
+            raise DamagedModelError(f"its array {name} holds values that no saved model has")
     for name, value in model_entries.items():
         if _to_json(header[name]) != _to_json(value):
-            raise ValueError(
-                f"the model file is damaged: its entry {name} must be {shortened(value)}, got "
-                f"{shortened(header[name])}"
+            raise DamagedModelError(
+                f"its entry {name} must be {shortened(value)}, got {shortened(header[name])}"
             )
 
 
@@ -387,17 +388,17 @@ def _parse_header(text: bytes) -> _Entries:
         )
     version = header.get("version")
     if type(version) is int and 1 <= version < VERSION:
-        raise ValueError(
+        raise _OtherVersionError(
             f"the model file has version {version} of an unreleased certree, which is no longer "
             "read: fit the model again"
         )
     if version != VERSION:
-        raise ValueError(
+        raise _OtherVersionError(
             f"the model file has version {version!r}, but this certree reads version {VERSION}: "
             "load it with the version of certree that saved it"
         )
     if not isinstance(header.get("model"), str) or header["model"] not in _MODELS:
-        raise ValueError(
+        raise _OtherVersionError(
             f"the model file holds a {header.get('model')!r}, which does not exist in this "
             "certree: load it with the version of certree that saved it"
         )
@@ -410,7 +411,7 @@ def _parse_infinity(constant: str) -> float:
     json.loads calls it for constants that are not standard JSON.
     """
     if constant == "NaN":
-        raise ValueError("the model file is damaged: its JSON header contains a NaN")
+        raise DamagedModelError("its JSON header contains a NaN")
     return float(constant)
 
 
@@ -485,9 +486,8 @@ def _decode_parameter(value: Any) -> Any:
     if "array" in value:
         return _decode_array(value["array"], value["dtype"])
     if value["class"] not in OBJECTS:
-        raise ValueError(
-            f"the model file is damaged: a parameter has the class {value['class']!r}, which is "
-            "not allowed in model files"
+        raise DamagedModelError(
+            f"a parameter has the class {value['class']!r}, which model files must not have"
         )
     parameters = {key: _decode_parameter(inner) for key, inner in value["parameters"].items()}
     return OBJECTS[value["class"]](**parameters)
@@ -500,8 +500,5 @@ def _decode_array(values: Any, dtype: Any) -> NDArray[Any]:
     not numeric.
     """
     if not isinstance(dtype, str) or np.dtype(dtype).kind not in _NUMERIC_KINDS:
-        raise ValueError(
-            "the model file is damaged: an array parameter must have a numeric dtype, got "
-            f"{dtype!r}"
-        )
+        raise DamagedModelError(f"an array parameter must have a numeric dtype, got {dtype!r}")
     return np.array(values, dtype=dtype)

@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, fields
 from decimal import Decimal
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,8 +53,11 @@ _ACCEPTED: dict[str, Sequence[str]] = {
 
 # Metadata of a field that model files of earlier versions lack; it then has its default value.
 ADDED_LATER: dict[str, bool] = {"is_added": True}
+# Metadata of a field that the section of its record in a model file does not hold, as another one does.
+STORED_ELSEWHERE: dict[str, bool] = {"is_elsewhere": True}
 # Metadata {"stored_as": name} of a field is its name in model files. Other fields have their own names
-# there; `tests/files/stored_names.json` lists all of them.
+# there; `tests/files/stored_names.json` lists all of them. Metadata {"least": number} of an array or
+# number says that it must be finite in model files, and at least this number.
 
 
 class ArrayRecord:
@@ -69,6 +72,8 @@ class ArrayRecord:
     """
 
     __slots__ = ()
+    # Stored names that come first in model files; the others follow in the order of the fields.
+    _stored_first: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -104,23 +109,22 @@ class ArrayRecord:
     def to_stored(self) -> dict[str, Any]:
         """Return the values of all fields for a model file, by the name that they have there.
 
-        That is the metadata entry "stored_as" of a field, or else its own name. Fields that a later
-        version of certree has added (metadata "is_added" is True) are left out if they have their
-        default value.
+        That is the metadata entry "stored_as" of a field, or else its own name. Fields that another
+        section of the file holds (metadata "is_elsewhere" is True) are left out, and fields that a
+        later version of certree has added (metadata "is_added" is True) if they have their default
+        value.
         """
         record: Any = self
-        values = {
-            field.name: getattr(record, field.name)
-            for field in fields(record)
-            if not (ADDED_LATER.items() <= field.metadata.items())
-            or not _is_default(getattr(record, field.name), field.default)
-        }
-        # The type is text in modules with postponed annotations.
-        floats = {field.name for field in fields(record) if field.type in (float, "float")}
-        names = {field.name: _get_stored_name(field) for field in fields(record)}
-        return {
-            names[name]: float(value) if name in floats else value for name, value in values.items()
-        }
+        stored = {}
+        for field in _list_stored(self):
+            value = getattr(record, field.name)
+            if not (
+                ADDED_LATER.items() <= field.metadata.items() and is_default(value, field.default)
+            ):
+                # The type is text in modules with postponed annotations.
+                is_float = field.type in (float, "float")
+                stored[_get_stored_name(field)] = float(value) if is_float else value
+        return {name: stored[name] for name in self._stored_first} | stored
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> Self:
@@ -142,13 +146,13 @@ class ArrayRecord:
         TypeError, ValueError
             If a value is missing, or fails a check of the constructor.
         """
-        stored_names = {
-            field.name: _get_stored_name(field)
-            for field in fields(cls)  # type: ignore[arg-type]
+        values = {
+            field.name: _read_field(field, stored)
+            for field in _list_stored(cls)
             if field.name not in known
             and (field.default is MISSING or _get_stored_name(field) in stored)
         }
-        return cls(**known, **{name: stored[key] for name, key in stored_names.items()})
+        return cls(**known, **values)
 
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
         """Replace some fields of this record by checked, read-only arrays.
@@ -188,7 +192,29 @@ def _get_stored_name(field: Field[Any]) -> str:
     return name
 
 
-def _is_default(value: Any, default: Any) -> bool:
+def _list_stored(record: Any) -> list[Field[Any]]:
+    """Return the fields of a record that its section of a model file holds.
+
+    record: an `ArrayRecord`, or its class. Fields of other sections have the metadata `is_elsewhere`.
+    """
+    return [field for field in fields(record) if not field.metadata.get("is_elsewhere")]
+
+
+def _read_field(field: Field[Any], stored: Any) -> Any:
+    """Return the value of a record's field from a section of a model file, `stored`.
+
+    Numbers and arrays of fields with the metadata `least` are checked: they must be finite, and at
+    least as large. Other values are left to the constructor of the record.
+    """
+    name, least = _get_stored_name(field), field.metadata.get("least")
+    if least is None:
+        return stored[name]
+    if field.type in (float, "float"):
+        return stored.get_number(name, least, np.inf)
+    return stored.get_numbers(name, (None,) * np.ndim(stored[name]), least)
+
+
+def is_default(value: Any, default: Any) -> bool:
     """Return whether a value equals the default of its field.
 
     An array is equal only if it is the very same object.

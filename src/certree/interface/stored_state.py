@@ -1,8 +1,7 @@
 """Access to the content of a model file, by name, while a model is restored from it.
 
-A fitted object is stored by two methods: ``__stored__()`` returns its arrays, `ArrayRecord`
-objects, numbers, text and lists of these, by name. ``__restore__(stored)`` gets a `StoredState`,
-checks it, and sets the same attributes. An `ArrayRecord` has `to_stored` and `from_stored`.
+An estimator declares the attributes that its file holds; see `certree.interface.stored_fields`. An
+`ArrayRecord` has `to_stored` and `from_stored`.
 """
 
 from collections.abc import Mapping
@@ -15,11 +14,19 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, check_column
 
 
+class DamagedModelError(ValueError):
+    """The content of a model file is not what `certree.save` writes.
+
+    The text says what was expected of which entry, and what the file holds. `certree.load` puts the
+    path of the file in front of it, and says at the end what to do.
+    """
+
+
 class StoredState:
     """The content of a model file, or of a section of it.
 
-    ``state[name]`` returns an entry or array, and raises ValueError if the file lacks it; ``name in
-    state`` tests for it. Callers put the path of the file before the messages of errors.
+    ``state[name]`` returns an entry or array, and raises `DamagedModelError` if the file lacks it.
+    ``name in state`` tests for an entry or array, or for a section with at least one of them.
 
     Parameters
     ----------
@@ -52,16 +59,19 @@ class StoredState:
         return f"{self._section}.{name}" if self._section else name
 
     def __contains__(self, name: str) -> bool:
-        """Return whether this section has an entry or array of this name."""
+        """Return whether this section has an entry, an array or a section of this name."""
         full_name = self._get_full_name(name)
-        return full_name in self._arrays or full_name in self._entries
+        return any(
+            key == full_name or key.startswith(f"{full_name}.")
+            for key in (*self._arrays, *self._entries)
+        )
 
     def __getitem__(self, name: str) -> Any:
         full_name = self._get_full_name(name)
         for content in (self._arrays, self._entries):
             if full_name in content:
                 return content[full_name]
-        raise ValueError(f"the model file lacks {full_name}: save the model again")
+        raise DamagedModelError(f"it lacks {full_name}")
 
     def get_section(self, section: str) -> "StoredState":
         """Return the content of another section of the file.
@@ -115,11 +125,10 @@ class StoredState:
         TypeError, ValueError
             If it is missing, has another dtype or shape, or a number is not finite or out of range.
         """
-        values: Float64 = check_column(name, self[name], "float64", shape)
+        values: Float64 = check_column(self._get_full_name(name), self[name], "float64", shape)
         if not (np.isfinite(values) & (values >= least) & (values <= most)).all():
-            raise ValueError(
-                f"the model file must have finite numbers in {least:g} .. {most:g} in {name}, got "
-                "others: save the model again"
+            raise DamagedModelError(
+                f"{self._get_full_name(name)} must hold finite numbers in {least:g} .. {most:g}"
             )
         return values
 
@@ -129,15 +138,10 @@ class StoredState:
         Raise ValueError unless it is a finite number in least .. most.
         """
         value = self[name]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(
-                f"the model file must have a number as {name}, got {shortened(value)}: save the "
-                "model again"
-            )
-        if not (least <= value <= most and abs(value) < np.inf):
-            raise ValueError(
-                f"the model file must have a finite {name} in {least:g} .. {most:g}, got {value}: "
-                "save the model again"
+        if type(value) not in (int, float) or not (least <= value <= most and abs(value) < np.inf):
+            raise DamagedModelError(
+                f"{self._get_full_name(name)} must be a finite number in {least:g} .. {most:g}, got "
+                f"{shortened(value)}"
             )
         return float(value)
 
@@ -145,8 +149,8 @@ class StoredState:
         """Return the entry `name`; raise ValueError unless it is an int in least .. most."""
         value = self[name]
         if type(value) is not int or not least <= value <= most:
-            raise ValueError(
-                f"the model file must have an integer in {least} .. {most} as {name}, got "
-                f"{value!r}: save the model again"
+            raise DamagedModelError(
+                f"{self._get_full_name(name)} must be an integer in {least} .. {most}, got "
+                f"{shortened(value)}"
             )
         return value

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import check_column
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import Categories
 from certree.rows.repeat_counts import RepeatCounts
 
@@ -14,6 +14,8 @@ from certree.rows.repeat_counts import RepeatCounts
 _NUMBERS, _TIMES = "biuf", "mM"
 # Limits the memory that a damaged file can request; no table has so many features.
 _MOST_FEATURES = 2**24
+# Types of the categories of one feature in model files.
+_KINDS_OF_CATEGORIES: tuple[set[type], ...] = (set(), {str}, {float})
 
 
 def store_features(model: Any) -> dict[str, Any]:
@@ -65,33 +67,26 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
     if names is None:
         return None
     if not isinstance(names, list) or len(names) != n_features:
-        raise ValueError(
-            f"the model file is damaged: its categories must have {n_features} entries, got {names!r}"
-        )
+        raise DamagedModelError(f"categories must have {n_features} entries, got {names!r}")
     for known in names:
-        if known is not None and not isinstance(known, list):
-            raise ValueError(
-                f"the model file is damaged: its categories must be a list, got {known!r}"
+        if known is None:
+            continue
+        if (
+            not isinstance(known, list)
+            or {type(name) for name in known} not in _KINDS_OF_CATEGORIES
+        ):
+            raise DamagedModelError(
+                f"categories must be a list of strings alone or numbers alone, got {known!r}"
             )
-        kinds = {type(name) for name in known or ()}
-        if known is not None and (kinds - {str} and kinds - {float}):
-            raise ValueError(
-                "the model file is damaged: its categories must be all strings or all numbers, got "
-                f"{known!r}"
-            )
-        if known is not None and len(set(known)) != len(known):
-            raise ValueError(
-                f"the model file is damaged: its categories must be distinct, got {known!r}"
-            )
+        if len(set(known)) != len(known):
+            raise DamagedModelError(f"categories must be distinct, got {known!r}")
     if not isinstance(digested, list) or not all(_is_text_feature(names, j) for j in digested):
-        raise ValueError(
-            "the model file is damaged: its digested_categories must be indices of features with "
-            f"texts, got {digested!r}"
+        raise DamagedModelError(
+            f"digested_categories must be indices of features with texts, got {digested!r}"
         )
     if sorted(set(digested)) != digested:
-        raise ValueError(
-            "the model file is damaged: its digested_categories must be ascending and distinct, got "
-            f"{digested!r}"
+        raise DamagedModelError(
+            f"digested_categories must be ascending and distinct, got {digested!r}"
         )
     kept = tuple(None if known is None else tuple(known) for known in names)
     return Categories(kept, tuple(digested))
@@ -132,10 +127,9 @@ def store_classes(model: Any) -> dict[str, Any]:
     for name, classes in zip(names, model.classes_ if several else [model.classes_], strict=True):
         stored |= _store_class_array(name, np.asarray(classes))
     counts = getattr(model, "_sample_counts", None)
-    if hashes is not None and counts is not None:
-        stored |= {f"sample_counts.{name}": of for name, of in counts.to_stored().items()}
     return {
         **stored,
+        **({} if hashes is None or counts is None else {"sample_counts": counts}),
         "n_sample_hashes": None if hashes is None else len(hashes),
         **({} if hashes is None else {"sample_hashes": hashes}),
     }
@@ -179,9 +173,7 @@ def restore_classes(stored: StoredState) -> dict[str, Any]:
         n = stored.get_integer("n_sample_hashes", 1)
         hashes = check_column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
-            raise ValueError(
-                "the model file is damaged: its sample_hashes must be ascending and distinct"
-            )
+            raise DamagedModelError("sample_hashes must be ascending and distinct")
         if "sample_counts.n" in stored:
             counts = RepeatCounts.from_stored(stored.get_section("sample_counts"), hashes)
     of_rows = {"sample_hashes_": hashes, "_sample_counts": counts}
@@ -197,26 +189,19 @@ def restore_classes(stored: StoredState) -> dict[str, Any]:
 def _restore_class_array(given: Any, name: Any) -> NDArray[Any]:
     dtype = np.dtype(name) if isinstance(name, str) else np.dtype("V")
     if dtype.kind not in f"{_NUMBERS}{_TIMES}UO":
-        raise ValueError(
-            "the model file is damaged: its classes must be numbers, booleans, strings or dates, got "
-            f"type {name!r}"
+        raise DamagedModelError(
+            f"classes must be numbers, booleans, strings or dates, got type {name!r}"
         )
     held = np.dtype(np.int64) if dtype.kind in _TIMES else dtype
     if dtype.kind != "O" and given.dtype != held:
-        raise ValueError(
-            f"the model file is damaged: its classes must have dtype {held}, got {given.dtype}"
-        )
+        raise DamagedModelError(f"classes must have dtype {held}, got {given.dtype}")
     if dtype.kind == "O" and given.dtype.kind != "U":
-        raise ValueError(
-            "the model file is damaged: its classes that are objects must be strings, got dtype "
-            f"{given.dtype}"
-        )
+        raise DamagedModelError(f"classes that are objects must be strings, got {given.dtype}")
     classes: NDArray[Any] = given.astype(dtype, copy=False)
     if classes.ndim != 1 or not len(classes):
-        raise ValueError(
-            "the model file is damaged: its classes must be a one-dimensional array that is not "
-            f"empty, got shape {classes.shape}"
+        raise DamagedModelError(
+            f"classes must be a one-dimensional array that is not empty, got shape {classes.shape}"
         )
     if not np.array_equal(np.unique(classes), classes):
-        raise ValueError("the model file is damaged: its classes must be sorted and distinct")
+        raise DamagedModelError("classes must be sorted and distinct")
     return classes

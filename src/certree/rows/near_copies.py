@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -132,13 +132,12 @@ class NearCopies:
         validate_settings(self)
         if self.n < 0 or self.bins < 0 or self.n_alike < 0:
             raise ValueError(
-                "the model file is damaged: its n, bins and n_alike must not be negative, got "
+                "n, bins and n_alike must not be negative, got "
                 f"{self.n}, {self.bins} and {self.n_alike}"
             )
         if not (0 <= self.share <= 1 and 0 <= self.kept <= 1):
             raise ValueError(
-                "the model file is damaged: its share and kept must lie in 0 .. 1, got "
-                f"{self.share!r} and {self.kept!r}"
+                f"share and kept must lie in 0 .. 1, got {self.share!r} and {self.kept!r}"
             )
 
     @property
@@ -191,32 +190,6 @@ class NearCopies:
         if self.share > _LEAST_FRACTION:
             text += f", of which {format_percent(self.kept)} are left with {2 * self.bins} bins"
         return text
-
-
-def restore_near_copies(entries: Any) -> NearCopies | None:
-    """Make a `NearCopies` from its entries in a model file; return None if entries is None.
-
-    entries: dict of the fields of `NearCopies`, by name, or None if the fit made no search.
-
-    Raises
-    ------
-    ValueError
-        If an entry is missing or out of range.
-    """
-    if entries is None:
-        return None
-    names = {one.name for one in fields(NearCopies)}
-    if not isinstance(entries, dict) or set(entries) != names:
-        raise ValueError(
-            f"the model file is damaged: its near copies must have the entries {sorted(names)}, got "
-            f"{entries!r}"
-        )
-    left_out = entries["left_out"]
-    if not isinstance(left_out, (list, tuple)) or not all(isinstance(one, str) for one in left_out):
-        raise ValueError(
-            f"the model file is damaged: its left_out must hold names of features, got {left_out!r}"
-        )
-    return NearCopies(**{**entries, "left_out": tuple(left_out)})
 
 
 def _compute_least_kept(n: int) -> float:

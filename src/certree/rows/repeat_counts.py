@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import UInt64, check_column, find_positions, freeze
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import restore_value
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.hashes import extend_hashes, mark_run_starts, merge_hashes
 
 # Array fields that a model file holds under their names.
@@ -133,32 +134,19 @@ class RepeatCounts:
         n = stored.get_integer("n", n_distinct)
         arrays: dict[str, UInt64] = {}
         for name in _ARRAYS:
-            length, values = (
-                stored.get_integer(f"n_{name}", 0, n_distinct),
-                np.zeros(0, dtype=np.uint64),
-            )
-            if length:
-                values = check_column(name, stored[name], "uint64", (length,))
-            arrays[name] = values
+            length = stored.get_integer(f"n_{name}", 0, n_distinct)
+            held = stored[name] if length else np.zeros(0, dtype=np.uint64)
+            arrays[name] = values = check_column(name, held, "uint64", (length,))
             if not (values[1:] > values[:-1]).all() or not find_positions(hashes, values)[1].all():
-                raise ValueError(
-                    f"the model file is damaged: its {name} must be ascending, distinct and among "
-                    "sample_hashes"
+                raise DamagedModelError(
+                    f"sample_counts.{name} must be ascending, distinct and among sample_hashes"
                 )
-        tables = stored["tables"]
-        if not isinstance(tables, list) or not all(
-            type(one) is int and 0 <= one < 2**64 for one in tables
-        ):
-            raise ValueError(
-                "the model file is damaged: its tables must be a list of integers in 0 .. 2**64 - 1, "
-                f"got {tables!r}"
-            )
-        counts = cls(n, n_distinct, tables=tuple(tables), **arrays)
+        tables = restore_value("tables", tuple[int, ...], stored["tables"], 0, 2**64 - 1)
+        counts = cls(n, n_distinct, tables=tables, **arrays)
         n_repeats = 2 * len(counts.twice) + 3 * len(counts.often)
         if counts.n_once < 0 or counts.n_once + n_repeats > n:
-            raise ValueError(
-                "the model file is damaged: its number of rows n must fit the hashes in twice and "
-                f"often, got {n}"
+            raise DamagedModelError(
+                f"sample_counts.n, the number of rows, must fit the hashes in twice and often, got {n}"
             )
         return counts
 

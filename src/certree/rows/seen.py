@@ -17,6 +17,7 @@ from certree.interface.arrays import (
     freeze,
     has_finite_total,
 )
+from certree.interface.stored_state import DamagedModelError
 from certree.rows.hashes import (
     Float32Rounding,
     extend_hashes,
@@ -83,26 +84,23 @@ class SeenRows(ArrayRecord):
         of_numbers = np.asarray(self.y).dtype.kind == "f"
         self._check("float64" if of_numbers else "int32", n, "y")
         if not np.isfinite(self.y).all() or np.signbit(self.y[self.y == 0]).any():
-            raise ValueError(
-                "the model file is damaged: its entry y must be finite, and 0.0 instead of -0.0"
-            )
+            raise DamagedModelError("seen_rows.y must be finite, and 0.0 instead of -0.0")
         if self.weight is not None and not (
             (self.weight > 0).all() and has_finite_total(self.weight) and (self.weight != 1).any()
         ):
-            raise ValueError(
-                "the model file is damaged: its entry weight must be positive, sum to at most "
-                f"{MAX_TOTAL_WEIGHT:g}, and be None if all are 1"
+            raise DamagedModelError(
+                f"seen_rows.weight must be positive, sum to at most {MAX_TOTAL_WEIGHT:g}, and be "
+                "None if all are 1"
             )
         if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
-            raise ValueError(
-                "the model file is damaged: its entry lacks must hold non-negative bit masks of "
-                "missing features, and be None if all are 0"
+            raise DamagedModelError(
+                "seen_rows.lacks must hold non-negative bit masks of missing features, and be None "
+                "if all are 0"
             )
         order = order_by_hash(self.keys, self.weights)
         if (order != np.arange(*n)).any():
-            raise ValueError(
-                "the model file is damaged: its rows must be sorted by their keys, and equal keys by "
-                "weight"
+            raise DamagedModelError(
+                "seen_rows must be sorted by their keys, and equal keys by weight"
             )
 
     @classmethod
@@ -161,9 +159,8 @@ class SeenRows(ArrayRecord):
         }
         lengths = {len(one) for one in columns.values() if one is not None}
         if len(lengths) != 1 or columns["hashes"] is None or columns["y"] is None:
-            raise ValueError(
-                "the model file is damaged: hashes, y and the other columns of its rows must have one "
-                f"length, got {sorted(lengths)}"
+            raise DamagedModelError(
+                f"hashes, y and other columns of seen_rows must have one length, got {sorted(lengths)}"
             )
         weight = columns["weight"]
         order = order_by_hash(_compute_keys(columns["hashes"], columns["y"]), weight)

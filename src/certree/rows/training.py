@@ -58,7 +58,8 @@ from certree.interface.parameter_aliases import (
     rejects_aliases,
     rejects_fit_aliases,
 )
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField, restore_fields, store_fields
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import Categories, learn_categories, warn_about_identifiers
 from certree.rows.columns import (
     TableColumns,
@@ -633,31 +634,43 @@ class RowInputMixin:
         return training
 
     def __stored__(self) -> dict[str, Any]:
-        """Return the entries of a model file that describe the rows of the fit, by name.
+        """Return what a model file holds of the fit: arrays, records, numbers and lists by name.
 
-        These are the entries of `store_features` and, for a classifier, those of `store_classes`.
+        These are the entries of `store_features`, for a classifier those of `store_classes`, and
+        the fields of the table `_stored_fields` of the class.
         """
         classes = store_classes(self) if is_classifier(self) else {}
-        return {**store_features(self), **classes}
+        return {**store_features(self), **classes, **store_fields(self, self._stored_fields)}
 
     def __restore__(self, stored: StoredState) -> None:
-        """Validate the parameters, and set the fitted attributes from entries of a model file.
+        """Validate the parameters, and set the fitted attributes from the content of a model file.
 
-        stored: the entries that `__stored__` returned, read from the file. Raise a ValueError if an
-        entry is damaged, or if the file holds several targets and this estimator predicts one.
+        stored: what `__stored__` returned, read from the file. Raise a ValueError if an entry is
+        damaged, or if the file holds several targets and this estimator predicts one.
         """
         model: Any = self
         model._validate_params()
         if self._takes_outputs:
             self.n_outputs_ = 1
         elif "n_outputs" in stored:
-            raise ValueError(
-                "the model file is damaged: it holds several targets, but "
-                f"{type(self).__name__} predicts one"
+            raise DamagedModelError(
+                f"it holds several targets, but {type(self).__name__} predicts one"
             )
         self.__dict__.update(restore_features(stored))
         if is_classifier(self):
             self.__dict__.update(restore_classes(stored))
+        restore_fields(self, self._stored_fields, stored)
+        self._finish_restore(stored)
+
+    # What model files hold of a fit beside the features and classes, by stored name.
+    _stored_fields: ClassVar[dict[str, StoredField]] = {}
+
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Check the restored attributes against each other, and set those that files do not hold.
+
+        `__restore__` calls it after the fields of `_stored_fields`. stored: the content of the
+        model file. Raise a ValueError if entries contradict each other.
+        """
 
     def _has_several_targets(self) -> bool:
         return bool(self.__dict__.get("n_outputs_", 1) > 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from reprlib import repr as shortened
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,14 @@ class SeveralStats:
         mean (m, 3), of the m nodes; K is the target's number of classes.
         """
         return [stats.table for stats in self.of_each]
+
+    def to_stored(self) -> dict[str, Any]:
+        """Return the fields of the statistics of target k for a model file, under "<k>.<name>"."""
+        return {
+            f"{k}.{name}": value
+            for k, stats in enumerate(self.of_each)
+            for name, value in stats.to_stored().items()
+        }
 
     def check_tree(self, tree: Trees) -> SeveralStats:
         """Return these statistics, or raise ValueError if `tree` has another number of nodes."""

@@ -24,14 +24,13 @@ from certree.estimators.naive_bayes.densities import (
     Normal,
     compute_bin_edges,
     prefers_histogram,
+    restore_columns,
     restore_densities,
-    restore_moments,
     store_columns,
     store_densities,
 )
 from certree.estimators.naive_bayes.divergences import compute_divergences
 from certree.estimators.naive_bayes.powers import (
-    POWERS,
     PowerLosses,
     compute_power_losses,
     subtract_marginal,
@@ -46,7 +45,8 @@ from certree.interface.arrays import (
 )
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE, POSITIVE
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_fields import StoredField
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import CategoricalFeatures, Categories, CategoryNames, learn_categories
 from certree.rows.columns import as_data_frame
 from certree.rows.training import (
@@ -595,61 +595,48 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
 
     # -- files -------------------------------------------------------------------------------------
 
+    _stored_fields: ClassVar[dict[str, StoredField]] = {
+        "class_count": StoredField.numbers("class_count_", ("n_classes_",), 0),
+        # Files of earlier versions do not hold it.
+        "n_rows": StoredField.value("_n_rows", int, 1, default=None),
+        "class_prior": StoredField.numbers("class_prior_", ("n_classes_",), 0, 1 + 1e-6),
+        "power": StoredField.value("power_", float, 0, 1),
+        "judged": StoredField.record("_power_losses", PowerLosses),
+    }
+
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
-        Values are numbers, lists, arrays, or objects of certree that hold arrays, such as moments.
         It includes the counts and moments that `partial_fit` needs.
         """
         n_classes = len(self.classes_)
         moments = [self._moments[j] for j in sorted(self._moments)]
         return {
             **super().__stored__(),
-            "class_count": self.class_count_,
-            **({} if self._n_rows is None else {"n_rows": self._n_rows}),
-            "class_prior": self.class_prior_,
-            "power": float(self.power_),
-            "judged": self._power_losses,
             "densities": [density.kind for density in self.densities_],
-            **store_columns("moments", moments, n_classes),
+            **store_columns(Moments, moments, n_classes),
             **store_densities(self.densities_, n_classes),
         }
 
-    def __restore__(self, stored: StoredState) -> None:
-        """Set the fitted attributes from the content of a model file, `stored`.
-
-        The content is a mapping from stored names to numbers, texts, lists and arrays.
+    def _finish_restore(self, stored: StoredState) -> None:
+        """Restore moments and densities, and check them and the classes.
 
         Raise ValueError if values are missing, out of range, or inconsistent with each other.
+        stored: the content of the model file.
         """
-        super().__restore__(stored)
-        n_classes = len(self.classes_)
-        self.class_count_ = stored.get_numbers("class_count", (n_classes,), 0)
+        super()._finish_restore(stored)
         if not self.class_count_.any() or not has_finite_total(self.class_count_):
-            raise ValueError(
-                "the model file must have a class_count that is positive for some class, and at "
-                f"most {MAX_TOTAL_WEIGHT:g} in total, got {self.class_count_}: save the model again"
+            raise DamagedModelError(
+                "class_count must be positive for some class, and at most "
+                f"{MAX_TOTAL_WEIGHT:g} in total, got {self.class_count_}"
             )
-        # Files of earlier versions do not hold it.
-        self._n_rows = stored.get_integer("n_rows", 1) if "n_rows" in stored else None
-        self.class_prior_ = stored.get_numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
         if not np.isclose(self.class_prior_.sum(), 1):
-            raise ValueError(
-                f"the model file must have a class_prior of sum 1, got {self.class_prior_.sum()}: "
-                "save the model again"
-            )
+            raise DamagedModelError(f"class_prior must sum to 1, got {self.class_prior_.sum()}")
         if (self.class_count_[self.class_prior_ == 0] > 0).any():
-            raise ValueError(
-                "the model file must have a positive class_prior for classes with rows, got 0: "
-                "save the model again"
-            )
-        self.power_ = stored.get_number("power", 0, 1)
-        section = stored.get_section("judged")
-        losses = (section.get_numbers(name, POWERS.shape) for name in ("older", "recent"))
-        self._power_losses = PowerLosses(section.get_number("rows", 0, np.inf), *losses)
-        kinds = self._check_kinds(stored["densities"])
+            raise DamagedModelError("class_prior of classes with rows must be positive, got 0")
+        n_classes, kinds = len(self.classes_), self._check_kinds(stored["densities"])
         of_numbers = [j for j, kind in enumerate(kinds) if kind != "categorical"]
-        moments = restore_moments(stored, (len(of_numbers), n_classes))
+        moments = restore_columns(Moments, stored, (len(of_numbers), n_classes))
         self._moments = dict(zip(of_numbers, moments, strict=True))
         self.densities_ = restore_densities(stored, kinds, n_classes)
         self._check_counts()
@@ -661,17 +648,15 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         a categorical feature, else "normal" or "histogram". Raise ValueError otherwise.
         """
         if not isinstance(kinds, list) or len(kinds) != self.n_features_in_:
-            raise ValueError(
-                "the model file must have a list with the kind of density of each of "
-                f"{self.n_features_in_} features, got {kinds!r}: save the model again"
+            raise DamagedModelError(
+                f"densities must be a list of {self.n_features_in_} kinds, got {kinds!r}"
             )
         for j, kind in enumerate(kinds):
             held = self._get_category_names(j) is not None
             possible = ("categorical",) if held else ("normal", "histogram")
             if kind not in possible:
-                raise ValueError(
-                    f"the model file must have a density of kind {' or '.join(possible)} for "
-                    f"feature {j}, got {kind!r}: save the model again"
+                raise DamagedModelError(
+                    f"the density of feature {j} must be {' or '.join(possible)}, got {kind!r}"
                 )
         return kinds
 
@@ -686,22 +671,20 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         for j, density in enumerate(self.densities_):
             names = self._get_category_names(j)
             if j in self._moments and (self._moments[j].rows > limit).any():
-                raise ValueError(
-                    "the model file must count at most class_count rows of each class in the "
-                    f"moments of feature {j}, got more: save the model again"
+                raise DamagedModelError(
+                    f"the moments of feature {j} must count at most class_count rows of each class"
                 )
             if isinstance(density, Normal):
                 continue
             counts = _get_counts(density)
             if names is not None and counts.shape[1] != max(1, len(names)):
-                raise ValueError(
-                    f"the model file must have {max(1, len(names))} categories for feature {j}, "
-                    f"got {counts.shape[1]}: save the model again"
+                raise DamagedModelError(
+                    f"the table of feature {j} must have {max(1, len(names))} categories, got "
+                    f"{counts.shape[1]}"
                 )
             if (counts.sum(axis=1) > limit).any():
-                raise ValueError(
-                    "the model file must count at most class_count rows of each class in the "
-                    f"table of feature {j}, got more: save the model again"
+                raise DamagedModelError(
+                    f"the table of feature {j} must count at most class_count rows of each class"
                 )
 
     # -- prediction --------------------------------------------------------------------------------

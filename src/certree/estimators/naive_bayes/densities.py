@@ -7,8 +7,8 @@ left out has a closed form.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,14 @@ from certree.interface.arrays import (
     Int64,
     check_column,
 )
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_state import DamagedModelError, StoredState
 
 KINDS = ("normal", "histogram", "categorical")
 
 
 # Arrays of a model file, by stored name.
 Columns = dict[str, NDArray[Any]]
+_Column = TypeVar("_Column", "Moments", "Normal")
 
 # The smallest number above 0.
 _NARROWEST = float(np.finfo(np.float64).smallest_subnormal)
@@ -64,9 +65,9 @@ class Moments(ArrayRecord):
         Their weighted mean and standard deviation; 0 for a class without rows.
     """
 
-    rows: Float64
+    rows: Float64 = field(metadata={"least": 0})
     mean: Float64
-    deviation: Float64
+    deviation: Float64 = field(metadata={"least": 0})
 
     def __post_init__(self) -> None:
         self._check("float64", (len(self.rows),), "rows", "mean", "deviation")
@@ -195,7 +196,7 @@ class Normal(ArrayRecord):
     """
 
     mean: Float64
-    deviation: Float64
+    deviation: Float64 = field(metadata={"least": _NARROWEST})
     kind: ClassVar[str] = "normal"
 
     def __post_init__(self) -> None:
@@ -429,14 +430,16 @@ Density = Normal | Histogram | CategoricalTable
 # -- files -----------------------------------------------------------------------------------------
 
 
-def store_columns(name: str, columns: Sequence[Moments | Normal], n_classes: int) -> Columns:
+def store_columns(
+    kind: type[Moments | Normal], columns: Sequence[Moments | Normal], n_classes: int
+) -> Columns:
     """Stack moments or normal densities of several features to arrays for a model file.
 
     Parameters
     ----------
-    name : {"moments", "normal"}
-        Which of the two `columns` holds, and the prefix of the stored names.
-    columns : sequence of Moments or of Normal
+    kind : type
+        `Moments` or `Normal`.
+    columns : sequence of objects of this class
         One object for each numeric feature.
     n_classes : int
         Number of classes, K.
@@ -444,16 +447,33 @@ def store_columns(name: str, columns: Sequence[Moments | Normal], n_classes: int
     Returns
     -------
     dict from str to ndarray
-        For each field an array of shape (len(columns), K), under "<name>.<field>".
+        For each field an array of shape (len(columns), K), under "moments.<field>" or
+        "normal.<field>".
     """
-    kind = Moments if name == "moments" else Normal
-    stored: list[dict[str, Float64]] = [record.to_stored() for record in columns]
     return {
-        f"{name}.{field.name}": np.reshape(
-            [record[field.name] for record in stored], (-1, n_classes)
+        f"{kind.__name__.lower()}.{one.name}": np.reshape(
+            [getattr(record, one.name) for record in columns], (-1, n_classes)
         )
-        for field in fields(kind)
+        for one in fields(kind)
     }
+
+
+def restore_columns(
+    kind: type[_Column], stored: StoredState, shape: tuple[int, int]
+) -> list[_Column]:
+    """Read the moments or normal densities of numeric features that `store_columns` has stacked.
+
+    kind: `Moments` or `Normal`; stored: the content of a model file; shape: number of these
+    features, and number of classes. Return an object for each feature, in order. Raise ValueError if
+    an array has another shape, or numbers are not finite, or below those that the class allows.
+    """
+    columns = [
+        stored.get_numbers(
+            f"{kind.__name__.lower()}.{one.name}", shape, one.metadata.get("least", -np.inf)
+        )
+        for one in fields(kind)
+    ]
+    return [kind(*record) for record in zip(*columns, strict=True)]
 
 
 def store_densities(densities: Sequence[Density], n_classes: int) -> Columns:
@@ -471,7 +491,7 @@ def store_densities(densities: Sequence[Density], n_classes: int) -> Columns:
     ]
     normals = [density for density in densities if isinstance(density, Normal)]
     return {
-        **store_columns("normal", normals, n_classes),
+        **store_columns(Normal, normals, n_classes),
         "histogram.edges": np.concatenate(
             [np.zeros(0), *(density.edges for density in histograms)]
         ),
@@ -481,18 +501,6 @@ def store_densities(densities: Sequence[Density], n_classes: int) -> Columns:
             [np.zeros((n_classes, 0)), *(density.counts for density in tables)]
         ),
     }
-
-
-def restore_moments(stored: StoredState, shape: tuple[int, int]) -> list[Moments]:
-    """Read the moments of numeric features from the content of a model file, `stored`.
-
-    The moments are total weight, mean and standard deviation in each class. shape: number of
-    numeric features, and number of classes. Return one `Moments` for each numeric feature, in
-    order. Raise ValueError if an array has another shape, or numbers are negative or not finite.
-    """
-    smallest = {"rows": 0.0, "mean": -np.inf, "deviation": 0.0}
-    columns = [stored.get_numbers(f"moments.{name}", shape, low) for name, low in smallest.items()]
-    return [Moments(*record) for record in zip(*columns, strict=True)]
 
 
 def restore_densities(stored: StoredState, kinds: Sequence[str], n_classes: int) -> list[Density]:
@@ -517,11 +525,9 @@ def restore_densities(stored: StoredState, kinds: Sequence[str], n_classes: int)
     ValueError
         If arrays do not match in size, edges do not ascend, or numbers are out of range.
     """
-    shape = kinds.count("normal"), n_classes
-    mean = stored.get_numbers("normal.mean", shape)
-    deviation = stored.get_numbers("normal.deviation", shape, _NARROWEST)
-    normals = (Normal(*parameters) for parameters in zip(mean, deviation, strict=True))
-    tables = iter(_restore_tables(stored, (n_classes, len(kinds) - shape[0])))
+    n_normal = kinds.count("normal")
+    normals = iter(restore_columns(Normal, stored, (n_normal, n_classes)))
+    tables = iter(_restore_tables(stored, (n_classes, len(kinds) - n_normal)))
     edges = stored.get_numbers("histogram.edges", (None,))
     densities: list[Density] = []
     for kind in kinds:
@@ -545,16 +551,12 @@ def _check_ascending(edges: Float64, n_bins: int) -> None:
     A single bin may have width 0.
     """
     if len(edges) != n_bins + 1:
-        raise ValueError(
-            f"the model file must have {n_bins + 1} histogram.edges for {n_bins} bins, got "
-            f"{len(edges)}: save the model again"
+        raise DamagedModelError(
+            f"{n_bins} bins must have {n_bins + 1} histogram.edges, got {len(edges)}"
         )
     # A single value has one bin of no width.
     if not (edges[1:] > edges[:-1]).all() and not (n_bins == 1 and edges[0] == edges[1]):
-        raise ValueError(
-            "the model file must have ascending histogram.edges for each feature: save the model "
-            "again"
-        )
+        raise DamagedModelError("histogram.edges of each feature must be ascending")
 
 
 def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
@@ -568,17 +570,14 @@ def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[Categor
     counts = stored.get_numbers("table.counts", (n_classes, None), 0, MAX_TOTAL_WEIGHT)
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
-        raise ValueError(
-            "the model file must have positive integers in table.size whose sum is the number of "
-            f"columns of table.counts, {counts.shape[1]}, got others: save the model again"
+        raise DamagedModelError(
+            "table.size must hold positive integers whose sum is the number of columns of "
+            f"table.counts, {counts.shape[1]}"
         )
     alpha = stored.get_numbers("table.alpha", (n_tables,), _NARROWEST)
     with np.errstate(over="ignore"):
         if not np.isfinite(alpha * sizes).all():
-            raise ValueError(
-                "the model file must have table.alpha whose product with the number of categories "
-                "is finite, got an overflow: save the model again"
-            )
+            raise DamagedModelError("table.alpha times the number of categories must be finite")
     blocks = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if n_tables else []
     return [
         CategoricalTable(block, record)

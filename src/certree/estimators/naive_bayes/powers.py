@@ -1,6 +1,6 @@
 """The power of the product of densities in naive Bayes, chosen by leave-one-out log loss."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import frexp
 from typing import Self
 
@@ -87,9 +87,9 @@ class PowerLosses(ArrayRecord):
         power of two. `older`: of the rows between the time before and that batch.
     """
 
-    rows: float
-    older: Float64
-    recent: Float64
+    rows: float = field(metadata={"least": 0})
+    older: Float64 = field(metadata={"least": -np.inf})
+    recent: Float64 = field(metadata={"least": -np.inf})
 
     def __post_init__(self) -> None:
         self._check("float64", POWERS.shape, "older", "recent")
