@@ -34,7 +34,7 @@ MODELS_FOR = {
     **dict.fromkeys(["partial_fit", "forget", "merge"], BOX),
 }
 # What these models refuse, whatever they are given.
-EXPORTS = ("to_dict", "to_onnx", "to_sklearn", "to_sql", "trees_to_dataframe")
+EXPORTS = ("to_code", "to_dict", "to_onnx", "to_sklearn", "to_sql", "trees_to_dataframe")
 REFUSED = {(one, name) for one in DECORATED for name in EXPORTS}
 
 

@@ -58,7 +58,7 @@ from certree.weights import map_pruning
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SOURCE = str(Path(certree.__file__).parent)
 # Other forms of what `to_dict` writes, and models that have none.
-ONE_FORMULA = {"to_onnx", "to_sklearn", "to_sql", "trees_to_dataframe"}
+ONE_FORMULA = {"to_code", "to_onnx", "to_sklearn", "to_sql", "trees_to_dataframe"}
 DECORATED = (DecoratedTreeClassifier, DecoratedTreeRegressor)
 MODELS = [
     AdaBoostTreeClassifier(n_estimators=5),
