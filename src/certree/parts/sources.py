@@ -15,7 +15,6 @@ from certree.parts.checksums import Checksums
 from certree.parts.chunks import Chunk
 from certree.parts.memory_limit import PART_ROWS, RowsRead
 from certree.tables.column_types import (
-    choose_schema,
     convert_batch,
     convert_to_array,
     count_bytes,
@@ -25,6 +24,7 @@ from certree.tables.column_types import (
 )
 from certree.tables.formats import FIRST_ROWS, SPARE, Piece
 from certree.tables.reader import Types, look_at_files, no_types
+from certree.tables.table import attach_format
 from certree.tables.table_files import DataSet, TableFile, open_files
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ class FileRows:
         self._is_limited = is_limited
         self._tables: Sequence[TableFile | DataSet] = open_files(X, is_limited)
         self._checksums = Checksums()
-        seen, self._n_rows = look_at_files(self._tables)
         # Dates that are classes or groups stay text, as they are written in later files.
-        self._schema = choose_schema(seen, types([*seen]), self._beside())
+        self.look = look_at_files(self._tables, types, self._beside())
+        self._schema, self._n_rows = self.look.schema, self.look.n_rows
         named = [("y", one) for one in self._targets]
         for name, given in (*named, ("sample_weight", weight), ("groups", groups)):
             if given is not None and given not in self._schema.names:
@@ -163,7 +163,9 @@ class FileRows:
         kinds = [self._schema.field(one).type for one in self.features]
         if any(map(is_text_type, kinds)):
             return None
-        return self._schema.empty_table().select(self.features)
+        return attach_format(
+            self._schema.empty_table().select(self.features), self.look.table_format
+        )
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows, so many at a time as a part has; without X where targets alone are asked for."""
@@ -181,7 +183,9 @@ class FileRows:
         columns = [extract_values("the target", table, one, where) for one in self._targets]
         y = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
         groups = None if self._groups is None else convert_to_array(table, self._groups)
-        X = table.select(self.features) if with_features else None
+        X = None
+        if with_features:
+            X = attach_format(table.select(self.features), self.look.table_format)
         return Chunk(X, y, weight, where, groups=groups)
 
     @property
