@@ -338,7 +338,9 @@ def model_of(table):
 def predicted_features(path, model, table_format=None):
     """The features as `predict_files` and `certree evaluate` read them."""
     types = partial(get_column_types, model, None)
-    batches = read_batches(with_format(path, table_format), types, 3, [*model.feature_names_in_, "y"])
+    batches = read_batches(
+        with_format(path, table_format), types, 3, [*model.feature_names_in_, "y"]
+    )
     return np.concatenate([select_features(model, one.table, one.where) for one in batches])
 
 

@@ -133,6 +133,12 @@ def print_text(text: str) -> None:
     Console().print(lines, highlight=False, markup=False, soft_wrap=True)
 
 
+def print_note(text: str) -> None:
+    """Print a line on standard error, where it does not mix with the output of the command."""
+    line = escape_controls(text)
+    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def expect_figure_path(path: Path | None) -> None:
     """Check, before anything is computed, that a figure can be written to a path.
 

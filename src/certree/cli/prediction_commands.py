@@ -27,6 +27,7 @@ from certree.cli.app import (
     print_text,
     save_figure,
 )
+from certree.cli.read_options import takes_read_options
 from certree.cli.table_input import (
     DuplicateRows,
     Groups,
@@ -55,6 +56,7 @@ from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import extract_target
+from certree.tables.table_source import ReadOptions, TableSource, with_options
 
 # Kinds of guarantees that --groups asks for; see `Guarantees.conditional_guarantees`.
 _GROUP_GUARANTEES = ("groups", "gaps")
@@ -81,6 +83,7 @@ Threshold = Annotated[
 
 
 @command(MODELS)
+@takes_read_options
 def predict(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -94,6 +97,8 @@ def predict(
         ),
     ] = None,
     quiet: Quiet = False,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Predict every row of a table, with class probabilities.
 
@@ -121,16 +126,24 @@ def predict(
         Columns of the input to copy to the output.
     quiet : bool
         Whether to show no progress bar.
+    options : ReadOptions
+        Options of reading.
     """
     tables.expect_table_place(output)
     destination = STANDARD_STREAM if output is None else output
     model = models.load(model_file)
     predict_files(
-        model, file, destination, keep=keep or [], threshold=threshold, verbose=int(not quiet)
+        model,
+        with_options(file, options),
+        destination,
+        keep=keep or [],
+        threshold=threshold,
+        verbose=int(not quiet),
     )
 
 
 @command(MODELS)
+@takes_read_options
 def evaluate(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -140,6 +153,8 @@ def evaluate(
     ] = None,
     threshold: Threshold = None,
     quiet: Quiet = False,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Score a model on the rows of a table or folder, and print each score with its 95 % interval.
 
@@ -162,10 +177,13 @@ def evaluate(
         class.
     quiet : bool
         Whether to show no progress bar.
+    options : ReadOptions
+        Options of reading.
     """
     expect_writable(json_file)
     model = models.load(model_file)
-    errors = _compute_row_errors(model, file, target, threshold, quiet)
+    source = with_options(file, options)
+    errors = _compute_row_errors(model, source, target, threshold, quiet)
     scores, n = errors.scores(), len(errors.losses)
     print_text(f"{type(model).__name__} on {format_quantity(n, 'row')}")
     for score in scores:
@@ -180,7 +198,7 @@ def evaluate(
 
 
 def _compute_row_errors(
-    model: Any, file: Path, target: str, threshold: float | None, quiet: bool
+    model: Any, source: TableSource, target: str, threshold: float | None, quiet: bool
 ) -> RowErrors:
     """Predict a table or folder batch by batch, and return errors and losses of all rows.
 
@@ -192,8 +210,8 @@ def _compute_row_errors(
     ----------
     model : fitted estimator
         The model.
-    file : Path
-        Table or folder.
+    source : TableSource
+        Table or folder, with options of reading.
     target : str
         Column of the target.
     threshold : float or None
@@ -211,7 +229,7 @@ def _compute_row_errors(
     errors: list[RowErrors] = []
     labels: NDArray[Any] | None = None
     target_name = f"the target {target!r}"
-    for X, y in _read_labelled_batches(model, file, target, "evaluating", quiet):
+    for X, y in _read_labelled_batches(model, source, target, "evaluating", quiet):
         labels = np.unique(y if labels is None else np.concatenate([labels, np.unique(y)]))
         # One class of the model is added, as a later batch may have the classes that this one
         # lacks.
@@ -230,7 +248,7 @@ def _compute_row_errors(
 
 def _read_labelled_batches(
     model: Any,
-    file: Path,
+    source: TableSource,
     target: str,
     description: str,
     quiet: bool,
@@ -243,8 +261,8 @@ def _read_labelled_batches(
     ----------
     model : fitted estimator
         The model, whose features are read.
-    file : Path
-        Table or folder.
+    source : TableSource
+        Table or folder, with options of reading.
     target : str
         Column of the target.
     description : str
@@ -266,7 +284,7 @@ def _read_labelled_batches(
     """
     has_batch, extra_columns = False, [] if groups is None else [groups]
     reader = read_model_batches(
-        model, file, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
+        model, source, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
     )
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
@@ -282,7 +300,7 @@ def _read_labelled_batches(
 
 
 def _compute_folder_guarantees(
-    model: Any, folder: Path, target: str, groups: str | None, delta: float, duplicates: Any
+    model: Any, folder: TableSource, target: str, groups: str | None, delta: float, duplicates: Any
 ) -> tuple[Guarantees, NDArray[Any] | None]:
     """Compute the guarantees of a classifier on the rows of a folder, batch by batch.
 
@@ -293,8 +311,8 @@ def _compute_folder_guarantees(
     ----------
     model : fitted classifier
         The model, which was not fitted to these rows.
-    folder : Path
-        Folder of tables.
+    folder : TableSource
+        Folder of tables, with options of reading.
     target : str
         Column of the target.
     groups : str or None
@@ -332,6 +350,7 @@ def _expect_classifier(model: Any, model_file: Path) -> None:
 
 
 @command(MODELS)
+@takes_read_options
 def certify(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -361,6 +380,8 @@ def certify(
             help="Draw the guarantees of all thresholds to this file (.png, .svg, .pdf)."
         ),
     ] = None,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Certify the error of a classifier on rows that were never used for it.
 
@@ -393,6 +414,8 @@ def certify(
         Column of each row's group; None if there are no groups.
     plot : Path or None
         Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
+    options : ReadOptions
+        Options of reading.
     """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
@@ -400,19 +423,20 @@ def certify(
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
     rule: Any = duplicates.value
     is_error_only = costs is None and groups is None
+    source = with_options(file, options)
     if file.is_dir():
         model = models.load(model_file)
         _expect_classifier(model, model_file)
         if is_error_only:
-            batches = _read_labelled_batches(model, file, target, "certifying", quiet=True)
+            batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
             certificate = certify_batches(model, batches, delta, look=look, duplicates=rule)
             print_text(str(certificate))
             return
         guarantees, group_labels = _compute_folder_guarantees(
-            model, file, target, groups, delta, rule
+            model, source, target, groups, delta, rule
         )
     else:
-        model, X, y, group_labels = read_labelled_rows(model_file, file, target, groups)
+        model, X, y, group_labels = read_labelled_rows(model_file, file, target, options, groups)
         _expect_classifier(model, model_file)
         if is_error_only:
             print_text(str(certify_rows(model, X, y, delta, look=look, duplicates=rule)))

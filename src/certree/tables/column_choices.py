@@ -24,7 +24,7 @@ from certree.tables.column_evidence import (
 from certree.tables.column_types import SeenColumn, SeenColumns, join_columns
 from certree.tables.csv_text import CsvReading
 from certree.tables.table_source import TableFormat
-from certree.tables.text_formats import PLAIN, TextFormat
+from certree.tables.text_formats import ENOUGH, PLAIN, TextFormat
 
 # The separator between values that shows that the decimal mark of unquoted numbers is a point.
 _COMMA = ","
@@ -70,6 +70,7 @@ def choose_columns(
     looks: Sequence[tuple[CsvFile, SeenColumns]],
     wanted: Mapping[str, Any],
     text_dates: Collection[str],
+    needed: Collection[str] | None = None,
 ) -> ColumnChoices:
     """Choose what the columns of CSV files are read as.
 
@@ -81,6 +82,8 @@ def choose_columns(
         Types of columns in a fitted model, string or float64, by name.
     text_dates : collection of str
         Columns of which dates and times stay text.
+    needed : collection of str or None
+        Columns that are an error if they are not decided; others stay text. None: all.
 
     Raises
     ------
@@ -106,6 +109,7 @@ def choose_columns(
         form = known.get(name)
         if form is None and name in choices and name not in wanted:
             is_text = name in text_dates and _is_date(choices[name])
+            is_text |= choices[name].is_undecided and needed is not None and name not in needed
             form = None if is_text else _resolve(name, column, choices[name], marks, looks)
         elif form is None and name in choices and column.evidence.counts is not None:
             form = PLAIN if reading.decimal != "," else TextFormat(decimal=",")
@@ -294,6 +298,8 @@ def _with_notes(column: SeenColumn, is_kept: bool) -> SeenColumn:
         return column
     if counts.n_zeros:
         return replace(column, notes=("leading zeros kept",))
+    if min(counts.dates["day"], counts.dates["month"]) > (1 - ENOUGH) * counts.n:
+        return replace(column, notes=("dates, with the day first in some and the month in others",))
     n_dates = max(counts.dates["any"], counts.dates["year"])
     n_numbers = max(counts.count_numbers(mark) for mark in counts.thousands)
     for n, kind, key in ((n_numbers, "numbers", "."), (n_dates, "dates", "date")):

@@ -352,7 +352,8 @@ def expect_feature_types(fields: Iterable[pa.Field]) -> None:
         if not any(accepts(kind) for accepts in accepted):
             raise ValueError(
                 f"feature {field.name!r} must hold numbers or strings, got {field.type}: convert "
-                "or drop the column"
+                "or drop the column (drop=, --drop), or keep the text of a CSV file (keep_text=, "
+                "--keep-text)"
             )
 
 
@@ -382,7 +383,10 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
         values = values.cast(pa.string())
     if is_text_type(field.type):
         return np.asarray(values.to_numpy(), dtype=object)
-    return _convert_to_float64(values, f"feature {name!r}")
+    try:
+        return _convert_to_float64(values, f"feature {name!r}")
+    except ValueError as error:
+        raise ValueError(f"{error} by keep_text= (--keep-text)") from None
 
 
 def _convert_to_float64(values: Any, label: str) -> Float64:

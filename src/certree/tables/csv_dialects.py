@@ -166,7 +166,7 @@ def find_dialect(
     several = [header for header in found if len(header.names) > 1]
     best = max(several or found[:1], key=lambda header: header.rank, default=None)
     if best is None:
-        return CsvDialect(encoding, separator or preferred, (), n_lines=0)
+        return CsvDialect(encoding, separator or preferred, (), n_lines=0, has_rows=False)
     names, unnamed = _name_columns(best.names)
     above = best.n_lines, best.n_skipped
     return CsvDialect(encoding, best.separator, names, unnamed, *above, '"' in text, best.has_rows)

@@ -20,7 +20,7 @@ _ATTRIBUTE = "_table_format"
 
 def get_model_format(model: Any) -> TableFormat | None:
     """Return the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
-    found: TableFormat | None = vars(model).get(_ATTRIBUTE)
+    found: TableFormat | None = getattr(model, "__dict__", {}).get(_ATTRIBUTE)
     return found
 
 

@@ -215,8 +215,10 @@ def look_at_files(
                 f"name some of {join_names(names)}"
             )
     wanted = {**types(names), **_list_kept_texts(files)}
+    # Columns that a fitted model does not read need not be decided.
+    needed = {*wanted, *text_dates} if types(names) else None
     texts: Any = [(file, seen) for file, seen, _ in looks if file.is_text]
-    choices = choose_columns(texts, wanted, text_dates) if texts else ColumnChoices()
+    choices = choose_columns(texts, wanted, text_dates, needed) if texts else ColumnChoices()
     chosen = [
         (file, {name: choices.columns.get(name, one) for name, one in seen.items()})
         if file.is_text

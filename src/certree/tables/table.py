@@ -311,7 +311,8 @@ def describe_look(look: FilesLook, missing: dict[str, int] | None = None) -> Tab
         column = look.columns.get(field_.name, SeenColumn((field_.type,)))
         is_read = column.kind == field_.type
         n_wrong, examples = describe_exceptions(column) if is_read else (0, "")
-        exceptions = f"{n_wrong:,} of another kind: {examples}" if n_wrong else ""
+        kind = f"{name_type(field_.type)}s"
+        exceptions = f"and {n_wrong:,} that are no {kind}: {examples}" if n_wrong else ""
         n_missing = 0 if column.evidence is None else column.evidence.n_missing
         if column.form is not None and is_read and column.evidence.counts is not None:
             n_missing = sum(look.n_rows) - column.evidence.counts.n + n_wrong

@@ -217,6 +217,13 @@ def with_format(source: Any, stored: TableFormat | None) -> Any:
     if stored is None:
         return source
     files, options, _ = unwrap(source)
-    found = TableSource(files)
-    found.options, found.stored = options, stored
+    found = with_options(files, options)
+    found.stored = stored
+    return found
+
+
+def with_options(source: Any, options: ReadOptions) -> TableSource:
+    """Return files with options of reading."""
+    found = TableSource(source)
+    found.options = options
     return found
