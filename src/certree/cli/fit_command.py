@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
-from warnings import catch_warnings, simplefilter, warn
+from warnings import catch_warnings, filterwarnings, simplefilter, warn
 
 import numpy as np
 import typer
@@ -77,6 +77,8 @@ _MAX_NUMERIC_CLASSES = 20
 _N_POSTERIORS_SHOWN = 3
 # Classes whose frequencies are printed, by largest frequency.
 _N_CLASSES_SHOWN = 4
+# Start of warnings whose content the description of a table has as well.
+_ANNOUNCED = "column .* count as missing"
 # Seconds to wait for a Dask scheduler.
 _SCHEDULER_TIMEOUT = 10
 # Default fraction of a table's rows in the test set.
@@ -510,22 +512,36 @@ def _fit_folder(
             "test files in another folder, and score the model on them with certree evaluate"
         )
     fit_arguments = collect_fit_arguments(model, request.weights, request.groups)
-    is_limited = get_memory_limit() is not None
-    rows = FileRows(
-        request.source, request.target, request.weights, request.groups, is_limited=is_limited
-    )
-    if not request.quiet:
-        announce(describe_look(rows.look))
+    rows = _look_at_folder(request)
     if not request.classification:
         _expect_target_of_folder(rows, request.target_name, request.regression)
     set_monotonic_constraints(model, *monotonic, rows.features)
     start = time.perf_counter()
     source: Any = request.source
-    model.fit(source, request.target, **fit_arguments)
+    with catch_warnings():
+        filterwarnings("ignore", _ANNOUNCED)
+        model.fit(source, request.target, **fit_arguments)
     seconds = time.perf_counter() - start
     size = f"{format_quantity(rows.n_rows, 'row')} in {format_quantity(rows.n_files, 'file')}"
     features = format_quantity(len(rows.features), "feature")
     return [f"{size}, {features}; {_describe_size(model)}"], seconds
+
+
+def _look_at_folder(request: _FitRequest) -> FileRows:
+    """Return the rows of a folder, and announce as what its columns are read.
+
+    request: the folder, and its columns of target, weights and groups.
+    """
+    with catch_warnings():
+        filterwarnings("ignore", _ANNOUNCED)
+        rows = FileRows(
+            request.source,
+            *(request.target, request.weights, request.groups),
+            is_limited=get_memory_limit() is not None,
+        )
+    if not request.quiet:
+        announce(describe_look(rows.look))
+    return rows
 
 
 @contextmanager

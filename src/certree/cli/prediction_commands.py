@@ -55,6 +55,7 @@ from certree.interface.formatting import format_quantity
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors
 from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.fitted_types import get_model_format
 from certree.tables.table import extract_target
 from certree.tables.table_source import ReadOptions, TableSource, with_options
 
@@ -461,7 +462,7 @@ def certify(
 
 @command(MODELS)
 def info(model_file: ModelFile) -> None:
-    """Print what a model file holds: parameters, features, classes, certificate and tree.
+    """Print what a model file holds: parameters, features and their formats, classes, tree.
 
     At most 12 features are named, and at most 8 leaves of a single tree are printed.\f
 
@@ -478,6 +479,9 @@ def info(model_file: ModelFile) -> None:
     print_text(f"features: {', '.join(names[:_N_FEATURES_SHOWN])}{more}")
     if is_classifier(model):
         print_text(f"classes: {', '.join(map(str, model.classes_))}")
+    found = get_model_format(model)
+    for name, form in {} if found is None else found.columns.items():
+        print_text(f"{name} is read as: {form}")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
     if isinstance(model, TreeVoteEstimator):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from certree.interface.extras import import_extra
 from certree.parts.checksums import Checksums
 from certree.parts.chunks import Chunk
 from certree.parts.memory_limit import PART_ROWS, RowsRead
+from certree.tables.column_choices import describe_exceptions
 from certree.tables.column_types import (
     convert_batch,
     convert_to_array,
@@ -21,6 +23,7 @@ from certree.tables.column_types import (
     expect_feature_types,
     extract_values,
     is_text_type,
+    name_type,
 )
 from certree.tables.formats import FIRST_ROWS, SPARE, Piece
 from certree.tables.reader import Types, look_at_files, no_types
@@ -112,6 +115,21 @@ class FileRows:
             raise ValueError(f"{self._tables[0].name} has no column beside {beside}")
         expect_feature_types(self._schema.field(one) for one in self.features)
         self.has_weights = weight is not None
+        if types is no_types:
+            self._warn_of_exceptions()
+
+    def _warn_of_exceptions(self) -> None:
+        """Warn of values that are no numbers in columns of numbers that a fit reads."""
+        for name in (*self.features, *self._beside()):
+            column = self.look.columns[name]
+            n, examples = describe_exceptions(column)
+            if n and column.kind == self._schema.field(name).type:
+                kind = f"{name_type(column.kind)}s"
+                warn(
+                    f"column {name!r} of {self._tables[0].name}: {n:,} values are no {kind} and "
+                    f"count as missing: {examples}",
+                    stacklevel=2,
+                )
 
     @cached_property
     def about(self) -> RowsRead:

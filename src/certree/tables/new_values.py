@@ -14,8 +14,8 @@ from certree.tables.reader import Batch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Unseen categories that a warning lists.
-_LISTED = 3
+# Unseen categories that a warning lists; and rows in which a feature without values is a warning.
+_LISTED, _SEVERAL = 3, 5
 
 
 class NewValues:
@@ -63,7 +63,8 @@ class NewValues:
     def warn(self, where: str) -> None:
         """Warn of each feature with unseen categories or without values; where: the table."""
         for name in self._names:
-            if self._n_rows and name in self._n_present and not self._n_present[name]:
+            is_known = self._n_rows >= _SEVERAL and name in self._n_present
+            if is_known and not self._n_present[name]:
                 warn(f"feature {name!r} is missing in all rows of {where}", stacklevel=3)
             unseen = self._unseen.get(name)
             if unseen:

@@ -104,7 +104,8 @@ class TableDescription:
         return "\n".join([*lines, *self.left_out])
 
     def _summarize_size(self) -> str:
-        return f"{self.n_rows:,} rows, {len(self.columns):,} columns"
+        rows = format_quantity(self.n_rows, "row")
+        return f"{rows}, {format_quantity(len(self.columns), 'column')}"
 
     def summarize(self) -> list[str]:
         """Return lines as `str`, but one line for all columns of a type without other notes."""
