@@ -332,7 +332,7 @@ def _with_features(found: Found, X: Any, model: Any) -> Found:
         names=None if names is None else tuple(map(str, names)),
         n_features=p,
         categories=tuple(None if one is None else frozenset(one) for one in of_features),
-        table_format=read_attached_format(X),
+        table_format=read_attached_format(getattr(X, "schema", None)),
     )
 
 

@@ -1480,7 +1480,7 @@ def _encode_features(
     return features, {
         **learned,
         "feature_names_in_": names,
-        **attribute_of_format(read_attached_format(X)),
+        **attribute_of_format(read_attached_format(getattr(X, "schema", None))),
     }
 
 

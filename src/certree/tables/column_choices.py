@@ -192,6 +192,7 @@ def _list_marks(
 
 
 def _is_date(choice: Choice) -> bool:
+    """Return whether a column, of which `choice` is what its values show, is one of dates."""
     return choice.form is not None and choice.form.kind == "date"
 
 

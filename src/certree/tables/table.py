@@ -104,6 +104,7 @@ class TableDescription:
         return "\n".join([*lines, *self.left_out])
 
     def _summarize_size(self) -> str:
+        """Return the first line: the numbers of rows and columns."""
         rows = format_quantity(self.n_rows, "row")
         return f"{rows}, {format_quantity(len(self.columns), 'column')}"
 
@@ -359,9 +360,12 @@ def attach_format(columns: "pa.Table", found: TableFormat | None) -> "pa.Table":
     return columns.replace_schema_metadata(metadata)
 
 
-def read_attached_format(rows: Any) -> TableFormat | None:
-    """Return the format that `attach_format` has attached to rows; None if there is none."""
-    metadata = getattr(getattr(rows, "schema", None), "metadata", None)
+def read_attached_format(schema: Any) -> TableFormat | None:
+    """Return the format that `attach_format` has attached to a table with a schema, if any.
+
+    schema: that of the rows of a fit; objects of other libraries have no format.
+    """
+    metadata = getattr(schema, "metadata", None)
     if not isinstance(metadata, dict) or _METADATA not in metadata:
         return None
     return TableFormat.from_stored(json.loads(metadata[_METADATA]))

@@ -267,6 +267,7 @@ class TableFile:
             raise ValueError(f"{self.path} has changed while it was read")
 
     def _errors_named(self) -> _ErrorsNamed:
+        """Return a context manager that names this file in errors of Arrow."""
         return _ErrorsNamed(self)
 
 
