@@ -332,6 +332,7 @@ def table_with_exceptions(n, n_wrong):
     return {"x": x, "y": [("no", "yes")[i % 2] for i in range(n)]}
 
 
+@pytest.mark.filterwarnings("default:column .* count as missing")
 @pytest.mark.parametrize(("n", "is_number"), [(200, True), (199, False)])
 def test_99_percent_of_the_values_must_be_numbers(n, is_number, tmp_path):
     path = tmp_path / "rows.csv"
@@ -347,6 +348,14 @@ def test_99_percent_of_the_values_must_be_numbers(n, is_number, tmp_path):
             "(so-so, unclear)"
         )
     assert describe(table, "x") == expected
+
+
+def test_a_fit_to_files_warns_of_exceptions(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(text_of(table_with_exceptions(200, 2)))
+    message = "column 'x' of .*: 2 values are no numbers and count as missing: so-so, unclear"
+    with pytest.warns(UserWarning, match=message):
+        BoostedTreesClassifier(max_iter=2, random_state=0).fit(path, "y")
 
 
 def test_late_text_changes_what_early_blocks_are(tmp_path, monkeypatch):
